@@ -1,0 +1,10 @@
+"""Make every example's folder importable, as `mooring` does with the folder it is run in.
+
+So `namescore:NameScore` in a config.yaml means the same class to a test and to the command line.
+"""
+
+import sys
+from pathlib import Path
+
+for _config in Path(__file__).parent.glob("*/config.yaml"):
+    sys.path.insert(0, str(_config.parent))

@@ -1,0 +1,256 @@
+"""JSON and YAML in, structs out, and back.
+
+Decoding is strict and fast; only when it fails are nulls dropped (Go clients write them for empty
+fields) and the object tried again. Whatever still does not fit becomes a `DecodeError` that names
+the object and the path of the field.
+"""
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+import yaml
+
+from mooring.api.apps import ReplicaSet, StatefulSet
+from mooring.api.coordination import Lease
+from mooring.api.core import Binding, Namespace, Node, Pod, ReplicationController, Service
+from mooring.api.events import Event
+from mooring.api.frozen import EMPTY, FrozenDict
+from mooring.api.meta import NO_RESOURCES, Object, ResourceList
+from mooring.api.policy import PodDisruptionBudget
+from mooring.api.quantity import Quantity, parse_quantity
+from mooring.api.scheduling import PriorityClass
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T")
+
+KINDS: Final[tuple[type[Object], ...]] = (
+    Binding,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Event,
+    Lease,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+    VolumeAttachment,
+)
+
+_BY_NAME: Final = {(kind.API_VERSION, kind.KIND): kind for kind in KINDS}
+
+
+class DecodeError(ValueError):
+    """Data that is not the object it should be; `path` is where, in JSON's own field names."""
+
+    def __init__(self, subject: str, path: str, problem: str) -> None:
+        super().__init__(": ".join(part for part in (subject, path, problem) if part))
+        self.subject = subject
+        self.path = path
+        self.problem = problem
+
+
+def decode(data: bytes | str, type: type[T]) -> T:
+    """Decode JSON into one of our structs."""
+    try:
+        return _decoder(type).decode(data)
+    except msgspec.ValidationError:
+        return _convert_without_nulls(msgspec.json.decode(data), type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(_type_name(type), "", f"not valid JSON: {error}") from error
+
+
+def convert(obj: Any, type: type[T]) -> T:
+    """Turn parsed JSON or YAML into one of our structs."""
+    try:
+        return msgspec.convert(obj, type, dec_hook=_read)
+    except msgspec.ValidationError:
+        return _convert_without_nulls(obj, type)
+
+
+def encode(obj: Any) -> bytes:
+    """JSON for a struct; a top-level kind says its apiVersion and kind first."""
+    body = _encoder.encode(obj)
+    if not isinstance(obj, Object):
+        return body
+    head = f'{{"apiVersion":"{obj.API_VERSION}","kind":"{obj.KIND}"'.encode()
+    return head + (b"}" if body == b"{}" else b"," + body[1:])
+
+
+def to_builtins(obj: Any) -> Any:
+    """What `encode` writes, as dicts, lists and strings."""
+    return msgspec.json.decode(encode(obj))
+
+
+def load_yaml_objects(text: str) -> list[Object]:
+    """Read every object of a manifest: several documents, and lists of objects within them."""
+    objects: list[Object] = []
+    try:
+        for index, document in enumerate(yaml.load_all(text, Loader=_Loader)):
+            if document is not None:
+                objects.extend(_typed(document, f"document {index}"))
+    except yaml.YAMLError as error:
+        raise DecodeError("", "", f"not valid YAML: {error}") from error
+    return objects
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
+    """The safe loader, except that times stay text, as they are in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _typed(document: Any, where: str) -> list[Object]:
+    if not isinstance(document, dict):
+        raise DecodeError(where, "", f"expected an object, got {_json_type(document)}")
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    if kind == "List" or (isinstance(kind, str) and kind.endswith("List") and "items" in document):
+        items = document.get("items") or []
+        if not isinstance(items, list):
+            raise DecodeError(where, "items", f"expected array, got {_json_type(items)}")
+        default = {"apiVersion": api_version, "kind": kind.removesuffix("List")}
+        typed: list[Object] = []
+        for index, item in enumerate(items):
+            named = default | item if kind != "List" and isinstance(item, dict) else item
+            typed.extend(_typed(named, f"{where}, item {index}"))
+        return typed
+    if not kind or not api_version:
+        raise DecodeError(where, "", "expected apiVersion and kind")
+    struct = _BY_NAME.get((api_version, kind)) if isinstance(kind, str) else None
+    if struct is None:
+        raise DecodeError(where, "", f"unknown kind {kind} (apiVersion {api_version})")
+    try:
+        return [convert(document, struct)]
+    except DecodeError as error:
+        raise DecodeError(f"{where}: {error.subject}", error.path, error.problem) from error
+
+
+class _AtKey(ValueError):
+    """A bad value inside a map; msgspec knows the path of the map but not the key."""
+
+    def __init__(self, key: object, problem: str) -> None:
+        super().__init__(problem)
+        self.key = key
+
+
+def _read(type: Any, obj: Any) -> Any:
+    """Build the types msgspec does not know: our maps and quantities."""
+    if type is Quantity:
+        return parse_quantity(obj)
+    if obj.__class__ is not dict:
+        raise ValueError(f"expected object, got {_json_type(obj)}")
+    if type is ResourceList:
+        return ResourceList(_amounts(obj)) if obj else NO_RESOURCES
+    if not obj:
+        return EMPTY
+    for key, value in obj.items():
+        if value.__class__ is not str or key.__class__ is not str:
+            return FrozenDict(_strings(obj))
+    return FrozenDict(obj)
+
+
+def _amounts(obj: dict[Any, Any]) -> dict[str, Quantity]:
+    amounts: dict[str, Quantity] = {}
+    for key, value in obj.items():
+        if not isinstance(key, str):
+            raise _AtKey(key, f"expected str as key, got {_json_type(key)}")
+        try:
+            amounts[key] = Quantity.ZERO if value is None else parse_quantity(value)
+        except ValueError as error:
+            raise _AtKey(key, str(error)) from None
+    return amounts
+
+
+def _strings(obj: dict[Any, Any]) -> dict[str, str]:
+    for key, value in obj.items():
+        if not isinstance(key, str):
+            raise _AtKey(key, f"expected str as key, got {_json_type(key)}")
+        if value is not None and not isinstance(value, str):
+            raise _AtKey(key, f"expected str, got {_json_type(value)}")
+    return {key: value or "" for key, value in obj.items()}
+
+
+def _write(obj: Any) -> Any:
+    if isinstance(obj, Quantity):
+        return str(obj)
+    raise NotImplementedError(f"cannot encode {type(obj).__name__}")
+
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=_write)
+
+
+_decoders: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+
+
+def _decoder(type: type[T]) -> msgspec.json.Decoder[T]:
+    decoder = _decoders.get(type)
+    if decoder is None:
+        decoder = _decoders[type] = msgspec.json.Decoder(type, dec_hook=_read)
+    return decoder
+
+
+def _convert_without_nulls(obj: Any, type: type[T]) -> T:
+    try:
+        return msgspec.convert(_without_nulls(obj), type, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        raise _explained(error, obj, type) from error
+
+
+def _without_nulls(obj: Any) -> Any:
+    if isinstance(obj, dict):
+        return {key: _without_nulls(value) for key, value in obj.items() if value is not None}
+    if isinstance(obj, list | tuple):
+        return [_without_nulls(value) for value in obj if value is not None]
+    return obj
+
+
+_PLACED: Final = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*?)`", re.DOTALL)
+
+
+def _explained(error: msgspec.ValidationError, obj: Any, type: Any) -> DecodeError:
+    problem, path = str(error), ""
+    if placed := _PLACED.fullmatch(problem):
+        problem, path = placed[1], placed[2]
+    if isinstance(error.__cause__, _AtKey):
+        key = str(error.__cause__.key)
+        path += f"[{key}]" if re.search(r"[./\[\]]", key) else f".{key}"
+    problem = problem.replace("`", "")
+    return DecodeError(_subject(obj, type), path, problem[:1].lower() + problem[1:])
+
+
+def _subject(obj: Any, type: Any) -> str:
+    """The kind, and the name as far as the broken object tells it."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(metadata, dict):
+        return _type_name(type)
+    parts = (metadata.get("namespace"), metadata.get("name") or metadata.get("generateName"))
+    return f"{_type_name(type)} {'/'.join(str(p) for p in parts if p)}".rstrip()
+
+
+def _type_name(type: Any) -> str:
+    return str(getattr(type, "KIND", None) or getattr(type, "__name__", type))
+
+
+def _json_type(value: object) -> str:
+    names = {dict: "object", list: "array", type(None): "null"}
+    return names.get(type(value), type(value).__name__)

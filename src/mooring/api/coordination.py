@@ -1,0 +1,25 @@
+"""The coordination.k8s.io group: leases, by which one scheduler of several is the leader."""
+
+from typing import ClassVar
+
+from mooring.api.meta import Object, Value
+
+
+class LeaseSpec(Value, frozen=True, kw_only=True):
+    """Who holds the lease, since when, and for how long."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Object, frozen=True, kw_only=True):
+    """A claim to a role that lapses unless renewed."""
+
+    API_VERSION: ClassVar[str] = "coordination.k8s.io/v1"
+    KIND: ClassVar[str] = "Lease"
+    NAMESPACED: ClassVar[bool] = True
+
+    spec: LeaseSpec = LeaseSpec()

@@ -1,0 +1,373 @@
+"""The core group: pods, nodes, and the few other v1 kinds a scheduler reads or writes.
+
+Placement and volume types live in `placement` and `volumes`, and belong to this surface too.
+"""
+
+from typing import ClassVar, Final
+
+from msgspec import field
+
+from mooring.api.frozen import EMPTY, FrozenDict
+from mooring.api.meta import NO_RESOURCES, Condition, Object, ObjectReference, ResourceList, Value
+from mooring.api.placement import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from mooring.api.volumes import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    CinderVolumeSource,
+    CSIPersistentVolumeSource,
+    CSIVolumeSource,
+    EphemeralVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    ISCSIVolumeSource,
+    LocalVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeClaimTemplate,
+    PersistentVolumeClaimVolumeSource,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    PortworxVolumeSource,
+    RBDVolumeSource,
+    Volume,
+    VolumeNodeAffinity,
+    VolumeResourceRequirements,
+)
+
+__all__ = [
+    "DEFAULT_SCHEDULER_NAME",
+    "AWSElasticBlockStoreVolumeSource",
+    "Affinity",
+    "AttachedVolume",
+    "AzureDiskVolumeSource",
+    "Binding",
+    "CSIPersistentVolumeSource",
+    "CSIVolumeSource",
+    "CinderVolumeSource",
+    "Container",
+    "ContainerImage",
+    "ContainerPort",
+    "ContainerResizePolicy",
+    "ContainerStatus",
+    "EphemeralVolumeSource",
+    "GCEPersistentDiskVolumeSource",
+    "HostPathVolumeSource",
+    "ISCSIVolumeSource",
+    "ImageVolumeSource",
+    "LocalVolumeSource",
+    "Namespace",
+    "NamespaceStatus",
+    "Node",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "ObjectReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
+    "PersistentVolumeClaimTemplate",
+    "PersistentVolumeClaimVolumeSource",
+    "PersistentVolumeSpec",
+    "PersistentVolumeStatus",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PodOS",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSpec",
+    "PodStatus",
+    "PortworxVolumeSource",
+    "PreferredSchedulingTerm",
+    "RBDVolumeSource",
+    "ReplicationController",
+    "ReplicationControllerSpec",
+    "ResourceClaimRef",
+    "ResourceRequirements",
+    "Service",
+    "ServiceSpec",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "VolumeNodeAffinity",
+    "VolumeResourceRequirements",
+    "WeightedPodAffinityTerm",
+]
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+
+class ResourceClaimRef(Value, frozen=True, kw_only=True):
+    """The entry of `spec.resourceClaims` a container uses."""
+
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(Value, frozen=True, kw_only=True):
+    """What a container or a whole pod asks for, and may use at most."""
+
+    requests: ResourceList = NO_RESOURCES
+    limits: ResourceList = NO_RESOURCES
+    claims: tuple[ResourceClaimRef, ...] = ()
+
+
+class ContainerPort(Value, frozen=True, kw_only=True):
+    """A port a container listens on, and the node's port it takes, if any."""
+
+    name: str = ""
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = field(default="", name="hostIP")
+
+
+class ContainerResizePolicy(Value, frozen=True, kw_only=True):
+    """Whether changing a resource in place restarts the container."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class Container(Value, frozen=True, kw_only=True):
+    """One container; an init container with restartPolicy Always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+    restart_policy: str | None = None
+
+    @property
+    def is_restartable(self) -> bool:
+        """True for a sidecar: an init container that keeps running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class PodSchedulingGate(Value, frozen=True, kw_only=True):
+    """A reason, by name, not to try scheduling the pod yet."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Value, frozen=True, kw_only=True):
+    """A dynamic resource claim the pod uses, by name or made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodOS(Value, frozen=True, kw_only=True):
+    """The operating system a pod is written for."""
+
+    name: str = ""
+
+
+class PodSpec(Value, frozen=True, kw_only=True):
+    """What a pod needs in order to run."""
+
+    node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    node_selector: FrozenDict[str, str] = EMPTY
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    overhead: ResourceList = NO_RESOURCES
+    resources: ResourceRequirements | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_pid: bool = field(default=False, name="hostPID")
+    host_ipc: bool = field(default=False, name="hostIPC")
+    host_users: bool | None = None
+    os: PodOS | None = None
+    restart_policy: str = ""
+    runtime_class_name: str | None = None
+    service_account_name: str = ""
+    termination_grace_period_seconds: int | None = None
+
+
+class ContainerStatus(Value, frozen=True, kw_only=True):
+    """What a container was granted on its node, as far as accounting needs it."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = NO_RESOURCES
+
+
+class PodResourceClaimStatus(Value, frozen=True, kw_only=True):
+    """The claim made for one entry of `spec.resourceClaims`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Value, frozen=True, kw_only=True):
+    """What is known of a pod since it was created."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    reason: str = ""
+    message: str = ""
+    host_ip: str = field(default="", name="hostIP")
+    pod_ip: str = field(default="", name="podIP")
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resize: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = NO_RESOURCES
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    observed_generation: int = 0
+
+
+class Pod(Object, frozen=True, kw_only=True):
+    """The thing to be scheduled."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "Pod"
+    NAMESPACED: ClassVar[bool] = True
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ContainerImage(Value, frozen=True, kw_only=True):
+    """An image a node already holds, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class AttachedVolume(Value, frozen=True, kw_only=True):
+    """A volume attached to a node."""
+
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeSpec(Value, frozen=True, kw_only=True):
+    """What an operator decided about a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = field(default="", name="providerID")
+
+
+class NodeStatus(Value, frozen=True, kw_only=True):
+    """What a node offers and how it is."""
+
+    capacity: ResourceList = NO_RESOURCES
+    allocatable: ResourceList = NO_RESOURCES
+    conditions: tuple[Condition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    volumes_in_use: tuple[str, ...] = ()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(Object, frozen=True, kw_only=True):
+    """A machine pods can be placed on."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "Node"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class NamespaceStatus(Value, frozen=True, kw_only=True):
+    """Whether a namespace is in use or going away."""
+
+    phase: str = ""
+
+
+class Namespace(Object, frozen=True, kw_only=True):
+    """A scope for names; its labels are what namespace selectors look at."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "Namespace"
+    NAMESPACED: ClassVar[bool] = False
+
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class ServiceSpec(Value, frozen=True, kw_only=True):
+    """The pods a service stands for."""
+
+    selector: FrozenDict[str, str] = EMPTY
+
+
+class Service(Object, frozen=True, kw_only=True):
+    """A name for a set of pods; default spreading follows its selector."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "Service"
+    NAMESPACED: ClassVar[bool] = True
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationControllerSpec(Value, frozen=True, kw_only=True):
+    """The pods a replication controller keeps alive."""
+
+    replicas: int | None = None
+    selector: FrozenDict[str, str] = EMPTY
+
+
+class ReplicationController(Object, frozen=True, kw_only=True):
+    """The elder of ReplicaSet; its selector is a plain map."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "ReplicationController"
+    NAMESPACED: ClassVar[bool] = True
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class Binding(Object, frozen=True, kw_only=True):
+    """The decision, as it is sent to the API server."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "Binding"
+    NAMESPACED: ClassVar[bool] = True
+
+    target: ObjectReference = ObjectReference()

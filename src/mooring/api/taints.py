@@ -1,0 +1,50 @@
+"""Which taints a pod puts up with, and the `key=value:Effect` notation people write them in."""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from mooring.api._names import is_label_value, is_qualified_name
+from mooring.api.placement import Taint, Toleration
+
+NO_SCHEDULE: Final = "NoSchedule"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """As Toleration.ToleratesTaint: empty key and effect are wildcards; Equal compares values."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def find_untolerated(
+    taints: Iterable[Taint],
+    tolerations: Collection[Toleration],
+    effects: Collection[str] = (NO_SCHEDULE, NO_EXECUTE),
+) -> Taint | None:
+    """The first taint with one of these effects that no toleration covers."""
+    for taint in taints:
+        if taint.effect in effects and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
+
+
+def parse_taint(text: str) -> Taint:
+    """Read `key=value:Effect` or `key:Effect`, as `kubectl taint` writes them."""
+    label, colon, effect = text.rpartition(":")
+    key, _, value = label.partition("=")
+    if not colon or not key:
+        raise ValueError(f"taint {text!r}: expected key=value:Effect or key:Effect")
+    if effect not in EFFECTS:
+        raise ValueError(f"taint {text!r}: effect must be one of {', '.join(EFFECTS)}")
+    if not is_qualified_name(key):
+        raise ValueError(f"taint {text!r}: {key!r} is not a valid key")
+    if not is_label_value(value):
+        raise ValueError(f"taint {text!r}: {value!r} is not a valid value")
+    return Taint(key=key, value=value, effect=effect)

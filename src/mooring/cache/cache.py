@@ -1,0 +1,130 @@
+"""The cluster as the scheduler believes it to be.
+
+A pod is in one of three states here, keyed by its uid:
+
+            assume                       add (the watch shows it bound)
+    (none) --------> ASSUMED ------------------------------------------> BOUND
+                        |  forget                                         | remove
+                        +--------> (none) <-------------------------------+
+
+ASSUMED never ends by time: a bind that is slow is still a bind. Events may come twice, late or not
+at all (a watch that was cut), so every operation accepts whatever state it finds. Pods may come
+before their node and stay when it goes; they wait in `_homeless` and count nowhere meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api import core
+from mooring.cache.nodes import NodeTable
+from mooring.cache.objects import Objects
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.errors import InternalError
+
+
+class Cache:
+    """Node rows, the pods on them, and which of those pods are only assumed."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.objects = Objects()
+        self._pods: dict[str, Pod] = {}  # uid -> the pod on its node, bound or assumed
+        self._assumed: set[str] = set()
+        self._homeless: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes, as they are now."""
+        return Nodes(self.table)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def put_node(self, node: core.Node) -> core.Node | None:
+        """Add or update a node; returns its former state."""
+        name = node.metadata.name
+        known = self.table.row_of.get(name)
+        old = self.table.api[known] if known is not None else None
+        row = self.table.put(node)
+        for pod in self._homeless.pop(name, {}).values():
+            self.table.add_pod(row, pod)
+        return old
+
+    def remove_node(self, name: str) -> None:
+        if name in self.table.row_of:
+            pods = self.table.remove(name)
+            if pods:
+                self._homeless[name] = {pod.uid: pod for pod in pods}
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Count the pod on its node before the cluster knows; returns the pod with its node set."""
+        if pod.uid in self._pods:
+            raise InternalError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        assumed = pod.assumed_on(node_name)
+        self._place(assumed)
+        self._assumed.add(pod.uid)
+        return assumed
+
+    def forget(self, pod: Pod) -> None:
+        """Take an assumption back. A pod that the watch confirmed meanwhile stays."""
+        if pod.uid in self._assumed:
+            self._lift(pod.uid)
+
+    def put_pod(self, pod: Pod) -> Pod | None:
+        """A bound pod was seen, for the first time or again; returns what was known of it."""
+        old = self._pods.get(pod.uid)
+        if old is not None:
+            self._lift(pod.uid)
+        if not pod.is_finished:
+            self._place(pod)
+        return old
+
+    def remove_pod(self, pod: Pod) -> Pod | None:
+        """A pod is gone; returns what was known of it."""
+        old = self._pods.get(pod.uid)
+        if old is not None:
+            self._lift(pod.uid)
+        return old
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def get_pod(self, uid: str) -> Pod | None:
+        return self._pods.get(uid)
+
+    def pods(self) -> Iterator[Pod]:
+        """Every pod that is on a node, known or not."""
+        return iter(self._pods.values())
+
+    @property
+    def assumed_count(self) -> int:
+        return len(self._assumed)
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._pods)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _place(self, pod: Pod) -> None:
+        self._pods[pod.uid] = pod
+        row = self.table.row_of.get(pod.node_name)
+        if row is None:
+            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+        else:
+            self.table.add_pod(row, pod)
+
+    def _lift(self, uid: str) -> None:
+        pod = self._pods.pop(uid)
+        self._assumed.discard(uid)
+        row = self.table.row_of.get(pod.node_name)
+        if row is not None:
+            self.table.remove_pod(row, pod)
+            return
+        waiting = self._homeless[pod.node_name]
+        del waiting[uid]
+        if not waiting:
+            del self._homeless[pod.node_name]

@@ -1,0 +1,275 @@
+"""The nodes as columns: what the cache writes and the snapshot reads.
+
+One row per node that exists. Pods are known to their node's row, and every number that depends on
+them (requested resources, ports, counters) is changed with them, so that reading is free.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+from mooring.api import core
+from mooring.api.requests import amount, is_counted
+from mooring.cache.arrays import IntArray
+from mooring.cache.columns import Column, wrapped
+from mooring.cache.indexes import ImageIndex, PortIndex
+from mooring.cache.journal import Journal
+from mooring.cache.labels import LabelColumn
+from mooring.cache.order import NodeOrder
+from mooring.cache.pods import Pod
+from mooring.cache.topology import PodCounter, Predicate
+
+MAX_COUNTERS: Final = 512
+_SPARE_CODES: Final = 1_024  # dead codes tolerated before a vocabulary is dealt anew
+
+
+class NodeTable:
+    """All node rows. Only `cache.Cache` writes here."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.api: list[core.Node] = []
+        self.pods: list[dict[str, Pod]] = []  # per row, by pod uid
+        self.allocatable: dict[str, Column[np.int64]] = {}  # milli-CPU, or whole units
+        self.requested: dict[str, Column[np.int64]] = {}  # likewise, sum over the row's pods
+        self.nonzero_cpu: Column[np.int64] = Column(np.int64)  # milli-CPU, with defaults
+        self.nonzero_memory: Column[np.int64] = Column(np.int64)  # bytes, with defaults
+        self.pod_count: Column[np.int64] = Column(np.int64)
+        self.unschedulable: Column[np.bool_] = Column(np.bool_)
+        self.taint_code: Column[np.int64] = Column(np.int64)  # index into taint_sets
+        self.taint_sets: list[tuple[core.Taint, ...]] = [()]
+        self.images = ImageIndex()
+        self.ports = PortIndex()
+        self.order = NodeOrder()
+        self.journal = Journal()
+        self.epoch = 0  # changes whenever rows come, go or move
+        self._labels: dict[str, LabelColumn] = {}
+        self._taint_code_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
+        self._counters: OrderedDict[Hashable, PodCounter] = OrderedDict()
+        self._ranks: tuple[int, IntArray, IntArray] | None = None  # epoch, rows, rank of each row
+        self._names: tuple[int, tuple[str, ...]] | None = None  # epoch, names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def put(self, node: core.Node) -> int:
+        """Add a node, or take over its new state; returns its row."""
+        name = node.metadata.name
+        row = self.row_of.get(name)
+        if row is None:
+            row = self._append(name, node)
+        else:
+            old = self.api[row]
+            if old.status.images != node.status.images:
+                self.images.remove(row, old.status.images)
+                self.images.add(row, node.status.images)
+            self.api[row] = node
+            self.journal.changed(row)
+        self.order.put(name, node.metadata.labels)
+        self._write_allocatable(row, node)
+        self.unschedulable.data[row] = node.spec.unschedulable
+        self.taint_code.data[row] = self._intern_taints(node.spec.taints)
+        for column in list(self._labels.values()):
+            self._write_label(column, row, node)
+        return row
+
+    def remove(self, name: str) -> list[Pod]:
+        """Drop a node; returns the pods that were on it."""
+        row = self.row_of[name]
+        pods = list(self.pods[row].values())
+        for pod in pods:
+            self.remove_pod(row, pod)
+        self.images.remove(row, self.api[row].status.images)
+        self.order.remove(name)
+        for counter in self._counters.values():
+            counter.remove_row(row)
+        last = len(self.names) - 1
+        if row != last:
+            self._move(last, row)
+        self.names.pop()
+        self.api.pop()
+        self.pods.pop()
+        del self.row_of[name]
+        for column in self._columns():
+            column.remove(row)
+        self._restructured()
+        return pods
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def add_pod(self, row: int, pod: Pod) -> None:
+        self.pods[row][pod.uid] = pod
+        self._account(row, pod, +1)
+
+    def remove_pod(self, row: int, pod: Pod) -> None:
+        known = self.pods[row].pop(pod.uid)
+        self._account(row, known, -1)
+
+    def _account(self, row: int, pod: Pod, sign: int) -> None:
+        for resource, quantity in pod.usage.items():
+            if quantity:
+                _add(self._column_of(self.requested, resource), row, sign * quantity)
+        cpu, memory = pod.nonzero_usage
+        _add(self.nonzero_cpu, row, sign * cpu)
+        _add(self.nonzero_memory, row, sign * memory)
+        self.pod_count.data[row] += sign
+        if pod.host_ports:
+            self.ports.count(row, pod.host_ports, sign)
+        for counter in self._counters.values():
+            counter.count(row, pod, sign)
+        self.journal.changed(row)
+
+    # --- columns made on demand ------------------------------------------------------------------
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key, made at the first question about it."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(key)
+            for row, node in enumerate(self.api):
+                column.codes.append_zero()
+                column.codes.data[row] = column.intern(node.metadata.labels.get(key))
+        return column
+
+    def counter(self, key: Hashable, matches: Predicate) -> PodCounter:
+        """The counter known by `key`; the least recently asked one makes room."""
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = PodCounter(matches, (pods.values() for pods in self.pods))
+            self._counters[key] = counter
+            if len(self._counters) > MAX_COUNTERS:
+                self._counters.popitem(last=False)
+        self._counters.move_to_end(key)
+        return counter
+
+    def all_names(self) -> tuple[str, ...]:
+        """Every node's name, in row order."""
+        if self._names is None or self._names[0] != self.epoch:
+            self._names = (self.epoch, tuple(self.names))
+        return self._names[1]
+
+    def ordered(self) -> tuple[IntArray, IntArray]:
+        """Rows in kube's listing order, and each row's rank in that order."""
+        if self._ranks is None or self._ranks[0] != self.epoch:
+            names = self.order.names()
+            rows = np.fromiter((self.row_of[name] for name in names), np.int64, len(names))
+            ranks = np.empty_like(rows)
+            ranks[rows] = np.arange(len(rows))
+            rows.flags.writeable = False
+            ranks.flags.writeable = False
+            self._ranks = (self.epoch, rows, ranks)
+        return self._ranks[1], self._ranks[2]
+
+    # --- upkeep ----------------------------------------------------------------------------------
+
+    def _columns(self) -> list[Column[np.int64] | Column[np.bool_]]:
+        return [
+            *self.allocatable.values(),
+            *self.requested.values(),
+            self.nonzero_cpu,
+            self.nonzero_memory,
+            self.pod_count,
+            self.unschedulable,
+            self.taint_code,
+            *(column.codes for column in self._labels.values()),
+        ]
+
+    def _column_of(self, columns: dict[str, Column[np.int64]], resource: str) -> Column[np.int64]:
+        column = columns.get(resource)
+        if column is None:
+            column = columns[resource] = Column(np.int64, len(self.names))
+        return column
+
+    def _append(self, name: str, node: core.Node) -> int:
+        row = len(self.names)
+        for column in self._columns():
+            column.append_zero()
+        self.names.append(name)
+        self.row_of[name] = row
+        self.api.append(node)
+        self.pods.append({})
+        self.images.add(row, node.status.images)
+        for counter in self._counters.values():
+            counter.add_row()
+        self._restructured()
+        return row
+
+    def _move(self, old_row: int, new_row: int) -> None:
+        """Everything kept by row rather than in a column follows the row that fills the hole."""
+        name = self.names[old_row]
+        self.names[new_row] = name
+        self.row_of[name] = new_row
+        self.images.move(old_row, new_row, self.api[old_row].status.images)
+        self.api[new_row] = self.api[old_row]
+        self.pods[new_row] = self.pods[old_row]
+        for pod in self.pods[new_row].values():
+            if pod.host_ports:
+                self.ports.count(old_row, pod.host_ports, -1)
+                self.ports.count(new_row, pod.host_ports, +1)
+
+    def _restructured(self) -> None:
+        self.epoch += 1
+        self.journal.restructured()
+
+    def _write_allocatable(self, row: int, node: core.Node) -> None:
+        offered = node.status.allocatable
+        for resource, column in self.allocatable.items():
+            if resource not in offered:
+                column.data[row] = 0
+        for resource, quantity in offered.items():
+            if is_counted(resource):
+                column = self._column_of(self.allocatable, resource)
+                column.data[row] = amount(resource, quantity)
+
+    def _write_label(self, column: LabelColumn, row: int, node: core.Node) -> None:
+        old = int(column.codes.data[row])
+        new = column.intern(node.metadata.labels.get(column.key))
+        if new != old:
+            column.codes.data[row] = new
+            for counter in self._counters.values():
+                counter.relabel(row, column.key, old, new)
+            if self._is_mostly_dead(len(column.values)):
+                self._deal_label_codes(column.key)
+
+    def _is_mostly_dead(self, codes: int) -> bool:
+        return codes > 2 * len(self.names) + _SPARE_CODES
+
+    def _deal_label_codes(self, key: str) -> None:
+        """Forget the values that no node has any more."""
+        del self._labels[key]
+        for counter in self._counters.values():
+            counter.forget_domains(key)
+        self.label(key)
+        self.journal.restructured()
+
+    def _intern_taints(self, taints: tuple[core.Taint, ...]) -> int:
+        if not taints:
+            return 0
+        if self._is_mostly_dead(len(self.taint_sets)):
+            self._deal_taint_codes()
+        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        code = self._taint_code_of.get(key)
+        if code is None:
+            code = self._taint_code_of[key] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        return code
+
+    def _deal_taint_codes(self) -> None:
+        """Forget the taint sets that no node has any more."""
+        self.taint_sets = [()]
+        self._taint_code_of = {(): 0}
+        for row, node in enumerate(self.api):
+            self.taint_code.data[row] = self._intern_taints(node.spec.taints)
+        self.journal.restructured()
+
+
+def _add(column: Column[np.int64], row: int, change: int) -> None:
+    """Add and wrap: nonsense requests must not stop us, and come off again."""
+    column.data[row] = wrapped(int(column.data[row]) + change)

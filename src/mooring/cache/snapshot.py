@@ -1,0 +1,362 @@
+"""Nodes and Node: the read-only views of the cluster handed to one cycle.
+
+`Nodes` answers for all nodes with arrays, `Node` for one with numbers, and they share their words.
+The views read the live columns: they are true during the call they were given to, not to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from mooring.api import core
+from mooring.api.requests import HostPort
+from mooring.api.selectors import LabelRequirement, NodeTerm
+from mooring.cache import labels as label_columns
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.columns import wrapped
+from mooring.cache.indexes import ips_conflict
+from mooring.cache.nodes import NodeTable
+from mooring.cache.pods import Pod
+
+A = TypeVar("A", IntArray, BoolArray)
+_MEMORY: Final = "memory"
+_CPU: Final = "cpu"
+
+
+def _frozen(array: A) -> A:
+    array.flags.writeable = False
+    return array
+
+
+class Nodes(Sequence["Node"]):
+    """A set of nodes as columns, in row order; all of them or a selection."""
+
+    __slots__ = ("_cache", "_names", "_rows", "_table")
+
+    def __init__(self, table: NodeTable, rows: IntArray | None = None) -> None:
+        self._table = table
+        self._rows = rows  # None: every row
+        self._cache: dict[Hashable, Any] = {}  # columns derived during this cycle
+        self._names: tuple[str, ...] | None = None
+
+    # --- as a sequence ---------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._table.names) if self._rows is None else len(self._rows)
+
+    def __getitem__(self, index: int) -> Node:  # type: ignore[override]  # slices: see take()
+        return Node(self._table, range(len(self._table.names))[self._row(index)])
+
+    def __iter__(self) -> Iterator[Node]:
+        table = self._table
+        rows = range(len(table.names)) if self._rows is None else self._rows.tolist()
+        return (Node(table, row) for row in rows)
+
+    def __repr__(self) -> str:
+        return f"Nodes({len(self)} of {len(self._table.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        if self._names is None:
+            names = self._table.all_names()
+            rows = self._rows
+            self._names = names if rows is None else tuple(names[row] for row in rows.tolist())
+        return self._names
+
+    def get(self, name: str) -> Node | None:
+        """The node of that name, if it is one of these."""
+        row = self._table.row_of.get(name)
+        if row is None or (self._rows is not None and row not in self._rows):
+            return None
+        return Node(self._table, row)
+
+    def index_of(self, name: str) -> int | None:
+        """Where a node stands in these columns."""
+        row = self._table.row_of.get(name)
+        if row is None or self._rows is None:
+            return row
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else None
+
+    def take(self, chosen: BoolArray | IntArray) -> Nodes:
+        """The nodes at these places (a mask, or places in ascending order)."""
+        places: IntArray = (
+            np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        )
+        rows = places if self._rows is None else self._rows[places]
+        return Nodes(self._table, rows)
+
+    # --- resources: milli-CPU for "cpu", whole units for all else; shape (n_nodes,) --------------
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._resource("allocatable", self._table.allocatable, resource)
+
+    def requested(self, resource: str) -> IntArray:
+        """What the pods of each node occupy."""
+        return self._resource("requested", self._table.requested, resource)
+
+    def spare(self, resource: str) -> IntArray:
+        """Allocatable less requested; negative on an overcommitted node."""
+        key = ("spare", resource)
+        found: IntArray | None = self._cache.get(key)
+        if found is None:
+            found = _frozen(self.allocatable(resource) - self.requested(resource))
+            self._cache[key] = found
+        return found
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """As `requested`; for cpu and memory, containers that ask for none count with a default."""
+        if resource == _CPU:
+            return self._select("nonzero_cpu", self._table.nonzero_cpu.view)
+        if resource == _MEMORY:
+            return self._select("nonzero_memory", self._table.nonzero_memory.view)
+        return self.requested(resource)
+
+    @property
+    def pod_counts(self) -> IntArray:
+        return self._select("pod_count", self._table.pod_count.view)
+
+    # --- what nodes are --------------------------------------------------------------------------
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        view = self._table.unschedulable.view
+        return view if self._rows is None else _frozen(view[self._rows])
+
+    @property
+    def has_taints(self) -> bool:
+        """Whether any of these nodes has a taint at all."""
+        return len(self._table.taint_sets) > 1 and bool(self._taint_codes.any())
+
+    def by_taints(self, ask: Callable[[tuple[core.Taint, ...]], int]) -> IntArray:
+        """Ask once per distinct set of taints; the answers per node."""
+        answers = np.fromiter(
+            (ask(taints) for taints in self._table.taint_sets),
+            dtype=np.int64,
+            count=len(self._table.taint_sets),
+        )
+        found: IntArray = answers[self._taint_codes]
+        return found
+
+    def label_codes(self, key: str) -> IntArray:
+        """A small number per node for the value of a label: equal if the values are; 0: absent."""
+        column = self._table.label(key)
+        return self._select(("label", key), column.codes.view)
+
+    def label_values(self, key: str) -> Sequence[str | None]:
+        """The value behind each label code."""
+        return self._table.label(key).values
+
+    def meeting(self, requirement: LabelRequirement) -> BoolArray:
+        """The nodes whose labels satisfy one requirement."""
+        codes = self.label_codes(requirement.key)
+        return label_columns.match(self._table.label(requirement.key), codes, requirement)
+
+    def matching(self, term: NodeTerm) -> BoolArray:
+        """The nodes that a node selector term selects."""
+        if term.error is not None or term.is_empty:
+            return np.zeros(len(self), dtype=np.bool_)
+        result = np.ones(len(self), dtype=np.bool_)
+        for requirement in term.requirements:
+            result &= self.meeting(requirement)
+        for name in term.names_in:
+            result &= self._named(name)
+        for name in term.names_not_in:
+            result &= ~self._named(name)
+        return result
+
+    def with_image(self, name: str) -> tuple[int, BoolArray] | None:
+        """The size of an image and which of these nodes have it; None if no node at all has it."""
+        state = self._table.images.get(name)
+        if state is None:
+            return None
+        present = np.zeros(len(self._table.names), dtype=np.bool_)
+        present[state.rows_array] = True
+        return state.size, present if self._rows is None else present[self._rows]
+
+    def image_spread(self, name: str) -> int:
+        """On how many nodes of the whole cluster an image lies."""
+        state = self._table.images.get(name)
+        return len(state.rows) if state is not None else 0
+
+    def port_taken(self, port: HostPort) -> BoolArray:
+        """The nodes where a pod already holds this host port."""
+        taken = np.zeros(len(self._table.names), dtype=np.bool_)
+        for row, ips in self._table.ports.holders(port).items():
+            taken[row] = any(ips_conflict(ip, port.ip) for ip in ips)
+        return taken if self._rows is None else taken[self._rows]
+
+    # --- counting pods ---------------------------------------------------------------------------
+
+    def count_pods(self, key: Hashable, matches: Callable[[Pod], bool]) -> IntArray:
+        """Pods per node for which `matches` holds; `key` names the question, whoever asks it.
+
+        The first time all pods are looked at; from then on the count is kept current.
+        """
+        view = self._table.counter(key, matches).per_row.view
+        return view if self._rows is None else _frozen(view[self._rows])
+
+    def count_pods_by(
+        self, topology_key: str, key: Hashable, matches: Callable[[Pod], bool]
+    ) -> IntArray:
+        """As `count_pods`, summed over the whole cluster per label code of `topology_key`."""
+        return self._table.counter(key, matches).per_domain(self._table.label(topology_key))
+
+    # --- order -----------------------------------------------------------------------------------
+
+    @property
+    def listing(self) -> IntArray:
+        """The places of these nodes in the order in which kube-scheduler would list them."""
+        rows, ranks = self._table.ordered()
+        if self._rows is None:
+            return rows
+        return np.argsort(ranks[self._rows], kind="stable")
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _named(self, name: str) -> BoolArray:
+        found = np.zeros(len(self), dtype=np.bool_)
+        place = self.index_of(name)
+        if place is not None:
+            found[place] = True
+        return found
+
+    def _row(self, index: int) -> int:
+        return index if self._rows is None else int(self._rows[index])
+
+    @property
+    def _taint_codes(self) -> IntArray:
+        return self._select("taint_code", self._table.taint_code.view)
+
+    def _resource(self, kind: str, columns: Mapping[str, Any], resource: str) -> IntArray:
+        column = columns.get(resource)
+        if column is None:
+            return _frozen(np.zeros(len(self), dtype=np.int64))
+        view: IntArray = column.view
+        return self._select((kind, resource), view)
+
+    def _select(self, key: Hashable, view: IntArray) -> IntArray:
+        if self._rows is None:
+            return view
+        found: IntArray | None = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = _frozen(view[self._rows])
+        return found
+
+
+class Node:
+    """One node, read-only, possibly with pods added or taken away in thought."""
+
+    __slots__ = ("_added", "_removed", "_row", "_table", "api", "name")
+
+    def __init__(
+        self,
+        table: NodeTable,
+        row: int,
+        added: tuple[Pod, ...] = (),
+        removed: Mapping[str, Pod] | None = None,
+    ) -> None:
+        self._table = table
+        self._row = row
+        self._added = added
+        self._removed = removed or {}
+        self.api = table.api[row]
+        self.name = table.names[row]
+
+    def __repr__(self) -> str:
+        return f"Node({self.name!r})"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.api.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.api.metadata.annotations
+
+    @property
+    def taints(self) -> tuple[core.Taint, ...]:
+        return self.api.spec.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self.api.spec.unschedulable
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods on this node, in no particular order."""
+        here = self._table.pods[self._row]
+        removed = self._removed
+        kept = (pod for uid, pod in here.items() if uid not in removed)
+        return (*kept, *self._added)
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._table.pods[self._row]) + len(self._added) - len(self._removed)
+
+    def allocatable(self, resource: str) -> int:
+        return self._read(self._table.allocatable, resource)
+
+    def requested(self, resource: str) -> int:
+        here = self._read(self._table.requested, resource)
+        for pod in self._added:
+            here += pod.usage.get(resource, 0)
+        for pod in self._removed.values():
+            here -= pod.usage.get(resource, 0)
+        return wrapped(here)
+
+    def spare(self, resource: str) -> int:
+        return wrapped(self.allocatable(resource) - self.requested(resource))
+
+    def nonzero_requested(self, resource: str) -> int:
+        if resource not in (_CPU, _MEMORY):
+            return self.requested(resource)
+        which = 0 if resource == _CPU else 1
+        column = self._table.nonzero_cpu if which == 0 else self._table.nonzero_memory
+        here = int(column.data[self._row])
+        for pod in self._added:
+            here += pod.nonzero_usage[which]
+        for pod in self._removed.values():
+            here -= pod.nonzero_usage[which]
+        return wrapped(here)
+
+    def image_size(self, name: str) -> int | None:
+        """The size of an image that lies on this node."""
+        state = self._table.images.get(name)
+        return state.size if state is not None and self._row in state.rows else None
+
+    def port_taken(self, port: HostPort) -> bool:
+        if self._added or self._removed:
+            held = (other for pod in self.pods for other in pod.host_ports)
+            return any(
+                other.port == port.port
+                and other.protocol == port.protocol
+                and ips_conflict(other.ip, port.ip)
+                for other in held
+            )
+        ips = self._table.ports.holders(port).get(self._row, {})
+        return any(ips_conflict(ip, port.ip) for ip in ips)
+
+    def with_pod(self, pod: Pod) -> Node:
+        """This node as if the pod were on it too."""
+        if self._removed.get(pod.uid) is pod:
+            removed = {uid: other for uid, other in self._removed.items() if uid != pod.uid}
+            return Node(self._table, self._row, self._added, removed)
+        return Node(self._table, self._row, (*self._added, pod), self._removed)
+
+    def without_pod(self, pod: Pod) -> Node:
+        """This node as if the pod were gone."""
+        kept = tuple(other for other in self._added if other.uid != pod.uid)
+        if len(kept) < len(self._added):
+            return Node(self._table, self._row, kept, self._removed)
+        here = self._table.pods[self._row].get(pod.uid)
+        if here is None:
+            return self
+        return Node(self._table, self._row, self._added, {**self._removed, pod.uid: here})
+
+    def _read(self, columns: Mapping[str, Any], resource: str) -> int:
+        column = columns.get(resource)
+        return int(column.data[self._row]) if column is not None else 0

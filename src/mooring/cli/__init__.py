@@ -1,0 +1,88 @@
+"""The command line. Each command imports what it needs when it runs, so that `--help` is instant.
+
+Arguments flow in, text and an exit code flow out: 0 done, 1 what was asked for can't be done, 2 the
+question itself is malformed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from mooring import __version__
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return 2
+    if options.command == "config" and options.action is None:
+        options.usage()
+        return 2
+    # `module:Class` in a configuration means a module beside the file, or in the current folder.
+    sys.path.insert(0, os.getcwd())
+    if getattr(options, "file", "-") != "-":
+        sys.path.insert(0, os.path.dirname(os.path.abspath(options.file)))
+    try:
+        code: int = _run(options)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `| head` does; nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "demo":
+        from mooring.cli.demo import demo
+
+        return demo(seed=options.seed)
+    from mooring.cli import config
+
+    action = config.validate if options.action == "validate" else config.show
+    return action(options.file, options.plugin)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mooring", description="Kubernetes scheduling in Python.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"mooring {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="schedule a few dozen pods on an in-process cluster and show why",
+        description="Schedule a few dozen pods on an in-process cluster and show the decisions.",
+    )
+    demo.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+
+    config = commands.add_parser(
+        "config",
+        help="check or complete a KubeSchedulerConfiguration file",
+        description="Work with KubeSchedulerConfiguration files (kubescheduler.config.k8s.io/v1).",
+    )
+    config.set_defaults(usage=config.print_help)
+    actions = config.add_subparsers(dest="action", metavar="ACTION")
+    for name, text in (
+        ("validate", "list every problem of a file, each with its place"),
+        ("show", "print the effective configuration after defaults, as YAML"),
+    ):
+        action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
+        action.add_argument(
+            "--plugin",
+            action="append",
+            default=[],
+            metavar="MODULE:CLASS",
+            help="make a plugin class known by its name; may be repeated",
+        )
+    return parser

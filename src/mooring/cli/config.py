@@ -1,0 +1,81 @@
+"""`mooring config validate` and `mooring config show`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from mooring import config as cfg
+from mooring.errors import ConfigError, Problem
+from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.registry import Registry
+
+
+def validate(file: str, plugins: Sequence[str]) -> int:
+    """Say whether the scheduler would start with this file."""
+    return _with_plans(file, plugins, _report)
+
+
+def show(file: str, plugins: Sequence[str]) -> int:
+    """Print what the file means."""
+    return _with_plans(file, plugins, _print_effective)
+
+
+_Use = Callable[[str, cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry], None]
+
+
+def _with_plans(file: str, plugins: Sequence[str], use: _Use) -> int:
+    name = "<stdin>" if file == "-" else file
+    try:
+        registry = _registry(plugins)
+        config = cfg.load_text(sys.stdin.read(), name) if file == "-" else cfg.load_file(file)
+        plans = plan_profiles(config, registry)
+    except ConfigError as error:
+        for problem in error.problems:
+            shown = str(problem)
+            print(shown if shown.startswith(name) else f"{name}: {shown}", file=sys.stderr)
+        count = len(error.problems)
+        print(f"{count} problem{'s' if count > 1 else ''} found", file=sys.stderr)
+        return 1
+    use(name, config, plans, registry)
+    return 0
+
+
+def _registry(plugins: Sequence[str]) -> Registry:
+    registry = Registry.discover()
+    problems = []
+    for path in plugins:
+        try:
+            registry.add_path(path)
+        except LookupError as error:
+            problems.append(Problem(f"--plugin {path}", str(error.args[0])))
+    if problems:
+        raise ConfigError(problems)
+    return registry
+
+
+def _report(
+    name: str,
+    config: cfg.KubeSchedulerConfiguration,
+    plans: list[ProfilePlan],
+    registry: Registry,
+) -> None:
+    profiles = ", ".join(plan.scheduler_name for plan in plans)
+    print(f"{name}: valid; {len(plans)} profile{'s' if len(plans) > 1 else ''}: {profiles}")
+
+
+def _print_effective(
+    name: str,
+    config: cfg.KubeSchedulerConfiguration,
+    plans: list[ProfilePlan],
+    registry: Registry,
+) -> None:
+    args = {
+        plan.scheduler_name: {
+            plugin: value
+            for plugin, value in plan.args.items()
+            if value.__struct_fields__  # plugins that take none need no entry
+        }
+        for plan in plans
+    }
+    print(cfg.to_yaml(config, registry.names, args), end="")

@@ -1,0 +1,161 @@
+"""What a configuration means where it says nothing.
+
+Two independent steps. `apply_defaults` fills in single fields and is run by `load`.
+`merge_plugins` lays the user's plugin sets over the default ones; it needs to know which plugins
+this build carries, so it is run by whoever knows that: the runtime, and `show`.
+"""
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+import msgspec
+
+from mooring.config.duration import Duration
+from mooring.config.types import (
+    DEFAULT_SCHEDULER_NAME,
+    ClientConnection,
+    Extender,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+
+# The default plugins of Kubernetes 1.36 in their order, with the score weights it gives them.
+DEFAULT_MULTIPOINT: tuple[PluginRef, ...] = (
+    PluginRef("SchedulingGates"),
+    PluginRef("PrioritySort"),
+    PluginRef("NodeUnschedulable"),
+    PluginRef("NodeName"),
+    PluginRef("TaintToleration", 3),
+    PluginRef("NodeAffinity", 2),
+    PluginRef("NodePorts"),
+    PluginRef("NodeResourcesFit", 1),
+    PluginRef("VolumeRestrictions"),
+    PluginRef("NodeVolumeLimits"),
+    PluginRef("VolumeBinding"),
+    PluginRef("VolumeZone"),
+    PluginRef("PodTopologySpread", 2),
+    PluginRef("InterPodAffinity", 2),
+    PluginRef("DynamicResources", 2),
+    PluginRef("DefaultPreemption"),
+    PluginRef("NodeResourcesBalancedAllocation", 1),
+    PluginRef("ImageLocality", 1),
+    PluginRef("DefaultBinder"),
+    PluginRef("NodeDeclaredFeatures"),
+)
+
+DEFAULT_EXTENDER_TIMEOUT = Duration.of(5)
+
+
+def apply_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Fill in what depends on other fields, and what an explicit zero stands for.
+
+    As in kube-scheduler, zero durations, rates and names in `leaderElection`,
+    `clientConnection` and an extender's `httpTimeout` count as unset. Applying it twice changes
+    nothing.
+    """
+    contention = config.enable_contention_profiling
+    return msgspec.structs.replace(
+        config,
+        leader_election=_without_zeros(config.leader_election, LeaderElection()),
+        client_connection=_without_zeros(config.client_connection, ClientConnection()),
+        enable_contention_profiling=config.enable_profiling if contention is None else contention,
+        profiles=_named(config.profiles or (Profile(),)),
+        extenders=tuple(map(_with_timeout, config.extenders)),
+    )
+
+
+def default_plugins(available: Collection[str]) -> tuple[PluginRef, ...]:
+    """The default list, restricted to the plugins in `available`.
+
+    A build may not carry every plugin that Kubernetes has; the names it does not carry are left
+    out, so that an empty configuration always works.
+    """
+    return tuple(ref for ref in DEFAULT_MULTIPOINT if ref.name in available)
+
+
+def merge_plugins(defaults: Plugins, user: Plugins) -> Plugins:
+    """Lay the user's sets over the default ones, point by point.
+
+    Disabling removes default entries only, and is remembered for the expansion. A default that
+    the user enables again keeps its place and takes the user's weight; everything else the user
+    enables follows in the order given. Applying the same defaults twice changes nothing.
+    """
+    theirs = user.by_point()
+    return Plugins.of_points(
+        {point: _merge_set(ours, theirs[point]) for point, ours in defaults.by_point().items()}
+    )
+
+
+def effective_plugins(profile: Profile, available: Collection[str]) -> Plugins:
+    """The profile's plugins laid over the defaults that this build carries."""
+    defaults = Plugins(multi_point=PluginSet(enabled=default_plugins(available)))
+    return merge_plugins(defaults, profile.plugins)
+
+
+def resolve_names(plugins: Plugins, resolve: Callable[[str], str]) -> Plugins:
+    """Rewrite every plugin name, `*` excepted.
+
+    For names given as `module:Class`; to be done before merging, because names are compared
+    there.
+    """
+
+    def renamed(refs: tuple[PluginRef, ...]) -> tuple[PluginRef, ...]:
+        return tuple(
+            ref if ref.name == "*" else PluginRef(resolve(ref.name), ref.weight) for ref in refs
+        )
+
+    return Plugins.of_points(
+        {
+            point: PluginSet(enabled=renamed(chosen.enabled), disabled=renamed(chosen.disabled))
+            for point, chosen in plugins.by_point().items()
+        }
+    )
+
+
+def _merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet:
+    disabled = tuple(PluginRef(ref.name) for ref in (*user.disabled, *defaults.disabled))
+    dropped = {ref.name for ref in disabled}
+    # Of a name enabled twice the last takes the default's place; the expansion then objects.
+    replacements = {ref.name: index for index, ref in enumerate(user.enabled)}
+    kept: list[PluginRef] = []
+    placed: set[int] = set()
+    for ref in () if "*" in dropped else defaults.enabled:
+        if ref.name in dropped:
+            continue
+        index = replacements.get(ref.name)
+        if index is None:
+            kept.append(ref)
+        else:
+            kept.append(user.enabled[index])
+            placed.add(index)
+    kept.extend(ref for index, ref in enumerate(user.enabled) if index not in placed)
+    return PluginSet(enabled=tuple(kept), disabled=disabled)
+
+
+_S = TypeVar("_S", LeaderElection, ClientConnection)
+
+
+def _without_zeros(section: _S, defaults: _S) -> _S:
+    """Replace zero values; a boolean is a decision and stays, whatever it says."""
+    unset = {
+        name: getattr(defaults, name)
+        for name in section.__struct_fields__
+        if not getattr(section, name) and not isinstance(getattr(section, name), bool)
+    }
+    return msgspec.structs.replace(section, **unset)
+
+
+def _named(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
+    if len(profiles) == 1 and not profiles[0].scheduler_name:
+        return (msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    return profiles
+
+
+def _with_timeout(extender: Extender) -> Extender:
+    if extender.http_timeout:
+        return extender
+    return msgspec.structs.replace(extender, http_timeout=DEFAULT_EXTENDER_TIMEOUT)

@@ -1,0 +1,145 @@
+"""Strict YAML in, plain YAML out.
+
+`parse_yaml` turns a text into plain data and explains what it cannot accept: syntax errors with
+line and column, a second document, an empty file. Keys given twice are collected rather than
+raised, so that `load` can report them together with everything else. JSON is accepted because it
+is YAML. `dump_yaml` writes what `parse_yaml` reads back unchanged.
+"""
+
+import re
+from typing import Any
+
+import yaml
+
+from mooring.errors import ConfigError, Problem
+
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_FLOAT_TAG = "tag:yaml.org,2002:float"
+_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
+
+# PyYAML wants a dot in every float, JSON does not: 1e-3 must not arrive as text.
+_JSON_FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, with JSON's floats and without dates, which no field here has."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP_TAG]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper; quotes what the loader would take for a float and never aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
+
+
+def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Problem]]:
+    """Read one document; give its data and a problem for every key that is set twice.
+
+    Raises ConfigError when there is no data to give: the text is not YAML, has no document or
+    more than one, or contains itself.
+    """
+    # Pure Python on purpose: its messages are the better ones, and the files are small.
+    try:
+        loader = _Loader(text)
+    except yaml.YAMLError as error:
+        raise _refusal(error, source) from error
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        second = loader.get_node() if loader.check_node() else None
+        if second is not None:
+            place = f"{source}:{second.start_mark.line + 1}"
+            problem = Problem(place, "expected one document, found a second one")
+            raise ConfigError([problem], source)
+        if node is None or _is_blank(node):
+            raise ConfigError([Problem(source, "the file is empty")], source)
+        problems = _DuplicateKeys(source).search(node)
+        return loader.construct_document(node), problems
+    except yaml.YAMLError as error:
+        raise _refusal(error, source) from error
+    finally:
+        loader.dispose()
+
+
+def dump_yaml(data: object) -> str:
+    """Write plain data in block style, keys in the order given."""
+    text = yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True
+    )
+    assert isinstance(text, str)
+    return text
+
+
+def child_path(path: str, key: object) -> str:
+    """Extend a YAML path by a key: `a.b`, or `a[x/y]` when the key would be misread."""
+    name = str(key)
+    if not _PLAIN_KEY.fullmatch(name):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else name
+
+
+def _is_blank(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None
+
+
+def _refusal(error: yaml.YAMLError, source: str) -> ConfigError:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        return ConfigError([Problem(place, message)], source)
+    return ConfigError([Problem(source, " ".join(str(error).split()))], source)
+
+
+class _DuplicateKeys:
+    """Walks the node graph once; a node that several aliases share is looked at once."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+        self.open: set[int] = set()
+        self.done: set[int] = set()
+
+    def search(self, node: yaml.Node) -> list[Problem]:
+        self.visit(node, "")
+        return self.problems
+
+    def visit(self, node: yaml.Node, path: str) -> None:
+        if id(node) in self.open:
+            place = f"{self.source}:{node.start_mark.line + 1}"
+            raise ConfigError([Problem(place, "the anchored value contains itself")], self.source)
+        if id(node) in self.done:
+            return
+        self.open.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.visit(item, f"{path}[{index}]")
+        elif isinstance(node, yaml.MappingNode):
+            self.visit_mapping(node, path)
+        self.open.discard(id(node))
+        self.done.add(id(node))
+
+    def visit_mapping(self, node: yaml.MappingNode, path: str) -> None:
+        lines: dict[tuple[str, str], int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE_TAG:
+                self.visit(value, path)
+                continue
+            place = child_path(path, key.value)
+            line = key.start_mark.line + 1
+            spelling = (key.tag, key.value)
+            if spelling in lines:
+                message = f"duplicate key on line {line}, first set on line {lines[spelling]}"
+                self.problems.append(Problem(place, message))
+            else:
+                lines[spelling] = line
+            self.visit(value, place)

@@ -1,0 +1,68 @@
+"""The exceptions of mooring; the class says whose fault it is.
+
+    MooringError
+    ├── ConfigError      the user's: a file or a flag asks for something that cannot be
+    ├── ApiError         the server's: the API server refused, or could not be reached
+    ├── PluginError      the author's: a plugin broke its contract
+    └── InternalError    ours: please report it
+
+A decision that says "no" is none of these: it is a `Status` with a reason.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Problem:
+    """One thing that is wrong, and where: the path is a YAML path or a place in a file."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class MooringError(Exception):
+    """Anything mooring raises on purpose."""
+
+
+class ConfigError(MooringError):
+    """The configuration cannot be used; `problems` holds every reason that could be found.
+
+    `source` names the file the problems are in, where there is one.
+    """
+
+    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        super().__init__(self.problems, source)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
+
+
+class ApiError(MooringError):
+    """The API server refused a request or could not be reached."""
+
+
+class PluginError(MooringError):
+    """A plugin broke its contract; `point` is empty when no extension point was running."""
+
+    def __init__(self, message: str, *, plugin: str, point: str = "") -> None:
+        self.plugin = plugin
+        self.point = point
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments would otherwise be lost when the error crosses a process.
+        return _rebuild_plugin_error, (str(self), self.plugin, self.point)
+
+
+class InternalError(MooringError):
+    """A promise mooring makes to itself was broken."""
+
+
+def _rebuild_plugin_error(message: str, plugin: str, point: str) -> PluginError:
+    return PluginError(message, plugin=plugin, point=point)

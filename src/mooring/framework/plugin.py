@@ -1,0 +1,239 @@
+"""The contract: one small class per extension point.
+
+A plugin inherits from the points it serves, and from `Plugin[ItsArgs]` if it takes arguments:
+
+    class Headroom(Plugin[HeadroomArgs], Filter, Score): ...
+    class ByName(Score): ...
+
+The per-node methods are the specification and always exist. The `*_all` methods answer for every
+node at once; without one the base class asks node by node. Both must agree:
+`mooring.testing.check_plugin` proves it. Decisions are plain `def`; only `pre_bind`, `bind` and
+`post_bind` may wait for the world.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from mooring.cache.arrays import IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.framework.events import ClusterEvent
+from mooring.framework.handle import Handle
+from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, SKIP, Status
+from mooring.framework.verdicts import Verdicts
+
+
+class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """Base of a plugin's arguments: camelCase in YAML, unknown fields refused.
+
+    Cross-field rules raise ValueError in `__post_init__`; the loader adds the place in the file.
+    """
+
+
+class NoArgs(Args, frozen=True):
+    """For plugins that take none."""
+
+
+A = TypeVar("A", bound=Args)
+
+
+class Base(abc.ABC):
+    """What every plugin has, whatever its points."""
+
+    name: ClassVar[str]
+    """The name in configuration files, metrics and messages."""
+
+    wakes_on: ClassVar[tuple[ClusterEvent, ...] | None] = None
+    """Events that may make a pod schedulable that this plugin refused. None: any; (): none."""
+
+    args_type: ClassVar[type[Args]] = NoArgs
+    """The type of `args`; filled in from `Plugin[...]`."""
+
+    def __init__(self, args: Args, handle: Handle) -> None:
+        self.args = args
+        self.handle = handle
+
+    def hint(self, event: ClusterEvent, pod: Pod, old: object | None, new: object | None) -> bool:
+        """Whether this event may really help this pod.
+
+        Asked only for events of `wakes_on`. Pods come as `Pod`, other objects as `mooring.api`
+        values.
+        """
+        return True
+
+    def close(self) -> None:  # noqa: B027 - optional by design
+        """Called once when the scheduler stops."""
+
+
+class Plugin(Base, Generic[A]):
+    """A plugin with typed arguments."""
+
+    if TYPE_CHECKING:
+        args: A
+
+        def __init__(self, args: A, handle: Handle) -> None: ...
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in getattr(cls, "__orig_bases__", ()):
+            if getattr(base, "__origin__", None) is Plugin and isinstance(base.__args__[0], type):
+                cls.args_type = base.__args__[0]
+
+
+class QueueSort(Base):
+    """Which of two pods is scheduled first. One per scheduler."""
+
+    @abc.abstractmethod
+    def less(self, a: QueuedPod, b: QueuedPod) -> bool: ...
+
+    def sort_key(self, queued: QueuedPod) -> object | None:
+        """A key that sorts as `less` does, if there is one: much cheaper for a long queue."""
+        return None
+
+
+class PreEnqueue(Base):
+    """May this pod enter the queue at all? Any refusal gates it."""
+
+    @abc.abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status: ...
+
+
+class PreFilter(Base):
+    """Once per attempt, before the nodes are looked at.
+
+    SKIP: this plugin's Filter has nothing to say about this pod. `OnlyNodes`: look no further than
+    these. `add_pod`/`remove_pod` keep what was stored in the state true when a what-if moves a pod.
+    """
+
+    @abc.abstractmethod
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | OnlyNodes: ...
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        return OK
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        return OK
+
+
+class Filter(Base):
+    """Can this pod run on that node?"""
+
+    @abc.abstractmethod
+    def filter(self, state: CycleState, pod: Pod, node: Node) -> Status: ...
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+        return Verdicts.of(self.filter(state, pod, node) for node in nodes)
+
+
+class PostFilter(Base):
+    """No node fits. `verdicts` says why, node by node; `Nominate` claims room that will be made."""
+
+    @abc.abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    ) -> Status | Nominate: ...
+
+
+class PreScore(Base):
+    """Once per attempt, with the nodes that fit. SKIP: this plugin's Score does not count."""
+
+    @abc.abstractmethod
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status: ...
+
+
+class Score(Base):
+    """How good is that node? Any int64; 0 to 100 once normalised."""
+
+    @abc.abstractmethod
+    def score(self, state: CycleState, pod: Pod, node: Node) -> int: ...
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+        return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
+
+
+class NormalizeScore(Score):
+    """A Score whose points are rescaled over the nodes that fit."""
+
+    @abc.abstractmethod
+    def normalize_score(
+        self, state: CycleState, pod: Pod, nodes: Nodes, scores: IntArray
+    ) -> IntArray: ...
+
+
+class Reserve(Base):
+    """The node is chosen: set aside what the pod needs.
+
+    `unreserve` must cope with being called although `reserve` never was, and must not fail.
+    """
+
+    @abc.abstractmethod
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status: ...
+
+    @abc.abstractmethod
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
+
+
+class Permit(Base):
+    """Let the pod go on to binding, refuse it, or make it wait."""
+
+    @abc.abstractmethod
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | Wait: ...
+
+
+class PreBind(Base):
+    """Prepare the world for this pod on that node.
+
+    `pre_flight` says beforehand whether there will be anything to do: OK or SKIP.
+    """
+
+    parallel: ClassVar[bool] = False
+    """May run at the same time as neighbouring PreBind plugins that say so too."""
+
+    def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return OK
+
+    @abc.abstractmethod
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status: ...
+
+
+class Bind(Base):
+    """Make it so. SKIP leaves it to the next Bind plugin."""
+
+    @abc.abstractmethod
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status: ...
+
+
+class PostBind(Base):
+    """The pod is bound; tidy up. Cannot fail the pod any more."""
+
+    @abc.abstractmethod
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
+
+
+__all__ = [
+    "SKIP",
+    "Args",
+    "Base",
+    "Bind",
+    "Filter",
+    "NoArgs",
+    "NormalizeScore",
+    "Permit",
+    "Plugin",
+    "PostBind",
+    "PostFilter",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "PreScore",
+    "QueueSort",
+    "Reserve",
+    "Score",
+]

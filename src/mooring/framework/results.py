@@ -1,0 +1,85 @@
+"""Answers that carry more than a status, and the queue's record of a pod."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+
+from mooring.cache.pods import Pod
+from mooring.framework.status import OK, Status
+
+
+class OnlyNodes(msgspec.Struct, frozen=True):
+    """PreFilter: yes, but only these nodes can be meant. Several plugins' sets are intersected."""
+
+    names: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.names, frozenset) or not all(
+            isinstance(name, str) for name in self.names
+        ):
+            raise TypeError(f"OnlyNodes needs a frozenset of node names, not {self.names!r}")
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> OnlyNodes:
+        return cls(frozenset(names))
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Permit: hold the pod until every holder allows it, at most this many seconds."""
+
+    timeout: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.timeout, int | float) or math.isnan(self.timeout):
+            raise TypeError(f"Wait needs a number of seconds, not {self.timeout!r}")
+
+
+class Nominate(msgspec.Struct, frozen=True):
+    """PostFilter: the node this pod may expect to fit on soon; "" withdraws a nomination.
+
+    Together with a status that is not OK it counts as a refusal that also (un)nominates.
+    """
+
+    node_name: str
+    status: Status = OK
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.node_name, str) or not isinstance(self.status, Status):
+            raise TypeError(
+                "Nominate needs the name of a node and a Status,"
+                f" not {self.node_name!r} and {self.status!r}"
+            )
+
+
+class QueuedPod:
+    """A pod in the scheduling queue, with its history. Plugins read it in `QueueSort`."""
+
+    __slots__ = (
+        "attempts",
+        "backoff_until",
+        "consecutive_errors",
+        "first_attempt_at",
+        "gated_by",
+        "pending_plugins",
+        "pod",
+        "timestamp",
+        "unschedulable_count",
+        "unschedulable_plugins",
+        "was_flushed",
+    )
+
+    def __init__(self, pod: Pod, timestamp: float) -> None:
+        self.pod = pod
+        self.timestamp = timestamp  # seconds; when it entered the queue this time
+        self.first_attempt_at: float | None = None  # when it first became active
+        self.attempts = 0
+        self.backoff_until: float | None = None
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        self.unschedulable_plugins: frozenset[str] = frozenset()
+        self.pending_plugins: frozenset[str] = frozenset()
+        self.gated_by = ""  # the PreEnqueue plugin that holds it outside
+        self.was_flushed = False

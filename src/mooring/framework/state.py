@@ -1,0 +1,93 @@
+"""What plugins remember between the points of one scheduling attempt.
+
+A plugin declares a typed key once, `SPREAD: StateKey[Counts] = StateKey("spread")`, and
+`state[SPREAD]` is a `Counts`: no strings, no casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """The name of one value in the cycle state. Keys are compared by identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name!r})"
+
+
+class CycleState:
+    """One attempt's memory.
+
+    `clone` is taken before a what-if (nominated pods, preemption): values with a `clone` method are
+    cloned by it, others are shared, so a value that `add_pod`/`remove_pod` changes needs one.
+    """
+
+    __slots__ = ("_pods_to_activate", "_skip_filter", "_skip_pre_bind", "_skip_score", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[StateKey[Any], Any] = {}
+        self._skip_filter: set[str] = set()
+        self._skip_score: set[str] = set()
+        self._skip_pre_bind: set[str] = set()
+        self._pods_to_activate: set[str] = set()
+
+    @property
+    def skip_filter(self) -> set[str]:
+        """The plugins whose Filter has nothing to say; SKIP at PreFilter puts them here."""
+        return self._skip_filter
+
+    @property
+    def skip_score(self) -> set[str]:
+        """Likewise for PreScore and Score."""
+        return self._skip_score
+
+    @property
+    def skip_pre_bind(self) -> set[str]:
+        """Likewise for `pre_flight` and PreBind."""
+        return self._skip_pre_bind
+
+    @property
+    def pods_to_activate(self) -> set[str]:
+        """Pods ("namespace/name") to retry at once when this attempt succeeds; plugins add to it."""
+        return self._pods_to_activate
+
+    def __getitem__(self, key: StateKey[T]) -> T:
+        try:
+            return cast("T", self._values[key])
+        except KeyError:
+            raise KeyError(f"{key.name}: not found in the cycle state") from None
+
+    def __setitem__(self, key: StateKey[T], value: T) -> None:
+        self._values[key] = value
+
+    def __delitem__(self, key: StateKey[Any]) -> None:
+        self._values.pop(key, None)
+
+    def __contains__(self, key: StateKey[Any]) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[StateKey[Any]]:
+        return iter(self._values)
+
+    def get(self, key: StateKey[T]) -> T | None:
+        return self._values.get(key)
+
+    def clone(self) -> CycleState:
+        other = CycleState()
+        for key, value in self._values.items():
+            clone = getattr(value, "clone", None)
+            other._values[key] = clone() if clone is not None else value
+        other._skip_filter = set(self._skip_filter)
+        other._skip_score = set(self._skip_score)
+        other._skip_pre_bind = set(self._skip_pre_bind)
+        other._pods_to_activate = self._pods_to_activate
+        return other

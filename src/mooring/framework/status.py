@@ -1,0 +1,112 @@
+"""The answer of a plugin: a code, the reasons, and who said it.
+
+"No" is a value with reasons; an exception is a bug or an outage. Codes keep kube-scheduler's
+numbers and names, because metrics, events and other schedulers' users already know them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NoReturn
+
+import msgspec
+
+
+class Code(enum.IntEnum):
+    """What a status means to the scheduler."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def label(self) -> str:
+        """The code as metrics, logs and kube-scheduler spell it."""
+        return _LABELS[self]
+
+
+_LABELS = (
+    "Success",
+    "Error",
+    "Unschedulable",
+    "UnschedulableAndUnresolvable",
+    "Wait",
+    "Skip",
+    "Pending",
+)
+_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A code with its reasons.
+
+    The runner fills `plugin`; plugins leave it empty. `cause` is the exception behind it, if any.
+    """
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    cause: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        # Here, so that the traceback shows the author's own line.
+        if not isinstance(self.code, Code):
+            raise TypeError(f"the code of a Status must be a Code, not {self.code!r}")
+        if not isinstance(self.reasons, tuple) or not all(
+            isinstance(reason, str) for reason in self.reasons
+        ):
+            raise TypeError(f"the reasons of a Status must be a tuple of str, not {self.reasons!r}")
+
+    @classmethod
+    def unschedulable(cls, *reasons: str) -> Status:
+        """No, and evicting pods might change that."""
+        return cls(Code.UNSCHEDULABLE, reasons)
+
+    @classmethod
+    def unresolvable(cls, *reasons: str) -> Status:
+        """No, and evicting pods would not change that."""
+        return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+    @classmethod
+    def pending(cls, *reasons: str) -> Status:
+        """No, until something outside happens; then the pod is retried without backoff."""
+        return cls(Code.PENDING, reasons)
+
+    @classmethod
+    def error(cls, *reasons: str, cause: BaseException | None = None) -> Status:
+        """Something broke; the pod is retried after a backoff."""
+        return cls(Code.ERROR, reasons, "", cause)
+
+    @property
+    def ok(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def rejected(self) -> bool:
+        return self.code in _REJECTED
+
+    @property
+    def skipped(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line, as events and conditions show them."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same answer, signed by a plugin."""
+        if self.plugin == plugin:
+            return self
+        return Status(self.code, self.reasons, plugin, self.cause)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a Status has no truth value: ask status.ok or status.rejected")
+
+
+OK = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)

@@ -1,0 +1,121 @@
+"""Yes or no for every node at once: the vectorised form of a Filter answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+
+import numpy as np
+
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.framework.status import OK, Status
+
+
+class Verdicts:
+    """One status per node, stored as small numbers.
+
+    Row i passes when `index` is None or `index[i] == 0`; otherwise its answer is
+    `statuses[index[i] - 1]`. The first rejection of a row stays: later `reject` calls do not
+    overwrite it, just as a node meets no further filter after the first that refuses it.
+    """
+
+    __slots__ = ("index", "size", "statuses")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.index: IntArray | None = None  # (size,), lazily made: most plugins refuse nobody
+        self.statuses: list[Status] = []
+
+    @classmethod
+    def passing(cls, nodes: Sized) -> Verdicts:
+        """Everybody passes, so far."""
+        return cls(len(nodes))
+
+    @classmethod
+    def of(cls, statuses: Iterable[Status]) -> Verdicts:
+        """From one status per node, in order."""
+        answers = list(statuses)
+        verdicts = cls(len(answers))
+        for row, status in enumerate(answers):
+            if not status.ok:
+                verdicts.set(row, status)
+        return verdicts
+
+    @classmethod
+    def coded(cls, index: IntArray, statuses: Iterable[Status]) -> Verdicts:
+        """From numbers: row i passes where `index[i]` is 0, else gets `statuses[index[i] - 1]`."""
+        verdicts = cls(len(index))
+        verdicts.index = index
+        verdicts.statuses = list(statuses)
+        return verdicts
+
+    def reject(self, refused: BoolArray, status: Status) -> Verdicts:
+        """Give `status` to the rows that still pass and where `refused` is true."""
+        if self.index is None:
+            if not refused.any():
+                return self
+            self.index = np.zeros(self.size, dtype=np.int64)
+        self.index[refused & (self.index == 0)] = self._number(status)
+        return self
+
+    def reject_all(self, status: Status) -> Verdicts:
+        """Give `status` to every row that still passes."""
+        return self.reject(np.ones(self.size, dtype=np.bool_), status)
+
+    def set(self, row: int, status: Status) -> None:
+        """Give one row its status, whatever it had."""
+        if self.index is None:
+            if status.ok:
+                return
+            self.index = np.zeros(self.size, dtype=np.int64)
+        self.index[row] = 0 if status.ok else self._number(status)
+
+    @property
+    def is_well_formed(self) -> bool:
+        """Whether every row has an answer; nothing stops a plugin from setting the fields."""
+        index, statuses = self.index, self.statuses
+        if not isinstance(statuses, list) or not all(isinstance(s, Status) for s in statuses):
+            return False
+        if index is None or self.size == 0:
+            return True
+        return (
+            isinstance(index, np.ndarray)
+            and index.shape == (self.size,)
+            and index.dtype.kind in "iu"
+            and bool(index.min() >= 0)
+            and bool(index.max() <= len(statuses))
+        )
+
+    @property
+    def passed(self) -> BoolArray:
+        if self.index is None:
+            return np.ones(self.size, dtype=np.bool_)
+        passed: BoolArray = self.index == 0
+        return passed
+
+    def status(self, row: int) -> Status:
+        number = 0 if self.index is None else int(self.index[row])
+        return self.statuses[number - 1] if number else OK
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Verdicts):
+            return NotImplemented
+        return self.size == other.size and all(
+            self.status(row) == other.status(row) for row in range(self.size)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # mutable while a plugin fills it
+
+    def __repr__(self) -> str:
+        return f"Verdicts({[self.status(row) for row in range(self.size)]!r})"
+
+    def _number(self, status: Status) -> int:
+        # A plugin has a handful of distinct answers; reuse keeps the list short in loops.
+        statuses = self.statuses
+        for number in range(len(statuses) - 1, max(-1, len(statuses) - 9), -1):
+            if statuses[number] is status or statuses[number] == status:
+                return number + 1
+        statuses.append(status)
+        return len(statuses)

@@ -1,0 +1,24 @@
+"""Tell the API server where the pod goes."""
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.api.meta import ObjectMeta, ObjectReference
+from mooring.errors import ApiError
+
+
+class DefaultBinder(fw.Bind):
+    """Bind with the pod's `binding` subresource; the uid keeps a namesake from being bound."""
+
+    name = "DefaultBinder"
+
+    async def bind(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        meta = pod.api.metadata
+        binding = core.Binding(
+            metadata=ObjectMeta(namespace=meta.namespace, name=meta.name, uid=meta.uid),
+            target=ObjectReference(kind="Node", name=node_name),
+        )
+        try:
+            await self.handle.client.bind(binding)
+        except ApiError as error:
+            return fw.Status.error(str(error))
+        return fw.OK

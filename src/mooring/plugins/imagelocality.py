@@ -1,0 +1,62 @@
+"""Prefer nodes that have the pod's images already, so that less has to be pulled."""
+
+from typing import Final
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.requests import container_images
+
+_MIB: Final = 1024 * 1024
+FLOOR: Final = 23 * _MIB  # bytes; less than this is not worth a detour
+CEILING: Final = 1000 * _MIB  # bytes per container; more does not count
+
+
+class ImageLocality(fw.Score):
+    """Score by the bytes of the pod's images on a node, each scaled by how widespread it is.
+
+    The scaling keeps a pod's replicas from crowding onto the one node that pulled the image first.
+    """
+
+    name = "ImageLocality"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        everywhere = self.handle.nodes
+        there = 0
+        for image in container_images(pod.api):
+            size = node.image_size(image)
+            if size is not None:
+                there += scaled_size(size, everywhere.image_spread(image), len(everywhere))
+        return fw.MAX_SCORE * (min(max(there, FLOOR), ceiling(pod)) - FLOOR) // scale(pod)
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        total = len(self.handle.nodes)
+        there = np.zeros(len(nodes), dtype=np.int64)  # bytes
+        for image in container_images(pod.api):
+            found = nodes.with_image(image)
+            if found is not None:
+                size, present = found
+                there += present * scaled_size(size, nodes.image_spread(image), total)
+        if not there.any():
+            return there
+        scores: fw.IntArray = np.clip(there, FLOOR, ceiling(pod))
+        scores -= FLOOR
+        scores *= fw.MAX_SCORE
+        scores //= scale(pod)
+        return scores
+
+
+def scaled_size(size: int, holders: int, total: int) -> int:
+    """As imagelocality.scaledImageScore: the share is taken first, in floating point."""
+    return int(size * (holders / total))
+
+
+def ceiling(pod: fw.Pod) -> int:
+    """Bytes beyond which more images do not make a node better."""
+    containers = len(pod.spec.init_containers) + len(pod.spec.containers)
+    return CEILING * max(containers, 1)
+
+
+def scale(pod: fw.Pod) -> int:
+    """Bytes between the lowest and the highest score."""
+    return ceiling(pod) - FLOOR

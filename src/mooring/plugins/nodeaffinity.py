@@ -1,0 +1,258 @@
+"""Which nodes a pod needs, and which it would rather have: `nodeSelector` and node affinity."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.api.selectors import (
+    NODE_NAME_FIELD,
+    NodeMatcher,
+    NodeTerm,
+    Selector,
+    SelectorError,
+    compile_node_selector,
+    compile_term,
+)
+
+
+class Requirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
+    """As in a pod, but a misspelt field in a configuration file is an error."""
+
+
+class Term(core.NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):
+    """As in a pod, but strict."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class Terms(core.NodeSelector, frozen=True, forbid_unknown_fields=True):
+    """As in a pod, but strict."""
+
+    node_selector_terms: tuple[Term, ...] = ()
+
+
+class Preference(core.PreferredSchedulingTerm, frozen=True, forbid_unknown_fields=True):
+    """As in a pod, but strict."""
+
+    preference: Term = Term()
+
+
+class AddedAffinity(core.NodeAffinity, frozen=True, forbid_unknown_fields=True):
+    """As in a pod, but strict."""
+
+    required_during_scheduling_ignored_during_execution: Terms | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[Preference, ...] = ()
+
+
+class NodeAffinityArgs(fw.Args, frozen=True):
+    """Node affinity that is added to that of every pod of the profile."""
+
+    added_affinity: AddedAffinity | None = None
+
+    def __post_init__(self) -> None:
+        required = required_of(self.added_affinity)
+        errors = compile_node_selector(required).errors if required is not None else ()
+        if errors:
+            raise ValueError(f"addedAffinity: {'; '.join(errors)}")
+        try:
+            compile_preferences(preferred_of(self.added_affinity))
+        except SelectorError as error:
+            raise ValueError(f"addedAffinity: {error}") from None
+
+
+class Required(msgspec.Struct, frozen=True):
+    """What a pod requires of its node, ready to be asked often."""
+
+    labels: Selector  # spec.nodeSelector
+    terms: NodeMatcher | None  # spec.affinity.nodeAffinity.required…
+
+    @classmethod
+    def by(cls, pod: fw.Pod) -> "Required":
+        terms = required_of(affinity_of(pod))
+        return cls(
+            Selector.from_map(pod.spec.node_selector),
+            compile_node_selector(terms) if terms is not None else None,
+        )
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if not self.labels.matches(labels):
+            return False
+        return self.terms is None or self.terms.matches(labels, name)
+
+    def matching(self, nodes: fw.Nodes) -> fw.BoolArray:
+        found = np.ones(len(nodes), dtype=np.bool_)
+        for requirement in self.labels.requirements:
+            found &= nodes.meeting(requirement)
+        if self.terms is not None:
+            found &= matching_any(nodes, self.terms)
+        return found
+
+
+class Preferred(msgspec.Struct, frozen=True):
+    """A term and the points it is worth."""
+
+    weight: int
+    term: NodeTerm
+
+
+REQUIRED: fw.StateKey[Required] = fw.StateKey("NodeAffinity/required")
+PREFERRED: fw.StateKey[tuple[Preferred, ...]] = fw.StateKey("NodeAffinity/preferred")
+
+
+class NodeAffinity(
+    fw.Plugin[NodeAffinityArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.NormalizeScore
+):
+    """Refuse nodes the pod's requirements exclude; prefer those its preferences name."""
+
+    name = "NodeAffinity"
+    wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_LABELS_CHANGED)
+
+    CONFLICT = fw.Status.unresolvable("pod affinity terms conflict")
+    ENFORCED = fw.Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
+    MISMATCH = fw.Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
+
+    def __init__(self, args: NodeAffinityArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        required = required_of(args.added_affinity)
+        self._added = compile_node_selector(required) if required is not None else None
+        self._also_preferred = compile_preferences(preferred_of(args.added_affinity))
+
+    # --- filter --------------------------------------------------------------------------------
+
+    def pre_filter(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.Status | fw.OnlyNodes:
+        terms = required_of(affinity_of(pod))
+        if terms is None and self._added is None and not pod.spec.node_selector:
+            return fw.SKIP
+        state[REQUIRED] = Required.by(pod)
+        names = named_nodes(terms) if terms is not None else None
+        if names is None:
+            return fw.OK
+        return fw.OnlyNodes(names) if names else self.CONFLICT
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        if self._added is not None and not self._added.matches(node.labels, node.name):
+            return self.ENFORCED
+        required = state.get(REQUIRED) or Required.by(pod)
+        return fw.OK if required.matches(node.labels, node.name) else self.MISMATCH
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        if self._added is not None:
+            verdicts.reject(~matching_any(nodes, self._added), self.ENFORCED)
+        required = state.get(REQUIRED) or Required.by(pod)
+        return verdicts.reject(~required.matching(nodes), self.MISMATCH)
+
+    # --- score ---------------------------------------------------------------------------------
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        if not preferred_of(affinity_of(pod)) and not preferred_of(self.args.added_affinity):
+            return fw.SKIP
+        try:
+            state[PREFERRED] = self._preferred_by(pod)
+        except SelectorError as error:
+            return fw.Status.error(str(error))
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return sum(
+            preferred.weight
+            for preferred in self._preferred(state, pod)
+            if preferred.term.matches(node.labels, node.name)
+        )
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for preferred in self._preferred(state, pod):
+            scores += preferred.weight * nodes.matching(preferred.term)
+        return scores
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores)
+
+    # --- events --------------------------------------------------------------------------------
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        required = Required.by(pod)
+        was_open = isinstance(old, core.Node) and self._admits(required, old)
+        return isinstance(new, core.Node) and self._admits(required, new) and not was_open
+
+    def _admits(self, required: Required, node: core.Node) -> bool:
+        labels, name = node.metadata.labels, node.metadata.name
+        if self._added is not None and not self._added.matches(labels, name):
+            return False
+        return required.matches(labels, name)
+
+    def _preferred(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Preferred, ...]:
+        found = state.get(PREFERRED)
+        return self._preferred_by(pod) if found is None else found
+
+    def _preferred_by(self, pod: fw.Pod) -> tuple[Preferred, ...]:
+        return (*self._also_preferred, *compile_preferences(preferred_of(affinity_of(pod))))
+
+
+def affinity_of(pod: fw.Pod) -> core.NodeAffinity | None:
+    """The node part of a pod's affinity."""
+    affinity = pod.spec.affinity
+    return affinity.node_affinity if affinity is not None else None
+
+
+def required_of(affinity: core.NodeAffinity | None) -> core.NodeSelector | None:
+    """What has to hold when a pod is placed."""
+    if affinity is None:
+        return None
+    return affinity.required_during_scheduling_ignored_during_execution
+
+
+def preferred_of(affinity: core.NodeAffinity | None) -> tuple[core.PreferredSchedulingTerm, ...]:
+    """What had better hold when a pod is placed."""
+    if affinity is None:
+        return ()
+    return affinity.preferred_during_scheduling_ignored_during_execution
+
+
+def compile_preferences(
+    preferences: Iterable[core.PreferredSchedulingTerm],
+) -> tuple[Preferred, ...]:
+    """Parse the terms that are worth anything; SelectorError if one of them makes no sense."""
+    worthy = (Preferred(p.weight, compile_term(p.preference)) for p in preferences if p.weight)
+    parsed = tuple(preferred for preferred in worthy if not preferred.term.is_empty)
+    errors = [p.term.error for p in parsed if p.term.error is not None]
+    if errors:
+        raise SelectorError("; ".join(errors))
+    return parsed
+
+
+def named_nodes(selector: core.NodeSelector) -> frozenset[str] | None:
+    """The nodes that the terms name one by one; None if some term does not name any.
+
+    A term's lists are intersected, because all its tests have to hold; those of terms are united.
+    """
+    names: set[str] = set()
+    for term in selector.node_selector_terms:
+        lists = [
+            frozenset(test.values)
+            for test in term.match_fields
+            if test.key == NODE_NAME_FIELD and test.operator == "In"
+        ]
+        if not lists:
+            return None
+        names |= frozenset.intersection(*lists)
+    return frozenset(names) if selector.node_selector_terms else None
+
+
+def matching_any(nodes: fw.Nodes, matcher: NodeMatcher) -> fw.BoolArray:
+    """The nodes that at least one term selects."""
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for term in matcher.terms:
+        found |= nodes.matching(term)
+    return found

@@ -1,0 +1,27 @@
+"""Honour `spec.nodeName` on a pod that is still to be scheduled."""
+
+import numpy as np
+
+import mooring.framework as fw
+
+
+class NodeName(fw.Filter):
+    """Refuse every node but the one the pod names, if it names one."""
+
+    name = "NodeName"
+    wakes_on = (fw.Event.NODE_ADDED,)
+
+    OTHER_NODE = fw.Status.unresolvable("node(s) didn't match the requested node name")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if pod.node_name in ("", node.name) else self.OTHER_NODE
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        if not pod.node_name:
+            return verdicts
+        refused = np.ones(len(nodes), dtype=np.bool_)
+        place = nodes.index_of(pod.node_name)
+        if place is not None:
+            refused[place] = False
+        return verdicts.reject(refused, self.OTHER_NODE)

@@ -1,0 +1,46 @@
+"""Two pods cannot hold the same port of one node."""
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.requests import HostPort
+from mooring.cache.indexes import ips_conflict
+
+
+class NodePorts(fw.PreFilter, fw.Filter):
+    """Refuse nodes where another pod holds a host port that the pod asks for."""
+
+    name = "NodePorts"
+    wakes_on = (fw.Event.NODE_ADDED, fw.Event.POD_DELETED)
+
+    TAKEN = fw.Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        return fw.OK if pod.host_ports else fw.SKIP
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return self.TAKEN if any(map(node.port_taken, pod.host_ports)) else fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        if not pod.host_ports:
+            return verdicts
+        taken = np.zeros(len(nodes), dtype=np.bool_)
+        for port in pod.host_ports:
+            taken |= nodes.port_taken(port)
+        return verdicts.reject(taken, self.TAKEN)
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if not isinstance(old, fw.Pod):
+            return True  # a new node, with all its ports
+        had_a_place = bool(old.node_name or old.nominated_node_name)
+        return had_a_place and any(
+            ports_conflict(held, wanted) for held in old.host_ports for wanted in pod.host_ports
+        )
+
+
+def ports_conflict(a: HostPort, b: HostPort) -> bool:
+    """Whether one node can't give both."""
+    return a.port == b.port and a.protocol == b.protocol and ips_conflict(a.ip, b.ip)

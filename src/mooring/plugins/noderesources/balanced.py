@@ -1,0 +1,150 @@
+"""Prefer nodes whose resources the pod would use more evenly.
+
+A node with all its memory taken and idle cores serves nobody; this plugin scores the change the pod
+makes to the balance, so that it evens out what is there instead of looking only at itself.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.requests import PODS, is_scalar
+from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
+from mooring.plugins.noderesources.strategies import Ask, left_of
+
+ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
+
+_HALF: Final = fw.MAX_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation(
+    fw.Plugin[NodeResourcesBalancedAllocationArgs], fw.PreScore, fw.Score
+):
+    """Score 75 where the balance stays, up to 100 where it gets better, down to 50 where worse."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        asks = self._asks_of(pod)
+        if asks_for_nothing(asks):
+            return fw.SKIP  # or all best-effort pods would go to the same node
+        state[ASKS] = asks
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        asks = self._asks(state, pod)
+        if asks_for_nothing(asks):
+            return 0
+        before: list[float] = []
+        after: list[float] = []
+        for ask in asks:
+            capacity = node.allocatable(ask.resource)
+            if capacity > 0:
+                used = node.requested(ask.resource)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + ask.amount) / capacity, 1.0))
+        return _HALF + (_HALF + balance(after) - balance(before)) // 2
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        asks = self._asks(state, pod)
+        if asks_for_nothing(asks):
+            return np.zeros(len(nodes), dtype=np.int64)
+        if all(nodes.allocatable(ask.resource).min(initial=1) > 0 for ask in asks):
+            return change_of_balance(asks, nodes)
+        # Nodes that lack the same resources are scored together, over those they have.
+        lacking = [nodes.allocatable(ask.resource) <= 0 for ask in asks]
+        scores = np.empty(len(nodes), dtype=np.int64)
+        pending = np.ones(len(nodes), dtype=np.bool_)
+        while pending.any():
+            first = int(pending.argmax())
+            alike = pending.copy()
+            for column in lacking:
+                alike &= column == column[first]
+            had = [
+                ask for ask, column in zip(asks, lacking, strict=True) if not bool(column[first])
+            ]
+            scores[alike] = change_of_balance(had, nodes.take(alike))
+            pending &= ~alike
+        return scores
+
+    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Ask, ...]:
+        found = state.get(ASKS)
+        return self._asks_of(pod) if found is None else found
+
+    def _asks_of(self, pod: fw.Pod) -> tuple[Ask, ...]:
+        return tuple(
+            Ask(spec.name, pod.requests(spec.name))
+            for spec in self.args.resources
+            if spec.name != PODS and (pod.requests(spec.name) or not is_scalar(spec.name))
+        )
+
+
+def asks_for_nothing(asks: Sequence[Ask]) -> bool:
+    """Whether the pod would leave every balance as it is."""
+    return not any(ask.amount for ask in asks)
+
+
+def balance(fractions: Sequence[float]) -> int:
+    """100 where all fractions are equal, less the further they spread.
+
+    As noderesources.balancedResourceScorer, in the same order of operations: the result is cut to a
+    whole number, so the last bit matters.
+    """
+    count = len(fractions)
+    spread = 0.0
+    if count == 2:
+        spread = abs((fractions[0] - fractions[1]) / 2)
+    elif count > 2:
+        total = 0.0
+        for fraction in fractions:
+            total += fraction
+        mean = total / count
+        squares = 0.0
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        spread = math.sqrt(squares / count)
+    return int((1 - spread) * fw.MAX_SCORE)
+
+
+def change_of_balance(asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
+    """The score of nodes that have all these resources."""
+    fractions = np.empty((len(asks), 2, len(nodes)))  # of capacity in use: before, after
+    for ask, (before, after) in zip(asks, fractions, strict=True):
+        capacity = nodes.allocatable(ask.resource)
+        used = nodes.requested(ask.resource)
+        np.divide(used, capacity, out=before)
+        np.minimum(before, 1.0, out=before)
+        np.divide(capacity - left_of(capacity, used, ask.amount), capacity, out=after)
+    before_and_after = balance_all(fractions)
+    scores: fw.IntArray = before_and_after[1] - before_and_after[0]
+    scores += _HALF
+    scores //= 2
+    scores += _HALF
+    return scores
+
+
+def balance_all(fractions: fw.FloatArray) -> fw.IntArray:
+    """As `balance`, along the first axis."""
+    count = len(fractions)
+    if count < 2:
+        return np.full(fractions.shape[1:], fw.MAX_SCORE, dtype=np.int64)
+    if count == 2:
+        spread: fw.FloatArray = fractions[0] - fractions[1]
+        spread *= 0.5
+        np.abs(spread, out=spread)
+    else:
+        mean = np.zeros(fractions.shape[1:])
+        for fraction in fractions:
+            mean += fraction
+        mean /= count
+        squares = np.zeros(fractions.shape[1:])
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        squares /= count
+        spread = np.sqrt(squares, out=squares)
+    np.subtract(1, spread, out=spread)
+    spread *= fw.MAX_SCORE
+    return spread.astype(np.int64)

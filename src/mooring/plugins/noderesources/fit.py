@@ -1,0 +1,199 @@
+"""Is there room for the pod, and which node with room is the better one?"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.api.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    amount,
+    is_extended,
+    is_scalar,
+    pod_nonzero_requests,
+    pod_requests,
+)
+from mooring.plugins.noderesources.args import NodeResourcesFitArgs
+from mooring.plugins.noderesources.strategies import Ask, strategy_of
+
+TOO_MANY_PODS: Final = "Too many pods"
+_MOST_NEEDS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
+
+
+class Need(msgspec.Struct, frozen=True):
+    """An amount above zero that a node has to have spare, and what to say if it has not."""
+
+    resource: str
+    amount: int  # milli-CPU, or whole units
+    shortage: str
+
+
+NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey("NodeResourcesFit/needs")
+ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesFit/asks")
+
+
+class NodeResourcesFit(
+    fw.Plugin[NodeResourcesFitArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.Score
+):
+    """Refuse nodes without room for the pod; score the rest by how full it would leave them."""
+
+    name = "NodeResourcesFit"
+    wakes_on = (
+        fw.Event.NODE_ADDED,
+        fw.Event.NODE_ALLOCATABLE_CHANGED,
+        fw.Event.POD_DELETED,
+        fw.Event.POD_SCALED_DOWN,
+    )
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._strategy = strategy_of(args.scoring_strategy)
+
+    # --- filter ----------------------------------------------------------------------------------
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[NEEDS] = self._needs_of(pod)
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        reasons = []
+        beyond_capacity = False
+        if node.pod_count >= node.allocatable(PODS):
+            reasons.append(TOO_MANY_PODS)
+        for need in self._needs(state, pod):
+            if need.amount > node.spare(need.resource):
+                reasons.append(need.shortage)
+                beyond_capacity |= need.amount > node.allocatable(need.resource)
+        return refusal(reasons, beyond_capacity) if reasons else fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        needs = self._needs(state, pod)
+        fits = nodes.pod_counts < nodes.allocatable(PODS)
+        for need in needs:
+            fits &= nodes.spare(need.resource) >= need.amount
+        if fits.all():
+            return fw.Verdicts.passing(nodes)
+        if len(needs) > _MOST_NEEDS:
+            return super().filter_all(state, pod, nodes)
+        return explain(needs, nodes)
+
+    # --- score -----------------------------------------------------------------------------------
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[ASKS] = self._asks_of(pod)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return self._strategy.score(self._asks(state, pod), node)
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return self._strategy.score_all(self._asks(state, pod), nodes)
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if isinstance(new, core.Node):
+            return self._would_fit(pod, old if isinstance(old, core.Node) else None, new)
+        if isinstance(old, fw.Pod) and isinstance(new, fw.Pod):
+            return new.uid == pod.uid or releases(old, new, pod)
+        gone = old if isinstance(old, fw.Pod) else None
+        return gone is None or bool(gone.node_name or gone.nominated_node_name)
+
+    def _would_fit(self, pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
+        """Whether the node has room when empty, and more of what matters than it had."""
+        needs = self._needs_of(pod)
+        if offered(new, PODS) < 1 or any(offered(new, n.resource) < n.amount for n in needs):
+            return False
+        return old is None or any(
+            offered(new, resource) > offered(old, resource)
+            for resource in (PODS, *(need.resource for need in needs))
+        )
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _needs(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Need, ...]:
+        found = state.get(NEEDS)
+        return self._needs_of(pod) if found is None else found
+
+    def _needs_of(self, pod: fw.Pod) -> tuple[Need, ...]:
+        asked = pod.all_requests
+        scalars = sorted(
+            name for name in asked if is_scalar(name) and not self._is_left_to_others(name)
+        )
+        return tuple(
+            Need(name, asked[name], f"Insufficient {name}")
+            for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *scalars)
+            if asked.get(name, 0) > 0
+        )
+
+    def _is_left_to_others(self, resource: str) -> bool:
+        if not is_extended(resource):
+            return False
+        group = resource.partition("/")[0]
+        return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
+
+    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Ask, ...]:
+        found = state.get(ASKS)
+        return self._asks_of(pod) if found is None else found
+
+    def _asks_of(self, pod: fw.Pod) -> tuple[Ask, ...]:
+        # kube-scheduler 1.36 leaves requests of the pod as a whole out of this score.
+        if pod.spec.resources is None:
+            asked = dict(pod.all_requests)
+            asked[CPU], asked[MEMORY] = pod.nonzero_requests
+        else:
+            exact = pod_requests(pod.api, pod_level=False)
+            asked = {name: amount(name, quantity) for name, quantity in exact.items()}
+            asked[CPU], asked[MEMORY] = pod_nonzero_requests(pod.api, pod_level=False)
+        return tuple(
+            Ask(spec.name, asked.get(spec.name, 0), spec.weight)
+            for spec in self.args.scoring_strategy.resources
+            if spec.name != PODS and (asked.get(spec.name, 0) or not is_scalar(spec.name))
+        )
+
+
+def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
+    """No; and evicting pods helps only if the node could ever hold what is asked."""
+    if beyond_capacity:
+        return fw.Status.unresolvable(*reasons)
+    return fw.Status.unschedulable(*reasons)
+
+
+def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
+    """What each node is short of. Few combinations occur, and each gets one status."""
+    shortages = [TOO_MANY_PODS, *(need.shortage for need in needs)]
+    beyond = 1 << len(shortages)  # the bit after those of the shortages
+    found = (nodes.pod_counts >= nodes.allocatable(PODS)).astype(np.uint16)
+    for place, need in enumerate(needs, start=1):
+        found |= (nodes.spare(need.resource) < need.amount) * np.uint16(1 << place)
+        found |= (nodes.allocatable(need.resource) < need.amount) * np.uint16(beyond)
+    occurring = np.bincount(found)
+    numbers = np.zeros(len(occurring), dtype=np.int64)  # combination -> number of its status
+    statuses = []
+    for combination in np.flatnonzero(occurring).tolist():
+        reasons = [text for place, text in enumerate(shortages) if combination >> place & 1]
+        if reasons:
+            statuses.append(refusal(reasons, bool(combination & beyond)))
+            numbers[combination] = len(statuses)
+    return fw.Verdicts.coded(numbers[found], statuses)
+
+
+def offered(node: core.Node, resource: str) -> int:
+    """What a node lets pods have of a resource."""
+    quantity = node.status.allocatable.get(resource)
+    return amount(resource, quantity) if quantity is not None else 0
+
+
+def releases(old: fw.Pod, new: fw.Pod, pod: fw.Pod) -> bool:
+    """Whether a pod on a node gave back something that another one asks for."""
+    return bool(new.node_name) and any(
+        wanted > 0 and new.usage.get(resource, 0) < old.usage.get(resource, 0)
+        for resource, wanted in pod.all_requests.items()
+    )

@@ -1,0 +1,171 @@
+"""How full a node would be, as a score: the three strategies of NodeResourcesFit.
+
+Each gives points per resource from what would be left of it, and joins them by weight. The scalar
+form is the specification; the vectorised one does the same in int64 columns.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.quantity import INT64_MAX
+from mooring.plugins.noderesources.args import RequestedToCapacityRatioParam, ScoringStrategy
+
+_SHAPE_SCALE: Final = 10  # shapes score up to 10, nodes up to 100
+_PRODUCT_LIMIT: Final = INT64_MAX // fw.MAX_SCORE  # above it, 100 * capacity leaves int64
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """What one pod asks of one scored resource."""
+
+    resource: str
+    amount: int  # milli-CPU, or whole units
+    weight: int = 1
+
+
+def left_of(capacity: fw.IntArray, used: fw.IntArray, amount: int) -> fw.IntArray:
+    """What remains of a capacity beside those who use it and one more; never less than nothing.
+
+    Clipped twice, so that absurd requests of pods or nodes don't wrap around.
+    """
+    left: fw.IntArray = capacity - used
+    np.maximum(left, 0, out=left)
+    left -= amount
+    np.maximum(left, 0, out=left)
+    return left
+
+
+class Strategy(abc.ABC):
+    """Points per resource, and their weighted mean. Resources that a node lacks do not count."""
+
+    @abc.abstractmethod
+    def points(self, left: int, capacity: int) -> int:
+        """0 to 100 for a resource of which this much would be left."""
+
+    @abc.abstractmethod
+    def points_all(self, left: fw.IntArray, capacity: fw.IntArray) -> fw.IntArray:
+        """As `points`; may write into `left`. Capacities are above zero."""
+
+    def score(self, asks: Sequence[Ask], node: fw.Node) -> int:
+        total = weights = 0
+        for ask in asks:
+            capacity = node.allocatable(ask.resource)
+            if capacity <= 0:
+                continue
+            left = max(capacity - node.nonzero_requested(ask.resource) - ask.amount, 0)
+            points = self.points(left, capacity)
+            total += points * ask.weight
+            weights += self.effective_weight(ask.weight, points)
+        return self.mean(total, weights) if weights else 0
+
+    def score_all(self, asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        weights: fw.IntArray | int = 0
+        for ask in asks:
+            capacity = nodes.allocatable(ask.resource)
+            if capacity.max(initial=0) > _PRODUCT_LIMIT:
+                return np.array([self.score(asks, node) for node in nodes], dtype=np.int64)
+            offered = None
+            if capacity.min(initial=1) <= 0:
+                offered = capacity > 0
+                capacity = np.maximum(capacity, 1)
+            left = left_of(capacity, nodes.nonzero_requested(ask.resource), ask.amount)
+            points = self.points_all(left, capacity)
+            if offered is not None:
+                points *= offered
+            weights = weights + self.effective_weights(ask.weight, points, offered)
+            if ask.weight != 1:
+                points *= ask.weight
+            total += points
+        if isinstance(weights, int):
+            return self.mean_all(total, weights) if weights else total
+        # Without weight there are no points either, and nothing divided by one is nothing.
+        return self.mean_all(total, np.maximum(weights, 1))
+
+    def effective_weight(self, weight: int, points: int) -> int:
+        return weight
+
+    def effective_weights(
+        self, weight: int, points: fw.IntArray, offered: fw.BoolArray | None
+    ) -> fw.IntArray | int:
+        return weight if offered is None else weight * offered
+
+    def mean(self, total: int, weights: int) -> int:
+        return total // weights
+
+    def mean_all(self, total: fw.IntArray, weights: fw.IntArray | int) -> fw.IntArray:
+        total //= weights
+        return total
+
+
+class LeastAllocated(Strategy):
+    """The emptier, the better: as noderesources.leastRequestedScore."""
+
+    def points(self, left: int, capacity: int) -> int:
+        return fw.MAX_SCORE * left // capacity
+
+    def points_all(self, left: fw.IntArray, capacity: fw.IntArray) -> fw.IntArray:
+        left *= fw.MAX_SCORE
+        left //= capacity
+        return left
+
+
+class MostAllocated(Strategy):
+    """The fuller, the better: as noderesources.mostRequestedScore."""
+
+    def points(self, left: int, capacity: int) -> int:
+        return fw.MAX_SCORE * (capacity - left) // capacity
+
+    def points_all(self, left: fw.IntArray, capacity: fw.IntArray) -> fw.IntArray:
+        np.subtract(capacity, left, out=left)
+        left *= fw.MAX_SCORE
+        left //= capacity
+        return left
+
+
+class RequestedToCapacityRatio(MostAllocated):
+    """A line of one's own over the utilisation; resources it gives no points do not count.
+
+    As noderesources.buildRequestedToCapacityRatioScorerFunction. Utilisation is a whole percentage,
+    so the line is a table of 101 scores.
+    """
+
+    def __init__(self, param: RequestedToCapacityRatioParam) -> None:
+        shape = [(point.utilization, point.score * _SHAPE_SCALE) for point in param.shape]
+        self._scores = fw.broken_linear(shape, np.arange(101, dtype=np.int64))
+
+    def points(self, left: int, capacity: int) -> int:
+        return int(self._scores[super().points(left, capacity)])
+
+    def points_all(self, left: fw.IntArray, capacity: fw.IntArray) -> fw.IntArray:
+        points: fw.IntArray = self._scores[super().points_all(left, capacity)]
+        return points
+
+    def effective_weight(self, weight: int, points: int) -> int:
+        return weight if points > 0 else 0
+
+    def effective_weights(
+        self, weight: int, points: fw.IntArray, offered: fw.BoolArray | None
+    ) -> fw.IntArray | int:
+        weights: fw.IntArray = weight * (points > 0)
+        return weights
+
+    def mean(self, total: int, weights: int) -> int:
+        return (2 * total + weights) // (2 * weights)  # rounded, halves up
+
+    def mean_all(self, total: fw.IntArray, weights: fw.IntArray | int) -> fw.IntArray:
+        total *= 2
+        total += weights
+        total //= 2 * weights
+        return total
+
+
+def strategy_of(args: ScoringStrategy) -> Strategy:
+    """The strategy that a configuration names."""
+    if args.requested_to_capacity_ratio is not None:
+        return RequestedToCapacityRatio(args.requested_to_capacity_ratio)
+    return MostAllocated() if args.type == "MostAllocated" else LeastAllocated()

@@ -1,0 +1,22 @@
+"""Hold pods out of the queue while `spec.schedulingGates` names a reason to."""
+
+import mooring.framework as fw
+
+
+class SchedulingGates(fw.PreEnqueue):
+    """Let a pod in once its last gate is gone."""
+
+    name = "SchedulingGates"
+    wakes_on = (fw.Event.POD_GATES_REMOVED,)
+
+    def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return fw.OK
+        names = " ".join(gate.name for gate in gates)
+        return fw.Status.unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        return isinstance(new, fw.Pod) and new.uid == pod.uid

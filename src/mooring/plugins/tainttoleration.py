@@ -1,0 +1,81 @@
+"""Keep pods off nodes with taints they do not tolerate, and away from those that ask politely."""
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.api.taints import PREFER_NO_SCHEDULE, find_untolerated, tolerates
+
+SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey("TaintToleration/soft")
+"""The tolerations that can cover a PreferNoSchedule taint."""
+
+
+class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
+    """Refuse nodes with an untolerated hard taint; prefer those with the fewest soft ones."""
+
+    name = "TaintToleration"
+    wakes_on = (
+        fw.Event.NODE_ADDED,
+        fw.Event.NODE_TAINTS_CHANGED,
+        fw.Event.POD_TOLERATIONS_CHANGED,
+    )
+
+    TAINTED = fw.Status.unresolvable("node(s) had untolerated taint(s)")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return self.TAINTED if is_repelled(pod, node.taints) else fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        if not nodes.has_taints:
+            return verdicts
+        repelled = nodes.by_taints(lambda taints: is_repelled(pod, taints))
+        return verdicts.reject(repelled.astype(np.bool_), self.TAINTED)
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[SOFT] = soft_tolerations(pod)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return count_unwelcome(node.taints, self._soft(state, pod))
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        if not nodes.has_taints:
+            return np.zeros(len(nodes), dtype=np.int64)
+        soft = self._soft(state, pod)
+        return nodes.by_taints(lambda taints: count_unwelcome(taints, soft))
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores, reverse=True)
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if isinstance(new, fw.Pod):
+            return new.uid == pod.uid
+        was_open = isinstance(old, core.Node) and not is_repelled(pod, old.spec.taints)
+        return isinstance(new, core.Node) and not is_repelled(pod, new.spec.taints) and not was_open
+
+    def _soft(self, state: fw.CycleState, pod: fw.Pod) -> tuple[core.Toleration, ...]:
+        found = state.get(SOFT)
+        return soft_tolerations(pod) if found is None else found
+
+
+def is_repelled(pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:
+    """Whether one of these taints keeps the pod off a node."""
+    return find_untolerated(taints, pod.spec.tolerations) is not None
+
+
+def soft_tolerations(pod: fw.Pod) -> tuple[core.Toleration, ...]:
+    """The pod's tolerations that say something about PreferNoSchedule."""
+    return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+
+
+def count_unwelcome(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
+    """How many PreferNoSchedule taints nothing covers."""
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in soft)
+        for taint in taints
+    )

@@ -1,0 +1,40 @@
+"""The queue's metrics, in kube-scheduler's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.framework.results import QueuedPod
+from mooring.observe.metrics import Metrics
+
+
+class QueueGauges:
+    """Counts pods that arrive in each queue, wait in each queue, and are refused by each plugin."""
+
+    __slots__ = ("_active", "_backoff", "_gated", "_metrics", "_unschedulable")
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._active = metrics.pending_pods.labels("active")
+        self._backoff = metrics.pending_pods.labels("backoff")
+        self._unschedulable = metrics.pending_pods.labels("unschedulable")
+        self._gated = metrics.pending_pods.labels("gated")
+
+    def pending(self, active: int, backoff: int, unschedulable: int, gated: int) -> None:
+        self._active.set(active)
+        self._backoff.set(backoff)
+        self._unschedulable.set(unschedulable)
+        self._gated.set(gated)
+
+    def incoming(self, queue: str, label: str) -> None:
+        self._metrics.queue_incoming.labels(queue, label).add()
+
+    def refused(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
+        """These plugins are now among the pod's rejectors."""
+        for plugin in plugins:
+            self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add()
+
+    def released(self, queued: QueuedPod) -> None:
+        """The pod leaves with a clean slate: to be tried again, or for good."""
+        for plugin in queued.unschedulable_plugins | queued.pending_plugins:
+            self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add(-1.0)

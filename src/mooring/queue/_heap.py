@@ -1,0 +1,87 @@
+"""A heap whose items can be found, replaced and removed by name.
+
+Removal only forgets the name; what stays behind in the heap is skipped when it surfaces, and swept
+out when it outnumbers the living. So all the sifting is heapq's: O(log n), amortised.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+_SWEEP_FLOOR: Final = 64  # below this many leftovers a sweep is not worth it
+
+
+class _Held(NamedTuple, Generic[T]):
+    item: T
+    arrival: int
+    push: int
+
+
+class NamedHeap(Generic[T]):
+    """The smallest first, by `order`; equals come out in the order they came in.
+
+    `order` is asked once per push or replacement, and its answer must not change afterwards.
+    """
+
+    __slots__ = ("_counter", "_heap", "_held", "_order")
+
+    def __init__(self, order: Callable[[T], object]) -> None:
+        self._order = order
+        # (order, arrival, push, name); `push` is unique, so names are never compared.
+        self._heap: list[tuple[object, int, int, str]] = []
+        self._held: dict[str, _Held[T]] = {}
+        self._counter = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def __iter__(self) -> Iterator[T]:
+        """Smallest first, without taking anything out."""
+        return (self._held[entry[3]].item for entry in sorted(filter(self._is_live, self._heap)))
+
+    def get(self, name: str) -> T | None:
+        held = self._held.get(name)
+        return None if held is None else held.item
+
+    def put(self, name: str, item: T) -> None:
+        """Add or replace the item of that name; a replacement keeps its turn among equals."""
+        held = self._held.get(name)
+        push = next(self._counter)
+        arrival = push if held is None else held.arrival
+        self._held[name] = _Held(item, arrival, push)
+        heapq.heappush(self._heap, (self._order(item), arrival, push, name))
+        self._sweep()
+
+    def remove(self, name: str) -> T | None:
+        held = self._held.pop(name, None)
+        if held is None:
+            return None
+        self._sweep()
+        return held.item
+
+    def peek(self) -> T | None:
+        while self._heap and not self._is_live(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._held[self._heap[0][3]].item if self._heap else None
+
+    def pop(self) -> T | None:
+        if self.peek() is None:
+            return None
+        return self._held.pop(heapq.heappop(self._heap)[3]).item
+
+    def _is_live(self, entry: tuple[object, int, int, str]) -> bool:
+        held = self._held.get(entry[3])
+        return held is not None and held.push == entry[2]
+
+    def _sweep(self) -> None:
+        if len(self._heap) > 2 * len(self._held) + _SWEEP_FLOOR:
+            self._heap = list(filter(self._is_live, self._heap))
+            heapq.heapify(self._heap)

@@ -1,0 +1,53 @@
+"""The pods that may be tried now, in the order of the QueueSort plugin."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+
+from mooring.framework.plugin import QueueSort
+from mooring.framework.results import QueuedPod
+from mooring.queue._heap import NamedHeap
+
+Order = Callable[[QueuedPod], object]
+"""A sort key for a pod in the queue, good as long as the pod is not touched."""
+
+
+def order_by(sort: QueueSort) -> Order:
+    """The plugin's order as a key: its own `sort_key` if it has one, else its `less`.
+
+    A plugin must answer `sort_key` for all pods or for none: the two kinds of key do not compare.
+    """
+
+    def compare(a: QueuedPod, b: QueuedPod) -> int:
+        if sort.less(a, b):
+            return -1
+        return 1 if sort.less(b, a) else 0
+
+    by_less = functools.cmp_to_key(compare)
+
+    def order(queued: QueuedPod) -> object:
+        key = sort.sort_key(queued)
+        # `less` is asked again later, so it gets a copy: a key in a heap must not change.
+        return by_less(copy.copy(queued)) if key is None else key
+
+    return order
+
+
+class ActiveQueue(NamedHeap[QueuedPod]):
+    """Ready pods by "namespace/name"; equals in the order they came in."""
+
+    __slots__ = ()
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+
+    def add(self, queued: QueuedPod, now: float) -> None:
+        if queued.first_attempt_at is None:
+            queued.first_attempt_at = now
+        self.put(queued.pod.key, queued)
+
+    def replace(self, queued: QueuedPod) -> None:
+        """The pod has changed: find its place again."""
+        self.put(queued.pod.key, queued)

@@ -1,0 +1,144 @@
+"""Is this pod worth another try because of that event?
+
+Plugins register the events that may change their mind, with a hint that looks closer. Only the
+plugins that refused a pod are asked about it. The queue asks here; nothing here moves a pod.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from mooring.cache.pods import Pod
+from mooring.framework.events import NODE, Action, ClusterEvent, Event
+from mooring.framework.results import QueuedPod
+from mooring.queue.inflight import Happening
+
+log = logging.getLogger(__name__)
+
+Hint = Callable[[ClusterEvent, Pod, object | None, object | None], bool]
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """A plugin waits for an event; without a hint every such event is worth a try."""
+
+    event: ClusterEvent
+    plugin: str
+    hint: Hint | None
+
+
+def with_taint_fallback(registrations: Iterable[Registration]) -> tuple[Registration, ...]:
+    """Let every plugin that waits for new nodes hear of changed taints too.
+
+    A node often arrives with taints that keep pods off until it is ready; what a plugin said about
+    the arrival is stale by the time they go away.
+    """
+    given = tuple(registrations)
+    actions: dict[str, Action] = {}
+    for known in given:
+        if known.event.resource == NODE:
+            actions[known.plugin] = actions.get(known.plugin, Action(0)) | known.event.action
+    added = tuple(
+        Registration(Event.NODE_TAINTS_CHANGED, plugin, None)
+        for plugin, action in actions.items()
+        if Action.ADD in action and Action.UPDATE_NODE_TAINT not in action
+    )
+    return given + added
+
+
+class Requeue(enum.Enum):
+    """What an event is worth to a pod."""
+
+    SKIP = enum.auto()
+    AFTER_BACKOFF = enum.auto()
+    IMMEDIATELY = enum.auto()
+
+
+class Hints:
+    """The registrations of every profile, and the decision made from them."""
+
+    __slots__ = ("_complained", "_matching", "_plugins", "_registrations")
+
+    def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
+        self._registrations = {name: tuple(known) for name, known in registrations.items()}
+        # There are few distinct events; which registrations each one matches is worth remembering.
+        self._matching: dict[tuple[str, ClusterEvent], tuple[Registration, ...]] = {}
+        self._plugins: dict[ClusterEvent, tuple[str, ...]] = {}
+        self._complained: set[str] = set()
+
+    def plugins_for(self, event: ClusterEvent) -> tuple[str, ...]:
+        """The plugins of any profile that wait for this event; none means nobody cares."""
+        found = self._plugins.get(event)
+        if found is None:
+            matching = (self._matches(profile, event) for profile in self._registrations)
+            found = tuple(dict.fromkeys(known.plugin for some in matching for known in some))
+            self._plugins[event] = found
+        return found
+
+    def concerns_gate(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        """Whether the plugin that gates this pod waits for this event."""
+        matching = self._matches(queued.pod.scheduler_name, event)
+        return any(known.plugin == queued.gated_by for known in matching)
+
+    def judge(self, queued: QueuedPod, happening: Happening) -> Requeue:
+        """What this event is worth to this pod; a plugin that said Pending spares the backoff."""
+        event, _, new = happening
+        pod, pending = queued.pod, queued.pending_plugins
+        rejectors = queued.unschedulable_plugins | pending
+        if not rejectors:
+            return Requeue.AFTER_BACKOFF
+        if event.is_wildcard:
+            is_about_another = isinstance(new, Pod) and new.uid != pod.uid
+            return Requeue.SKIP if is_about_another else Requeue.AFTER_BACKOFF
+        if pod.scheduler_name not in self._registrations:
+            return Requeue.AFTER_BACKOFF  # nobody could ever wake it
+        worth = Requeue.SKIP
+        for known in self._matches(pod.scheduler_name, event):
+            if known.plugin not in rejectors or not self._helps(known, pod, happening):
+                continue
+            if known.plugin in pending:
+                return Requeue.IMMEDIATELY
+            worth = Requeue.AFTER_BACKOFF
+            if not pending:
+                break
+        return worth
+
+    def judge_all(self, queued: QueuedPod, happenings: Iterable[Happening]) -> Requeue:
+        """The best any of these events is worth."""
+        worth = Requeue.SKIP
+        for happening in happenings:
+            found = self.judge(queued, happening)
+            if found is Requeue.IMMEDIATELY:
+                return found
+            if found is Requeue.AFTER_BACKOFF:
+                worth = found
+                if not queued.pending_plugins:
+                    break
+        return worth
+
+    def _matches(self, profile: str, event: ClusterEvent) -> tuple[Registration, ...]:
+        found = self._matching.get((profile, event))
+        if found is None:
+            registered = self._registrations.get(profile, ())
+            found = tuple(known for known in registered if known.event.matches(event))
+            self._matching[profile, event] = found
+        return found
+
+    def _helps(self, known: Registration, pod: Pod, happening: Happening) -> bool:
+        if known.hint is None:
+            return True
+        event, old, new = happening
+        try:
+            return known.hint(event, pod, old, new)
+        except Exception:
+            # Better a try too many than a pod that sleeps for ever. One line, not one per pod.
+            if known.plugin not in self._complained:
+                self._complained.add(known.plugin)
+                log.exception(
+                    "hint failed; the pod is retried",
+                    extra={"plugin": known.plugin, "pod": pod.key, "event": event.label},
+                )
+            return True

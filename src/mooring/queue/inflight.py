@@ -1,0 +1,89 @@
+"""The pods being tried, and what happened in the cluster meanwhile.
+
+An attempt looks at a snapshot. If the very event that would help a pod arrives during its attempt,
+the pod is refused on old knowledge and would sleep through its chance: so events are remembered
+for as long as a pod that was popped before them is in flight, and replayed when it comes back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mooring.cache.pods import Pod
+from mooring.framework.events import ClusterEvent
+
+
+class Happening(NamedTuple):
+    """An event with the object before and after, if there is one."""
+
+    event: ClusterEvent
+    old: object | None
+    new: object | None
+
+
+class _Flight(NamedTuple):
+    pod: Pod
+    started: int  # how many events had ever been recorded when it was popped
+
+
+class InFlight:
+    """Pods by uid in the order they were popped, over one shared list of events."""
+
+    __slots__ = ("_by_key", "_events", "_flights", "_forgotten")
+
+    def __init__(self) -> None:
+        self._flights: OrderedDict[str, _Flight] = OrderedDict()
+        self._by_key: dict[str, Pod] = {}
+        self._events: deque[Happening] = deque()
+        self._forgotten = 0  # events recorded once and needed by nobody any more
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._flights
+
+    def __getitem__(self, uid: str) -> Pod:
+        return self._flights[uid].pod
+
+    @property
+    def events_held(self) -> int:
+        return len(self._events)
+
+    def find(self, key: str) -> Pod | None:
+        """The pod of this "namespace/name" that was popped last and is still in flight."""
+        return self._by_key.get(key)
+
+    def start(self, pod: Pod) -> None:
+        self._flights[pod.uid] = _Flight(pod, self._forgotten + len(self._events))
+        self._by_key[pod.key] = pod
+
+    def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        if self._flights:
+            self._events.append(Happening(event, old, new))
+
+    def since(self, uid: str) -> Sequence[Happening] | None:
+        """What happened since the pod was popped; None if it is not in flight."""
+        flight = self._flights.get(uid)
+        if flight is None:
+            return None
+        return list(itertools.islice(self._events, flight.started - self._forgotten, None))
+
+    def done(self, uid: str) -> None:
+        """The attempt is over; forget the events only this pod needed."""
+        flight = self._flights.pop(uid, None)
+        if flight is None:
+            return
+        if self._by_key.get(flight.pod.key) is flight.pod:
+            del self._by_key[flight.pod.key]
+        oldest = next(iter(self._flights.values()), None)
+        if oldest is None:
+            self._forgotten += len(self._events)
+            self._events.clear()
+            return
+        while self._forgotten < oldest.started:
+            self._events.popleft()
+            self._forgotten += 1

@@ -1,0 +1,66 @@
+"""Which pending pods have a claim on which node.
+
+Preemption makes room for a pod that is not bound yet; until it is, pods of lower or equal priority
+must act as if it already stood there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mooring.cache.pods import Pod
+
+
+class NominatedPods:
+    """Pods by the node they expect to fit on; each pod claims at most one. Fulfils `Nominator`."""
+
+    __slots__ = ("_by_node", "_node_of")
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, Pod]] = {}  # node -> uid -> pod
+        self._node_of: dict[str, str] = {}  # uid -> node
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def nominated_on(self, node_name: str) -> Sequence[Pod]:
+        return tuple(self._by_node.get(node_name, {}).values())
+
+    def nominated_nodes(self) -> Iterable[str]:
+        return tuple(self._by_node)
+
+    def node_of(self, uid: str) -> str | None:
+        """The node this pod claims, if any."""
+        return self._node_of.get(uid)
+
+    def nominate(self, pod: Pod, node_name: str | None) -> None:
+        """Replace the pod's claim: "" withdraws it, None goes by the pod's own status.
+
+        A pod that has a node already claims nothing more.
+        """
+        self.delete(pod)
+        claimed = pod.nominated_node_name if node_name is None else node_name
+        if claimed and not pod.node_name:
+            self._node_of[pod.uid] = claimed
+            self._by_node.setdefault(claimed, {})[pod.uid] = pod
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """The pod has changed; its claim follows its status.
+
+        Between choosing a node and seeing it in the status there may be updates that know nothing
+        of it: while neither side has one, the claim made here stays.
+        """
+        kept = None
+        if not old.nominated_node_name and not new.nominated_node_name:
+            kept = self._node_of.get(old.uid)
+        self.delete(old)
+        self.nominate(new, kept)
+
+    def delete(self, pod: Pod) -> None:
+        node_name = self._node_of.pop(pod.uid, None)
+        if node_name is None:
+            return
+        pods = self._by_node[node_name]
+        del pods[pod.uid]
+        if not pods:
+            del self._by_node[node_name]

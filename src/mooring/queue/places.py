@@ -1,0 +1,151 @@
+"""The places a waiting pod can be in, and the gate in front of them.
+
+`queue.py` decides what should happen to a pod; here it happens: the pod is in exactly one place,
+the gate was asked on the way in, and the metrics know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+from mooring.cache.pods import Pod
+from mooring.framework.results import QueuedPod
+from mooring.framework.status import Code, Status
+from mooring.observe.metrics import Metrics
+from mooring.queue._gauges import QueueGauges
+from mooring.queue.active import ActiveQueue, Order
+from mooring.queue.backoff import BackoffQueue, has_rejectors
+from mooring.queue.hints import Requeue
+from mooring.queue.options import QueueOptions
+from mooring.queue.unschedulable import UnschedulablePods
+
+log = logging.getLogger(__name__)
+
+Where = Literal["active", "backoff", "unschedulable", "gated"]
+
+
+class Places:
+    """Active, backoff and unschedulable as one; names are "namespace/name".
+
+    `has_news` is set when a pod has become ready; whoever passes the news on resets it.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: Order,
+        gate: Callable[[Pod, str], Status],
+        options: QueueOptions,
+        metrics: Metrics,
+    ) -> None:
+        self.active = ActiveQueue(order)
+        self.backoff = BackoffQueue(order, options)
+        self.unschedulable = UnschedulablePods()
+        self.has_news = False
+        self._gate = gate
+        self._gauges = QueueGauges(metrics)
+
+    def __len__(self) -> int:
+        return len(self.active) + len(self.backoff) + len(self.unschedulable)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.active or key in self.backoff or key in self.unschedulable
+
+    def find(self, key: str) -> QueuedPod | None:
+        return self.active.get(key) or self.backoff.get(key) or self.unschedulable.get(key)
+
+    def where(self, key: str) -> Where | None:
+        if key in self.active:
+            return "active"
+        if key in self.backoff:
+            return "backoff"
+        queued = self.unschedulable.get(key)
+        if queued is None:
+            return None
+        return "gated" if queued.gated_by else "unschedulable"
+
+    def pending(self) -> dict[str, list[Pod]]:
+        return {
+            "active": [queued.pod for queued in self.active],
+            "backoff": [queued.pod for queued in self.backoff],
+            "unschedulable": [q.pod for q in self.unschedulable if not q.gated_by],
+            "gated": [q.pod for q in self.unschedulable if q.gated_by],
+        }
+
+    def take_next(self, label: str) -> QueuedPod | None:
+        """The next pod, freed of its rejectors; `label` is counted if its backoff was cut short."""
+        queued = self.active.pop()
+        if queued is None:
+            queued = self.backoff.pop_refused()
+            if queued is None:
+                return None
+            self._arrived("active", queued, label)
+        self._gauges.released(queued)
+        queued.unschedulable_plugins = queued.pending_plugins = frozenset()
+        queued.backoff_until = None
+        return queued
+
+    def remove(self, queued: QueuedPod) -> None:
+        """Take the pod out for good."""
+        key = queued.pod.key
+        _ = self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
+        self._gauges.released(queued)
+
+    def readmit(self, queued: QueuedPod, worth: Requeue, label: str, now: float) -> None:
+        """A failed attempt is over: as `place`, and its rejectors count from now on."""
+        self._gauges.refused(queued, queued.unschedulable_plugins | queued.pending_plugins)
+        self.place(queued, worth, label, now)
+
+    def place(self, queued: QueuedPod, worth: Requeue, label: str, now: float) -> None:
+        """Put a pod where it belongs that is in no place, or in unschedulable."""
+        # Out first: the gate changes what the pod is filed under in there.
+        was_inside = self.unschedulable.remove(queued.pod.key) is not None
+        if worth is Requeue.SKIP or not self._passes_gate(queued):
+            self.unschedulable.add(queued)
+            if not was_inside:
+                self._arrived("unschedulable", queued, label)
+        elif worth is Requeue.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
+            self.backoff.add(queued)
+            self._arrived("backoff", queued, label)
+            self.has_news |= has_rejectors(queued)
+        else:
+            self.make_active(queued, label, now)
+
+    def make_active(self, queued: QueuedPod, label: str, now: float) -> None:
+        """Make a pod ready that is in no place and has passed the gate."""
+        self.active.add(queued, now)
+        self._arrived("active", queued, label)
+        self.has_news = True
+
+    def publish(self) -> None:
+        """Tell the gauges how many wait where."""
+        gated = self.unschedulable.gated_count
+        waiting = len(self.unschedulable) - gated
+        self._gauges.pending(len(self.active), len(self.backoff), waiting, gated)
+
+    def _passes_gate(self, queued: QueuedPod) -> bool:
+        status = self._gate(queued.pod, queued.gated_by)
+        if status.ok:
+            queued.gated_by = ""
+            return True
+        plugin = status.plugin
+        if status.code is Code.ERROR:
+            log.error(
+                "Unexpected error running PreEnqueue plugin",
+                extra={"plugin": plugin, "pod": queued.pod.key, "error": status.message},
+            )
+        if plugin not in queued.unschedulable_plugins | queued.pending_plugins:
+            self._gauges.refused(queued, (plugin,))
+        queued.unschedulable_plugins |= {plugin}
+        queued.gated_by = plugin
+        return False
+
+    def _arrived(self, queue: str, queued: QueuedPod, label: str) -> None:
+        self._gauges.incoming(queue, label)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "Pod moved to an internal scheduling queue",
+                extra={"pod": queued.pod.key, "event": label, "queue": queue.capitalize()},
+            )

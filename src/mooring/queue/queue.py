@@ -1,0 +1,338 @@
+"""The scheduling queue: where a pod without a node is, and what moves it on.
+
+    add, update
+         |
+         v        no
+       gate? ------------> gated         gate? again on an event of the gating plugin,
+         | yes                           on update and on activate
+         v
+      active <------- flush_backoff, activate ------- backoff
+         |                                              |  ^
+         | pop      pop, if nothing is active           |  |
+         v          (not after an error)                |  |
+     in flight <----------------------------------------+  |
+         |                                                 |
+         | add_unschedulable                               | gate?, then backoff,
+         +--- error, or a helpful event meanwhile ---------+ or active if it is over
+         |                                                 |
+         +--- otherwise ---> unschedulable ----------------+
+         |                         event and hint, update, flush_unschedulable;
+         +--- done: bound, gone    activate: straight to active
+
+A pod is in exactly one place. A name stands for one life of a pod: a new uid under an old name is a
+new pod. Single-threaded and synchronous; callbacks given to the queue must not call back into it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from mooring.cache.pods import Pod
+from mooring.framework.events import (
+    ANY_RESOURCE,
+    ASSIGNED_POD,
+    UNSCHEDULABLE_POD,
+    Action,
+    ClusterEvent,
+)
+from mooring.framework.plugin import QueueSort
+from mooring.framework.results import QueuedPod
+from mooring.framework.status import Status
+from mooring.observe.metrics import Metrics
+from mooring.queue.active import order_by
+from mooring.queue.backoff import has_rejectors
+from mooring.queue.hints import Hints, Registration, Requeue
+from mooring.queue.inflight import Happening, InFlight
+from mooring.queue.nominator import NominatedPods
+from mooring.queue.options import QueueOptions
+from mooring.queue.places import Places, Where
+from mooring.queue.updates import pod_update_events
+
+log = logging.getLogger(__name__)
+
+_ADDED: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD).label
+_UPDATED: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE).label
+_ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
+_BACKOFF_COMPLETE: Final = "BackoffComplete"
+_POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+_FORCE_ACTIVATE: Final = ClusterEvent(ANY_RESOURCE, Action.ALL, "ForceActivate")
+_TIMEOUT: Final = ClusterEvent(ANY_RESOURCE, Action.ALL, "UnschedulableTimeout")
+_ASSIGNED_POD_DELETED: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+_DEFAULTS: Final = QueueOptions()
+_PLACES: Final[Mapping[Where, str]] = {
+    "active": "the active queue",
+    "backoff": "the backoff queue",
+    "unschedulable": "unschedulable queue",
+    "gated": "unschedulable queue",
+}
+
+
+def _nobody_waits() -> None:
+    """The default for `on_ready`."""
+
+
+class SchedulingQueue:
+    """All pods that wait for a node, of every profile.
+
+    `gate(pod, first)` runs the PreEnqueue plugins of the pod's profile, the one named `first`
+    before the others, and never raises. `on_ready` is called whenever `pop` has something new to
+    give.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float],
+        sort: QueueSort,
+        gate: Callable[[Pod, str], Status],
+        registrations: Mapping[str, Sequence[Registration]],
+        options: QueueOptions = _DEFAULTS,
+        metrics: Metrics | None = None,
+        on_ready: Callable[[], None] = _nobody_waits,
+    ) -> None:
+        self.nominator = NominatedPods()
+        self.in_flight = InFlight()
+        self._now = now
+        self._options = options
+        self._on_ready = on_ready
+        self._hints = Hints(registrations)
+        self._places = Places(
+            order=order_by(sort), gate=gate, options=options, metrics=metrics or Metrics()
+        )
+
+    # Looking
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._places
+
+    def where(self, key: str) -> Where | None:
+        """Which queue holds the pod "namespace/name"; None also while it is in flight."""
+        return self._places.where(key)
+
+    def pending(self) -> dict[str, list[Pod]]:
+        """Every waiting pod by queue, each queue in its own order."""
+        return self._places.pending()
+
+    def next_backoff_at(self) -> float | None:
+        """The first moment at which `flush_backoff` would find something to do."""
+        return self._places.backoff.next_completion()
+
+    # What the watch sees
+
+    def add(self, pod: Pod) -> None:
+        """A pod without a node has appeared."""
+        held = self._places.find(pod.key)
+        if held is not None and held.pod.uid == pod.uid:
+            self.update(held.pod, pod)
+            return
+        if held is not None:
+            self._discard(held)
+        self._enter(pod, _ADDED)
+        self._settle()
+
+    def update(self, old: Pod | None, new: Pod) -> None:
+        """A pod without a node has changed."""
+        if old is not None and old.uid != new.uid:
+            self.delete(old)
+            self.add(new)
+            return
+        if old is not None and _is_same_version(old, new):
+            return
+        held = self._places.find(new.key)
+        is_held = held is not None and held.pod.uid == new.uid
+        if new.uid in self.in_flight:
+            for event in pod_update_events(old or self.in_flight[new.uid], new):
+                self.in_flight.record(event, old, new)
+        elif not is_held:
+            if held is not None:
+                self._discard(held)
+            self._enter(new, _UPDATED)
+        if held is not None and is_held:
+            self._replace(held, old or held.pod, new)
+        if old is not None and old.nominated_node_name != new.nominated_node_name:
+            self._release_claim(old)
+        self._settle()
+
+    def delete(self, pod: Pod, *, bound: bool = False) -> None:
+        """The pod is gone, or `bound`: then its claim on a node became a fact and frees nothing."""
+        self.nominator.delete(pod)
+        held = self._places.find(pod.key)
+        if held is not None and held.pod.uid == pod.uid:
+            self._discard(held)
+        if not (bound or pod.node_name):
+            self._release_claim(pod)
+        self._settle()
+
+    # One attempt
+
+    def pop(self) -> QueuedPod | None:
+        """The next pod to try, in flight from now on; None if nothing is ready."""
+        while (queued := self._places.take_next(_POP_FROM_BACKOFF)) is not None:
+            if queued.pod.uid not in self.in_flight:
+                queued.attempts += 1
+                self.in_flight.start(queued.pod)
+                break
+            log.error(
+                "the same pod is tracked in multiple places in the scheduler; discarding it",
+                extra={"pod": queued.pod.key, "uid": queued.pod.uid},
+            )
+        self._settle()
+        return queued
+
+    def add_unschedulable(self, queued: QueuedPod) -> None:
+        """The attempt failed; the pod carries the plugins that refused it, or none after an error.
+
+        Ends its flight: if something happened meanwhile that may help, it is retried without
+        waiting for another event.
+        """
+        key, uid = queued.pod.key, queued.pod.uid
+        happenings = self.in_flight.since(uid)
+        self.in_flight.done(uid)
+        place = self._places.where(key)
+        if place is not None:
+            log.error("Pod %s is already present in %s", key, _PLACES[place], extra={"pod": key})
+            return
+        queued.timestamp = self._now()
+        queued.backoff_until = None
+        queued.was_flushed = False
+        queued.gated_by = ""
+        if has_rejectors(queued):
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        worth = self._worth_after_attempt(queued, happenings)
+        self._places.readmit(queued, worth, _ATTEMPT_FAILED, queued.timestamp)
+        self._settle()
+
+    def done(self, uid: str) -> None:
+        """The attempt is over and the pod will not come back."""
+        self.in_flight.done(uid)
+
+    # What moves pods on
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        precheck: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        """Something happened: retry the pods it may help, of those `precheck` lets through."""
+        if event.is_wildcard:
+            candidates = list(self._places.unschedulable)
+        else:
+            plugins = self._hints.plugins_for(event)
+            if not plugins:
+                return
+            candidates = self._places.unschedulable.refused_by(plugins)
+        if precheck is not None:
+            candidates = [queued for queued in candidates if precheck(queued.pod)]
+        self._wake(candidates, Happening(event, old, new))
+        self._settle()
+
+    def activate(self, pod_keys: Iterable[str]) -> None:
+        """Make these pods ready now; one that is in flight is retried if its attempt fails."""
+        for key in pod_keys:
+            if (queued := self._places.backoff.remove(key)) is not None:
+                self._places.make_active(queued, _FORCE_ACTIVATE.label, self._now())
+            elif (queued := self._places.unschedulable.get(key)) is not None:
+                self._place(queued, Requeue.IMMEDIATELY, _FORCE_ACTIVATE.label)
+            elif (pod := self.in_flight.find(key)) is not None:
+                self.in_flight.record(_FORCE_ACTIVATE, None, pod)
+        self._settle()
+
+    def flush_backoff(self) -> None:
+        """Make the pods ready whose backoff is over. Call at every whole second."""
+        now = self._now()
+        for queued in self._places.backoff.pop_completed(now):
+            self._places.make_active(queued, _BACKOFF_COMPLETE, now)
+        self._settle()
+
+    def flush_unschedulable(self) -> None:
+        """Retry what has waited too long for an event that may never come. Call every 30 s."""
+        now, patience = self._now(), self._options.max_in_unschedulable
+        stale = [q for q in self._places.unschedulable if now - q.timestamp > patience]
+        if not stale:
+            return
+        for queued in stale:
+            queued.was_flushed = not queued.gated_by
+        self._wake(stale, Happening(_TIMEOUT, None, None))
+        self._settle()
+
+    # Inside
+
+    def _enter(self, pod: Pod, label: str) -> None:
+        self._place(QueuedPod(pod, self._now()), Requeue.IMMEDIATELY, label)
+        if pod.key in self._places.active:
+            self.nominator.nominate(pod, None)
+
+    def _replace(self, held: QueuedPod, old: Pod, new: Pod) -> None:
+        held.pod = new
+        self.nominator.update(old, new)
+        if new.key in self._places.active:
+            self._places.active.replace(held)
+            return
+        if new.key in self._places.backoff:
+            self._places.backoff.replace(held)
+            return
+        for event in pod_update_events(old, new):
+            worth = self._hints.judge(held, Happening(event, old, new))
+            if worth is not Requeue.SKIP:
+                self._place(held, worth, event.label)
+                if new.key not in self._places.unschedulable:
+                    return
+
+    def _discard(self, held: QueuedPod) -> None:
+        self._places.remove(held)
+        self.nominator.delete(held.pod)
+
+    def _release_claim(self, pod: Pod) -> None:
+        """A node was kept free for this pod and is no longer: as if the pod had left it."""
+        if pod.nominated_node_name:
+            self.move_all(
+                _ASSIGNED_POD_DELETED, pod, None, lambda other: other.priority <= pod.priority
+            )
+
+    def _worth_after_attempt(
+        self, queued: QueuedPod, happenings: Sequence[Happening] | None
+    ) -> Requeue:
+        if not has_rejectors(queued):
+            return Requeue.AFTER_BACKOFF
+        if happenings is None:
+            # What it missed is unknown, so it may have missed what would have helped.
+            log.error("pod came back without being in flight", extra={"pod": queued.pod.key})
+            return Requeue.AFTER_BACKOFF
+        return self._hints.judge_all(queued, happenings)
+
+    def _wake(self, candidates: Sequence[QueuedPod], happening: Happening) -> None:
+        event = happening.event
+        label = event.label if candidates else ""  # once: it is spelled out anew each time
+        for queued in candidates:
+            if queued.gated_by and not self._hints.concerns_gate(queued, event):
+                continue
+            worth = self._hints.judge(queued, happening)
+            if worth is not Requeue.SKIP:
+                self._place(queued, worth, label)
+        self.in_flight.record(*happening)
+
+    def _place(self, queued: QueuedPod, worth: Requeue, label: str) -> None:
+        self._places.place(queued, worth, label, self._now())
+
+    def _settle(self) -> None:
+        """Last step of whatever moved a pod: tell the dashboards, then whoever waits for `pop`."""
+        self._places.publish()
+        if self._places.has_news:
+            self._places.has_news = False
+            self._on_ready()
+
+
+def _is_same_version(old: Pod, new: Pod) -> bool:
+    """A resync repeats what is known. Pods that no API server has numbered always differ."""
+    version = new.api.metadata.resource_version
+    return bool(version) and version == old.api.metadata.resource_version

@@ -1,0 +1,49 @@
+"""What a changed pod means as cluster events. Pure; used by the queue and by the event handlers."""
+
+from __future__ import annotations
+
+from mooring.cache.pods import Pod
+from mooring.framework.events import UNSCHEDULABLE_POD, Action, ClusterEvent
+
+
+def pod_update_events(
+    old: Pod, new: Pod, resource: str = UNSCHEDULABLE_POD
+) -> tuple[ClusterEvent, ...]:
+    """The changes plugins can wait for; the generic Update if there are none.
+
+    `resource` is what the pod is to the scheduler: AssignedPod once it has a node.
+    """
+    actions = [action for action, changed in _CHANGES.items() if changed(old, new)]
+    return tuple(ClusterEvent(resource, action) for action in actions or (Action.UPDATE,))
+
+
+def _labels_changed(old: Pod, new: Pod) -> bool:
+    return old.labels != new.labels
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    """Any request became smaller or went away."""
+    after = new.usage
+    return any(amount > after.get(resource, -1) for resource, amount in old.usage.items())
+
+
+def _gates_eliminated(old: Pod, new: Pod) -> bool:
+    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+
+
+def _tolerations_changed(old: Pod, new: Pod) -> bool:
+    # Tolerations can only be added, so the number tells.
+    return len(old.spec.tolerations) != len(new.spec.tolerations)
+
+
+def _claims_generated(old: Pod, new: Pod) -> bool:
+    return old.status.resource_claim_statuses != new.status.resource_claim_statuses
+
+
+_CHANGES = {
+    Action.UPDATE_POD_LABEL: _labels_changed,
+    Action.UPDATE_POD_SCALE_DOWN: _scaled_down,
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: _gates_eliminated,
+    Action.UPDATE_POD_TOLERATION: _tolerations_changed,
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: _claims_generated,
+}

@@ -1,0 +1,85 @@
+"""How a plugin is asked for a status, whatever the point: guarded, checked, signed and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mooring.errors import PluginError
+from mooring.framework.plugin import Base
+from mooring.framework.status import Code, Status
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+
+
+class Asker:
+    """Shared by the runners. Nothing here raises for something a plugin did."""
+
+    def __init__(self, profile: Profile, guard: Guard) -> None:
+        self.profile = profile
+        self.guard = guard
+
+    def ask(
+        self,
+        plugin: Base,
+        point: str,
+        running: str,
+        function: Callable[..., object],
+        *args: object,
+        accept: tuple[type[Any], ...] = (),
+    ) -> Any:
+        """A signed Status, or one of the `accept`ed other answers.
+
+        An accident becomes an ERROR status whose reason starts with `running`.
+        """
+        try:
+            return self._signed(
+                plugin, point, self.guard.call(plugin, point, function, *args), accept
+            )
+        except PluginError as error:
+            return accident(running, error)
+
+    async def ask_async(
+        self,
+        plugin: Base,
+        point: str,
+        running: str,
+        function: Callable[..., Awaitable[object]],
+        *args: object,
+    ) -> Status:
+        try:
+            answer = await self.guard.acall(plugin, point, function, *args)
+            status: Status = self._signed(plugin, point, answer, ())
+        except PluginError as error:
+            return accident(running, error)
+        return status
+
+    def took(self, point: str, started: float, status: Status) -> Status:
+        """Observe how long a point took; hands the status through."""
+        metric = self.guard.metrics.point_duration
+        child = metric.labels(point, status.code.label, self.profile.scheduler_name)
+        child.observe(self.guard.timer() - started)
+        return status
+
+    def _signed(
+        self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...]
+    ) -> Any:
+        if isinstance(answer, Status):
+            return answer if answer.ok else answer.by(plugin.name)
+        if accept and isinstance(answer, accept):
+            return answer
+        kinds: tuple[type[Any], ...] = (Status, *accept)
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise self.guard.wrong_answer(plugin, point, answer, f"a {expected}")
+
+
+def accident(running: str, error: PluginError) -> Status:
+    """What broke inside a plugin, as the status of the pod."""
+    return Status(Code.ERROR, (f"{running}: {error}",), error.plugin, error)
+
+
+def as_error(running: str, status: Status) -> Status:
+    """A status that a point does not accept, as an error; accidents have said what was running."""
+    if isinstance(status.cause, PluginError):
+        return status
+    return Status(Code.ERROR, (f"{running}: {status.message}",), status.plugin, status.cause)

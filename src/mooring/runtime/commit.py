@@ -1,0 +1,188 @@
+"""Runs the points that carry a decision out: from Reserve to PostBind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from mooring.cache.pods import Pod
+from mooring.errors import PluginError
+from mooring.framework import plugin as contract
+from mooring.framework.results import Wait
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, SKIP, Code, Status
+from mooring.runtime.asking import Asker, as_error
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+
+MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
+
+
+class PermitOutcome(msgspec.Struct, frozen=True):
+    """OK to go on; with holds, only after they are lifted."""
+
+    status: Status
+    holds: dict[str, float] = {}  # plugin -> seconds
+
+
+class Committer(Asker):
+    """Asks the plugins of one profile to carry out what was decided."""
+
+    def __init__(self, profile: Profile, guard: Guard) -> None:
+        super().__init__(profile, guard)
+        self._reserve = profile.at("reserve", contract.Reserve)
+        self._permit = profile.at("permit", contract.Permit)
+        self._pre_bind = profile.at("preBind", contract.PreBind)
+        self._bind = profile.at("bind", contract.Bind)
+        self._post_bind = profile.at("postBind", contract.PostBind)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        started = self.guard.timer()
+        for plugin in self._reserve:
+            running = f'running Reserve plugin "{plugin.name}"'
+            status = self.ask(plugin, "Reserve", running, plugin.reserve, state, pod, node_name)
+            if not status.ok:
+                final = status if status.rejected else as_error(running, status)
+                return self.took("Reserve", started, final)
+        return self.took("Reserve", started, OK)
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """All of them, last first, also those whose reserve was never called."""
+        started = self.guard.timer()
+        for plugin in reversed(self._reserve):
+            try:
+                self.guard.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+            except PluginError:
+                continue  # the guard has logged it, and the others must get their turn
+        self.took("Unreserve", started, OK)
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitOutcome:
+        started = self.guard.timer()
+        outcome = self._run_permit(state, pod, node_name)
+        self.took("Permit", started, outcome.status)
+        return outcome
+
+    def _run_permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitOutcome:
+        holds: dict[str, float] = {}
+        for plugin in self._permit:
+            running = f'running Permit plugin "{plugin.name}"'
+            ask = plugin.permit
+            answer = self.ask(plugin, "Permit", running, ask, state, pod, node_name, accept=(Wait,))
+            if isinstance(answer, Wait):
+                holds[plugin.name] = min(max(answer.timeout, 0.0), MAX_PERMIT_TIMEOUT)
+            elif answer.code is Code.WAIT:
+                holds[plugin.name] = 0.0  # a hold of no length is over at once
+            elif answer.rejected:
+                return PermitOutcome(answer)
+            elif not answer.ok:
+                return PermitOutcome(as_error(running, answer))
+        return PermitOutcome(OK, holds)
+
+    def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """OK if some PreBind plugin will have something to do, SKIP if none."""
+        if not self._pre_bind:
+            return SKIP
+        started = self.guard.timer()
+        return self.took("PreBindPreFlight", started, self._run_pre_flight(state, pod, node_name))
+
+    def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        result = SKIP
+        for plugin in self._pre_bind:
+            running = f'running PreBindPreFlight "{plugin.name}"'
+            ask = plugin.pre_flight
+            status = self.ask(plugin, "PreBindPreFlight", running, ask, state, pod, node_name)
+            if status.skipped:
+                state.skip_pre_bind.add(plugin.name)
+            elif status.ok:
+                result = OK
+            elif status.code is Code.ERROR:
+                return as_error(running, status)
+            else:
+                text = (
+                    f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is'
+                    " unsupported. It is supposed to return Success, Skip, or Error status"
+                )
+                return Status.error(text).by(plugin.name)
+        return result
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        if not self._pre_bind:
+            return OK
+        started = self.guard.timer()
+        for group in _parallel_groups(self._pre_bind):
+            active = [plugin for plugin in group if plugin.name not in state.skip_pre_bind]
+            status = await self._pre_bind_group(active, state, pod, node_name)
+            if not status.ok:
+                return self.took("PreBind", started, status)
+        return self.took("PreBind", started, OK)
+
+    async def _pre_bind_group(
+        self, group: list[contract.PreBind], state: CycleState, pod: Pod, node_name: str
+    ) -> Status:
+        if len(group) == 1:
+            return await self._pre_bind_one(group[0], state, pod, node_name)
+        tasks = [
+            asyncio.ensure_future(self._pre_bind_one(plugin, state, pod, node_name))
+            for plugin in group
+        ]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                status = await finished
+                if not status.ok:
+                    return status  # the first failure ends the others
+            return OK
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _pre_bind_one(
+        self, plugin: contract.PreBind, state: CycleState, pod: Pod, node_name: str
+    ) -> Status:
+        running = f'running PreBind plugin "{plugin.name}"'
+        status = await self.ask_async(
+            plugin, "PreBind", running, plugin.pre_bind, state, pod, node_name
+        )
+        return status if status.ok or status.rejected else as_error(running, status)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The first plugin that does not skip decides; SKIP if all do, and then nobody bound."""
+        started = self.guard.timer()
+        for plugin in self._bind:
+            running = f'running Bind plugin "{plugin.name}"'
+            status = await self.ask_async(
+                plugin, "Bind", running, plugin.bind, state, pod, node_name
+            )
+            if not status.skipped:
+                final = status if status.ok or status.rejected else as_error(running, status)
+                return self.took("Bind", started, final)
+        return self.took("Bind", started, SKIP)
+
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        if not self._post_bind:
+            return
+        started = self.guard.timer()
+        for plugin in self._post_bind:
+            try:
+                await self.guard.acall(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
+            except PluginError:
+                continue  # the guard has logged it, and the pod is bound whatever happens here
+        self.took("PostBind", started, OK)
+
+
+def _parallel_groups(plugins: tuple[contract.PreBind, ...]) -> Iterator[list[contract.PreBind]]:
+    """Neighbours that allow it run together; a plugin that does not stands alone and divides."""
+    group: list[contract.PreBind] = []
+    for plugin in plugins:
+        if plugin.parallel:
+            group.append(plugin)
+            continue
+        if group:
+            yield group
+        yield [plugin]
+        group = []
+    if group:
+        yield group

@@ -1,0 +1,222 @@
+"""Calls into plugin code, and nothing but the answer comes out.
+
+Every call is timed, watched and checked. Whatever goes wrong in it (an exception, an answer of the
+wrong type, a call that took longer than the budget) leaves as one `PluginError` that names the
+plugin and the point; the traceback is logged once per place, so that a plugin that fails for every
+pod does not fill the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, TypeVar
+
+from mooring.errors import PluginError
+from mooring.framework.plugin import Base
+from mooring.framework.status import Code
+from mooring.observe.metrics import Metrics
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+DEFAULT_BUDGET: Final = (
+    5.0  # seconds; half of what a leader may stay silent before it loses its lease
+)
+
+
+class PluginTimeout(BaseException):
+    """Raised inside a plugin that overran. Not an Exception, so that no plugin swallows it."""
+
+
+class Guard:
+    """The one door into plugin code of a profile."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        budget: float = DEFAULT_BUDGET,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.metrics = metrics
+        self.budget = budget
+        self.timer = timer
+        self.record_plugins = False  # set per cycle: plugin times are sampled
+        self.deadline: float | None = None  # while plugin code runs; read by the watchdog
+        self._logged: set[tuple[str, str, str]] = set()
+
+    def call(self, plugin: Base, point: str, function: Callable[..., T], *args: Any) -> T:
+        """Call a plugin; raises PluginError, or KeyboardInterrupt for the human, and nothing else.
+
+        Cancellation reaches a task only where it waits, so here it can only be the plugin's doing.
+        """
+        started = self.timer()
+        outer = self.deadline  # of a plugin that asked the scheduler for something, which led here
+        try:
+            # The inner block ends within the outer one, so a watchdog that strikes between the
+            # answer and the reset is still caught.
+            try:
+                self.deadline = started + self.budget
+                answer = function(*args)
+            finally:
+                self.deadline = outer
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise self.failure(plugin, point, error) from error
+        self._finish(plugin, point, answer, self.timer() - started)
+        return answer
+
+    async def acall(
+        self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: Any
+    ) -> T:
+        """As `call`, for the points that may wait. Waiting is free; hogging the loop is not."""
+        watched = _Watched(self, function, args)
+        try:
+            answer: T = await watched
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
+            raise self.failure(plugin, point, error) from error
+        self._finish(plugin, point, answer, watched.busy)
+        return answer
+
+    def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
+        """The accident as an error that names its author."""
+        if isinstance(error, PluginError):
+            return error
+        if isinstance(error, PluginTimeout):
+            return self.too_slow(plugin, point)
+        text = f"{type(error).__name__}: {_shown(str, error)}"
+        self._log_once(plugin, point, error)
+        return PluginError(text, plugin=plugin.name, point=point)
+
+    def wrong_answer(self, plugin: Base, point: str, got: object, expected: str) -> PluginError:
+        shown = _shown(repr, got)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        return PluginError(
+            f"returned {shown}, expected {expected}", plugin=plugin.name, point=point
+        )
+
+    def too_slow(self, plugin: Base, point: str) -> PluginError:
+        text = f"took longer than its budget of {self.budget:g}s"
+        return PluginError(text, plugin=plugin.name, point=point)
+
+    def check_budget(self, plugin: Base, point: str) -> None:
+        """Between the nodes of a per-node plugin: stop when the whole pass took too long."""
+        if self.deadline is not None and self.timer() > self.deadline:
+            raise self.too_slow(plugin, point)
+
+    def _finish(self, plugin: Base, point: str, answer: object, took: float) -> None:
+        if took > self.budget:
+            raise self.too_slow(plugin, point)
+        if self.record_plugins:
+            code = getattr(answer, "code", Code.SUCCESS)
+            label = code.label if isinstance(code, Code) else Code.SUCCESS.label
+            self.metrics.plugin_duration.labels(plugin.name, point, label).observe(took)
+
+    def _log_once(self, plugin: Base, point: str, error: BaseException) -> None:
+        place = f"{type(error).__name__}@{_innermost_line(error)}"
+        key = (plugin.name, point, place)
+        if key not in self._logged and len(self._logged) < 1_000:
+            self._logged.add(key)
+            log.error(
+                "plugin failed", extra={"plugin": plugin.name, "point": point}, exc_info=error
+            )
+
+
+class _Watched(Awaitable[T]):
+    """Drives a coroutine and keeps the guard's deadline set only while its own code runs."""
+
+    def __init__(
+        self, guard: Guard, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]
+    ) -> None:
+        self._guard = guard
+        self._function = function
+        self._args = args
+        self.busy = 0.0  # seconds of its own running, waiting not counted
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        inner = None
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            started = self._guard.timer()
+            self._guard.deadline = started + self._guard.budget
+            try:
+                if inner is None:
+                    inner = self._function(*self._args).__await__()
+                waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
+            finally:
+                self._guard.deadline = None
+                self.busy += self._guard.timer() - started
+            sent, thrown = None, None
+            try:
+                sent = yield waited_for
+            except BaseException as error:  # cancellation and failures belong to the inner code
+                thrown = error
+
+
+def _is_being_cancelled() -> bool:
+    """Whether somebody cancelled the running task, rather than the plugin raising it by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _shown(show: Callable[[object], str], value: object) -> str:
+    """`str` or `repr` of something of the plugin's, which may break as well."""
+    try:
+        return show(value)
+    except Exception:
+        return f"<{type(value).__name__} that can't be shown>"
+
+
+def _innermost_line(error: BaseException) -> str:
+    trace = error.__traceback__
+    if trace is None:
+        return "?"
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
+class Watchdog:
+    """Interrupts a plugin that hangs in synchronous code, by a timer signal in the main thread.
+
+    Without it a plugin that never returns would stop watches and lease renewals with it. It looks
+    several times per budget and costs nothing in between. Only for a process that is ours: a
+    library must not take SIGALRM from its host.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._previous: Any = None
+
+    def __enter__(self) -> Watchdog:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("the watchdog works by signals and needs the main thread")
+        self._previous = signal.signal(signal.SIGALRM, self._look)
+        interval = self._guard.budget / 4
+        signal.setitimer(signal.ITIMER_REAL, interval, interval)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._previous)
+
+    def _look(self, _signal: int, _frame: object) -> None:
+        deadline = self._guard.deadline
+        if deadline is not None and self._guard.timer() > deadline:
+            self._guard.deadline = self._guard.timer() + self._guard.budget  # time to unwind
+            raise PluginTimeout

@@ -1,0 +1,244 @@
+"""One schedulerName: its plugins chosen, ordered, weighted and built.
+
+Two steps, so that `mooring config validate` can take the first alone: `plan_profiles` reads the
+configuration against the registry and finds every problem; `ProfilePlan.build` makes the
+plugins live.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.config import types as cfg_types
+from mooring.errors import ConfigError, Problem
+from mooring.framework.handle import Handle
+from mooring.framework.plugin import Args, Base
+from mooring.runtime.registry import POINTS, Registry, implements
+
+log = logging.getLogger(__name__)
+P = TypeVar("P", bound=Base)
+
+MAX_TOTAL_SCORE: Final = 2**63 - 1
+
+
+class ProfilePlan(msgspec.Struct, frozen=True):
+    """What a profile will run, decided but not built."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    classes: dict[str, type[Base]]
+    args: dict[str, Args]
+    points: dict[str, tuple[str, ...]]  # plugin names in order, by point
+    weights: dict[str, int]  # of the score plugins
+
+    def build(self, handle: Handle) -> Profile:
+        """Make the plugins; raises ConfigError with every one that refuses to start."""
+        plugins: dict[str, Base] = {}
+        problems: list[Problem] = []
+        for name, plugin_class in self.classes.items():
+            try:
+                plugins[name] = plugin_class(self.args[name], handle)
+            except Exception as error:
+                log.debug("plugin refused to start", extra={"plugin": name}, exc_info=error)
+                text = f'initializing plugin "{name}": {type(error).__name__}: {error}'
+                problems.append(Problem(f"profile {self.scheduler_name}", text))
+        if problems:
+            raise ConfigError(problems)
+        points = {
+            point: tuple(plugins[name] for name in names) for point, names in self.points.items()
+        }
+        return Profile(self, plugins, points)
+
+
+class Profile:
+    """Live plugins by extension point."""
+
+    def __init__(
+        self, plan: ProfilePlan, plugins: dict[str, Base], points: dict[str, tuple[Base, ...]]
+    ) -> None:
+        self.scheduler_name = plan.scheduler_name
+        self.percentage_of_nodes_to_score = plan.percentage_of_nodes_to_score
+        self.weights = plan.weights
+        self.plugins = plugins
+        self._points = points
+
+    def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
+        """The plugins of a point, in order, typed by its contract class."""
+        return cast("tuple[P, ...]", self._points[point])
+
+    def close(self) -> None:
+        """Tell every plugin that the scheduler stops; a failure is logged and the rest go on."""
+        for name, plugin in self.plugins.items():
+            try:
+                plugin.close()
+            except (Exception, SystemExit) as error:
+                log.error("plugin failed to close", extra={"plugin": name}, exc_info=error)
+
+
+def plan_profiles(
+    config: cfg_types.KubeSchedulerConfiguration, registry: Registry
+) -> list[ProfilePlan]:
+    """Plan every profile; raises ConfigError with all problems of all profiles."""
+    problems: list[Problem] = []
+    plans = [
+        _Planner(profile, f"profiles[{index}]", registry, problems).plan()
+        for index, profile in enumerate(config.profiles)
+    ]
+    if not problems:
+        problems += _differing_sort(plans)
+    if config.extenders:
+        # Better no start than a scheduler that leaves out whom it was told to ask.
+        problems.append(Problem("extenders", "calling extenders is not served yet"))
+    if problems:
+        raise ConfigError(problems)
+    return plans
+
+
+class _Planner:
+    """Plans one profile and collects what is wrong with it."""
+
+    def __init__(
+        self,
+        profile: cfg_types.Profile,
+        path: str,
+        registry: Registry,
+        problems: list[Problem],
+    ) -> None:
+        self.profile = profile
+        self.path = path
+        self.registry = registry
+        self.problems = problems
+        self._found_before = len(problems)  # the other profiles'
+
+    def plan(self) -> ProfilePlan:
+        resolve = self._resolve_paths()
+        plugins = cfg.effective_plugins(
+            msgspec.structs.replace(
+                self.profile, plugins=cfg.resolve_names(self.profile.plugins, resolve)
+            ),
+            self.registry.names,
+        )
+        classes = self._load_classes(plugins)
+        points = {
+            point: self._expand(plugins, point, partial(self._serves, classes, point))
+            for point in POINTS
+        }
+        self._check_unserved_points(plugins)
+        self._check_required(points)
+        weights = {ref.name: ref.weight for ref in points["score"]}
+        if sum(100 * weight for weight in weights.values()) > MAX_TOTAL_SCORE:
+            text = "score plugins: total score of Score plugins could overflow"
+            self._report("plugins.score", text)
+        return ProfilePlan(
+            scheduler_name=self.profile.scheduler_name,
+            percentage_of_nodes_to_score=self.profile.percentage_of_nodes_to_score,
+            classes=classes,
+            args=self._decode_args(classes, resolve),
+            points={point: tuple(ref.name for ref in refs) for point, refs in points.items()},
+            weights=weights,
+        )
+
+    def _report(self, place: str, message: str) -> None:
+        self.problems.append(Problem(f"{self.path}.{place}", message))
+
+    def _entries(self) -> Iterator[tuple[str, str]]:
+        """Every enabled plugin name of the file, with its place."""
+        for point, chosen in self.profile.plugins.by_point().items():
+            for index, ref in enumerate(chosen.enabled):
+                yield f"plugins.{point}.enabled[{index}].name", ref.name
+
+    def _resolve_paths(self) -> Callable[[str], str]:
+        names: dict[str, str] = {}
+        for place, name in self._entries():
+            if ":" in name and name not in names:
+                try:
+                    names[name] = self.registry.add_path(name)
+                except LookupError as error:
+                    self._report(place, str(error.args[0]))
+                    names[name] = name
+        return lambda name: names.get(name, name)
+
+    def _load_classes(self, plugins: cfg_types.Plugins) -> dict[str, type[Base]]:
+        places = {name: place for place, name in self._entries()}
+        classes: dict[str, type[Base]] = {}
+        for name in cfg.enabled_names(plugins):
+            try:
+                classes[name] = self.registry.get(name)
+            except LookupError as error:
+                if ":" not in name:  # a path that can't be imported was reported before
+                    self._report(places.get(name, "plugins"), str(error.args[0]))
+        return classes
+
+    @staticmethod
+    def _serves(classes: dict[str, type[Base]], point: str, name: str) -> bool:
+        # What does not exist was reported; it must not be reported again for each point.
+        return name not in classes or implements(classes[name], point)
+
+    def _expand(
+        self, plugins: cfg_types.Plugins, point: str, serves: Callable[[str], bool]
+    ) -> tuple[cfg_types.PluginRef, ...]:
+        try:
+            return cfg.expand_point(plugins, point, serves, f"{self.path}.plugins")
+        except ConfigError as error:
+            known = set(self.problems)
+            self.problems += [problem for problem in error.problems if problem not in known]
+            return ()
+
+    def _check_unserved_points(self, plugins: cfg_types.Plugins) -> None:
+        for point in cfg.POINTS:
+            if point not in POINTS and plugins.at(point).enabled:
+                self._report(f"plugins.{point}", "this extension point is not served yet")
+
+    def _check_required(self, points: dict[str, tuple[cfg_types.PluginRef, ...]]) -> None:
+        if len(self.problems) > self._found_before:
+            return  # what is missing here may be what was refused there
+        name = self.profile.scheduler_name
+        sorters = len(points["queueSort"])
+        if sorters != 1:
+            text = f'only one queue sort plugin required for profile with scheduler name "{name}"'
+            self._report("plugins.queueSort", f"{text}, but got {sorters}")
+        if not points["bind"]:
+            text = "at least one bind plugin is needed for profile with scheduler name"
+            self._report("plugins.bind", f'{text} "{name}"')
+
+    def _decode_args(
+        self, classes: dict[str, type[Base]], resolve: Callable[[str], str]
+    ) -> dict[str, Args]:
+        given: dict[str, Any] = {}
+        for entry in self.profile.plugin_config:
+            name = resolve(entry.name)
+            given[name] = entry.args
+            if name not in classes:
+                log.warning(
+                    "pluginConfig is for a plugin that is not enabled",
+                    extra={"profile": self.profile.scheduler_name, "plugin": name},
+                )
+        decoded: dict[str, Args] = {}
+        for name, plugin_class in classes.items():
+            path = f"{self.path}.pluginConfig[{name}].args"
+            args, found = cfg.decode_args(given.get(name), plugin_class.args_type, name, path)
+            self.problems += found
+            if args is not None:
+                decoded[name] = args
+        return decoded
+
+
+def _differing_sort(plans: list[ProfilePlan]) -> list[Problem]:
+    """All profiles share one queue, so they must sort it alike."""
+    first = plans[0].points["queueSort"][0]
+    problems = []
+    for index, plan in enumerate(plans[1:], start=1):
+        name = plan.points["queueSort"][0]
+        if name != first:
+            text = f'queueSort must be the same for all profiles: "{name}" here, "{first}" before'
+            problems.append(Problem(f"profiles[{index}].plugins.queueSort", text))
+        elif plan.args[name] != plans[0].args[first]:
+            text = "queueSort must be the same for all profiles, its arguments too"
+            problems.append(Problem(f"profiles[{index}].pluginConfig[{name}].args", text))
+    return problems

@@ -1,0 +1,110 @@
+"""The QueueSort plugin as the queue sees it: an order that holds whatever the plugin does.
+
+The queue compares pods in the middle of moving them, where an exception would lose one. So an
+accident is logged once and the pods concerned count as equal, or stand last.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from typing import Any
+
+import numpy as np
+
+from mooring.errors import PluginError
+from mooring.framework.plugin import NoArgs, QueueSort
+from mooring.framework.results import QueuedPod
+from mooring.runtime.guard import Guard
+
+log = logging.getLogger(__name__)
+
+_LAST = 1  # first part of the key of a pod that has no key of its own; others begin with 0
+
+
+class GuardedSort(QueueSort):
+    """Asks a QueueSort plugin and always has an answer.
+
+    Sort keys are flattened to tuples whose parts compare without running code of the plugin's; the
+    few that can't be are compared one by one under the guard's eyes.
+    """
+
+    name = "GuardedSort"
+
+    def __init__(self, plugin: QueueSort, guard: Guard) -> None:
+        super().__init__(NoArgs(), plugin.handle)
+        self._plugin = plugin
+        self._guard = guard
+        self._shape: tuple[str, ...] | None = None  # of the first key; () if the plugin has none
+        self._complained = False
+
+    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+        plugin = self._plugin
+        try:
+            answer: object = self._guard.call(plugin, "QueueSort", plugin.less, a, b)
+            if not isinstance(answer, bool | np.bool_):
+                raise self._guard.wrong_answer(plugin, "QueueSort", answer, "True or False")
+        except PluginError as error:
+            self.complain(error)
+            return False
+        return bool(answer)
+
+    def sort_key(self, queued: QueuedPod) -> object | None:
+        plugin = self._plugin
+        try:
+            # A copy, because the record is the queue's own.
+            key = self._guard.call(plugin, "QueueSort", plugin.sort_key, copy.copy(queued))
+            parts = () if key is None else key if isinstance(key, tuple) else (key,)
+            shape = tuple(map(_kind, parts))
+            if self._shape is None:
+                self._shape = shape
+            if shape != self._shape:
+                expected = "a key like those before, for all pods or for none"
+                raise self._guard.wrong_answer(plugin, "QueueSort", key, expected)
+        except PluginError as error:
+            self.complain(error)
+            if self._shape == ():
+                return None
+            self._shape = self._shape or ("broken",)
+            return _LAST, queued.timestamp
+        if not parts:
+            return None
+        return 0, *(_Careful(part, self) if _kind(part) == "other" else part for part in parts)
+
+    def complain(self, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
+            extra = {"plugin": self._plugin.name, "error": str(error)}
+            log.error("QueueSort failed; the order of some pods is arbitrary", extra=extra)
+
+
+class _Careful:
+    """A part of a key whose comparison runs code we do not know."""
+
+    __slots__ = ("_sort", "_value")
+
+    def __init__(self, value: Any, sort: GuardedSort) -> None:
+        self._value = value
+        self._sort = sort
+
+    def __lt__(self, other: _Careful) -> bool:
+        try:
+            return bool(self._value < other._value)
+        except Exception as error:
+            self._sort.complain(error)
+            return False
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return isinstance(other, _Careful) and bool(self._value == other._value)
+        except Exception as error:
+            self._sort.complain(error)
+            return True
+
+    __hash__ = None  # type: ignore[assignment]  # compared only
+
+
+def _kind(part: object) -> str:
+    if isinstance(part, str):
+        return "text"
+    return "number" if isinstance(part, int | float) else "other"

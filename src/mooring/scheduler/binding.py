@@ -1,0 +1,141 @@
+"""From a decision to a bound pod: reserve, permit, pre-bind, bind, post-bind.
+
+The first two run within the cycle; the rest runs in the background, one task per pod, while the
+next pods are decided. Whatever fails on the way undoes what was done before, in reverse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.errors import ApiError
+from mooring.framework.handle import Client
+from mooring.framework.results import QueuedPod
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.commit import Committer
+from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler import diagnosis as diagnoses
+from mooring.scheduler.diagnosis import Diagnosis
+
+log = logging.getLogger(__name__)
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A pod on its way to a node."""
+
+    queued: QueuedPod
+    pod: Pod  # with its node set, as counted in the cache
+    node_name: str
+    state: CycleState
+    started: float  # when the attempt began
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why an assignment failed; with a diagnosis if a plugin said no rather than broke."""
+
+    status: Status
+    diagnosis: Diagnosis | None = None
+
+
+class Binder:
+    """Carries out the decisions of one profile."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
+        client: Client,
+    ) -> None:
+        self._committer = committer
+        self._cache = cache
+        self._queue = queue
+        self._waiting = waiting
+        self._client = client
+
+    def reserve(self, assignment: Assignment) -> Refusal | None:
+        """Reserve and Permit; a failure is undone before it is returned."""
+        pod, node_name, state = assignment.pod, assignment.node_name, assignment.state
+        status = self._committer.reserve(state, pod, node_name)
+        if status.ok:
+            outcome = self._committer.permit(state, pod, node_name)
+            status = outcome.status
+            if status.ok and outcome.holds:
+                self._waiting.hold(pod, node_name, outcome.holds)
+        if status.ok:
+            return None
+        self.undo(assignment)
+        return _refusal(status)
+
+    def undo(self, assignment: Assignment) -> None:
+        """Unreserve everything, then give the place back."""
+        pod = assignment.pod
+        self._committer.unreserve(assignment.state, pod, assignment.node_name)
+        self._cache.forget(pod)
+
+    async def bind(self, assignment: Assignment) -> Refusal | None:
+        """The rest of the way. A refusal has not been undone: see `undo`."""
+        pod, node_name, state = assignment.pod, assignment.node_name, assignment.state
+        flight = self._committer.pre_flight(state, pod, node_name)
+        if not (flight.ok or flight.skipped):
+            return Refusal(flight)
+        held = self._waiting.get(pod.uid)
+        if flight.ok or held is not None:
+            await self._announce(pod, node_name)
+        status = await self._wait_on_permit(pod)
+        if not status.ok:
+            return _refusal(status)
+        self._queue.done(pod.uid)
+        if flight.ok:
+            status = await self._committer.pre_bind(state, pod, node_name)
+        if status.ok:
+            status = await self._committer.bind(state, pod, node_name)
+        if status.skipped:
+            status = Status.error("no Bind plugin took the pod: all of them skipped it")
+        return None if status.ok else Refusal(status)
+
+    async def after(self, assignment: Assignment) -> None:
+        await self._committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
+
+    async def _wait_on_permit(self, pod: Pod) -> Status:
+        held = self._waiting.get(pod.uid)
+        if held is None:
+            return OK
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            status = await held.wait()
+        finally:
+            self._waiting.release(pod.uid)
+        waited = self._committer.guard.metrics.permit_wait.labels(status.code.label)
+        waited.observe(loop.time() - began)
+        if status.ok or status.rejected:
+            return status
+        return Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
+
+    async def _announce(self, pod: Pod, node_name: str) -> None:
+        """Binding will take a while: let others see in the meantime which node it will be."""
+        if pod.nominated_node_name == node_name:
+            return
+        try:
+            await self._client.patch_pod_status(pod, None, node_name)
+        except ApiError as error:
+            extra = {"pod": pod.key, "node": node_name, "error": str(error)}
+            log.warning("could not announce the node of a pod", extra=extra)
+
+
+def _refusal(status: Status) -> Refusal:
+    """A rejection at Reserve or Permit speaks about one node: the one that was chosen."""
+    if not status.rejected:
+        return Refusal(status)
+    found = diagnoses.of_refusal(status)
+    return Refusal(Status(status.code, (found.message,), status.plugin), found)

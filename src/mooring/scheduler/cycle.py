@@ -1,0 +1,201 @@
+"""One pod in, one decision out: filter, score, pick.
+
+Pure: the same nodes, the same pod and the same plugins give the same decision. Nothing is written
+anywhere; what follows from the decision is the scheduler's business.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.evaluation import Evaluation, Scores
+from mooring.runtime.runner import PreFilterOutcome, Runner
+from mooring.scheduler import diagnosis as diagnoses
+from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.pick import nodes_to_find, pick
+
+_NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+NO_NODES = Status.unresolvable("no nodes available to schedule pods")
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Where a pod goes, or why it goes nowhere."""
+
+    status: Status
+    node_name: str = ""
+    evaluated: int = 0  # nodes that were looked at
+    names: tuple[str, ...] = ()  # of all nodes, in row order
+    rows: IntArray = _NO_ROWS  # of the feasible nodes, ascending
+    scores: Scores | None = None  # aligned with `rows`; None if there was no choice
+    verdicts: Verdicts | None = None  # of all nodes, when none was feasible
+    diagnosis: Diagnosis | None = None
+    nominate: str | None = None  # None: the nomination stays; "": it is withdrawn
+
+    @property
+    def feasible(self) -> tuple[str, ...]:
+        return tuple(self.names[row] for row in self.rows.tolist())
+
+
+class Rotation:
+    """Where in the listing the next sampled scan begins; all profiles of a scheduler share one."""
+
+    __slots__ = ("start",)
+
+    def __init__(self) -> None:
+        self.start = 0
+
+
+class Cycle:
+    """Decides for the pods of one profile."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        evaluation: Evaluation,
+        percentage_of_nodes_to_score: int | None,
+        rotation: Rotation,
+    ) -> None:
+        self._runner = runner
+        self._evaluation = evaluation
+        self._percentage = percentage_of_nodes_to_score
+        self._rotation = rotation
+
+    def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
+        if not len(nodes):
+            return Decision(NO_NODES, nominate="")
+        before = self._runner.pre_filter(state, pod, nodes)
+        if before.status.rejected:
+            return self._refused_before(state, pod, nodes, before)
+        if not before.status.ok:
+            return Decision(before.status, nominate="")
+
+        nominated = self._try_nominated(state, pod, nodes)
+        if nominated is not None:
+            return nominated
+
+        verdicts, status = self._filter(state, pod, nodes, before)
+        if not status.ok:
+            return Decision(status, nominate="")
+        passed = self._first_passed(nodes, verdicts, before.only)
+        if passed is not None and not passed.any():
+            found = diagnoses.of_verdicts(verdicts, before.restricted_by)
+            return self._refused(state, pod, nodes, verdicts, found)
+        return self._choose(state, pod, nodes, passed)
+
+    # --- filter --------------------------------------------------------------------------------
+
+    def _try_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision | None:
+        """Room was made on this node for this pod: if it fits there, look no further."""
+        node = nodes.get(pod.nominated_node_name) if pod.nominated_node_name else None
+        if node is None:
+            return None
+        status = self._evaluation.filter_node_with_nominated(state, pod, node)
+        if status.ok:
+            rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
+            return Decision(OK, node.name, evaluated=1, names=nodes.names, rows=rows)
+        return None if status.rejected else Decision(status, nominate="")
+
+    def _filter(
+        self, state: CycleState, pod: Pod, nodes: Nodes, before: PreFilterOutcome
+    ) -> tuple[Verdicts, Status]:
+        if before.only is None:
+            limit = self._limit(len(nodes))
+            start = self._rotation.start % len(nodes)
+            return self._evaluation.filter(state, pod, nodes, limit, start)
+        rows = [row for name in before.only if (row := nodes.index_of(name)) is not None]
+        places = np.array(sorted(rows), dtype=np.int64)
+        within, status = self._evaluation.filter(state, pod, nodes.take(places))
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(before.restricted_by)}]"
+        outside = np.ones(len(nodes), dtype=np.bool_)
+        outside[places] = False
+        verdicts = Verdicts.passing(nodes).reject(outside, Status.unresolvable(text))
+        for place, row in enumerate(places.tolist()):
+            verdicts.set(row, within.status(place))
+        return verdicts, status
+
+    def _limit(self, count: int) -> int | None:
+        if not self._evaluation.has_scorers:
+            return 1  # the first that fits is as good as any
+        return nodes_to_find(count, self._percentage)
+
+    def _first_passed(
+        self, nodes: Nodes, verdicts: Verdicts, only: frozenset[str] | None
+    ) -> BoolArray | None:
+        """Who passed; None: everybody. With a limit, the first so many in listing order."""
+        limit = self._limit(len(nodes) if only is None else len(only))
+        if limit is None:
+            return None if verdicts.index is None else verdicts.passed
+        start = self._rotation.start % len(nodes)
+        listed = np.roll(nodes.listing, -start)
+        found = np.flatnonzero(verdicts.passed[listed])[:limit]
+        walked = int(found[-1]) + 1 if len(found) == limit else len(listed)
+        self._rotation.start = (start + walked) % len(listed)
+        passed = np.zeros(len(nodes), dtype=np.bool_)
+        passed[listed[found]] = True
+        return passed
+
+    # --- nobody --------------------------------------------------------------------------------
+
+    def _refused_before(
+        self, state: CycleState, pod: Pod, nodes: Nodes, before: PreFilterOutcome
+    ) -> Decision:
+        verdicts = Verdicts.passing(nodes).reject_all(before.status)
+        found = diagnoses.of_pre_filter(before.status, len(nodes), before.restricted_by)
+        return self._refused(state, pod, nodes, verdicts, found)
+
+    def _refused(
+        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts, found: Diagnosis
+    ) -> Decision:
+        after = self._runner.post_filter(state, pod, nodes, verdicts)
+        nominate: str | None = ""  # without anybody to nominate, no nomination can stand
+        if after is not None:
+            found = found.followed_by(after.status.message)
+            nominate = after.nominate
+        return Decision(
+            Status.unschedulable(found.message),
+            evaluated=len(nodes),
+            verdicts=verdicts,
+            diagnosis=found,
+            nominate=nominate,
+        )
+
+    # --- somebody ------------------------------------------------------------------------------
+
+    def _choose(
+        self, state: CycleState, pod: Pod, nodes: Nodes, passed: BoolArray | None
+    ) -> Decision:
+        names = nodes.names
+        rows = np.arange(len(nodes)) if passed is None else np.flatnonzero(passed)
+        if len(rows) == 1:
+            name = names[int(rows[0])]
+            return Decision(OK, name, evaluated=len(nodes), names=names, rows=rows)
+        feasible = nodes if len(rows) == len(nodes) else nodes.take(rows)
+        status = self._runner.pre_score(state, pod, feasible)
+        if not status.ok:
+            return Decision(status, nominate="")
+        scores, status = self._evaluation.score(state, pod, feasible)
+        if scores is None:
+            return Decision(status, nominate="")
+        winner = self._winner(nodes, rows, scores.totals)
+        return Decision(
+            OK, names[winner], evaluated=len(nodes), names=names, rows=rows, scores=scores
+        )
+
+    @staticmethod
+    def _winner(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:
+        """The row of the best node; ties fall by listing order."""
+        first = int(totals.argmax())
+        if np.count_nonzero(totals == totals[first]) == 1:
+            return int(rows[first])
+        points = np.full(len(nodes), -1, dtype=np.int64)
+        points[rows] = totals
+        listed = nodes.listing
+        candidates = listed[points[listed] >= 0]
+        return int(candidates[pick(points[candidates])])

@@ -1,0 +1,72 @@
+"""Why a pod did not fit: data first, kube-scheduler's sentence second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from mooring.framework.status import Code, Status
+from mooring.framework.verdicts import Verdicts
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Counts per reason, and who is to be asked again when something changes."""
+
+    nodes: int
+    reasons: dict[str, int]  # reason -> nodes that gave it
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+
+    @property
+    def message(self) -> str:
+        """The sentence of events and conditions: "0/5 nodes are available: ..."."""
+        text = f"0/{self.nodes} nodes are available:"
+        if self.pre_filter_message:
+            text += f" {self.pre_filter_message}."
+        elif self.reasons:
+            # Sorted as strings, so "10 ..." stands before "2 ...": that is what people know.
+            counted = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
+            text += f" {', '.join(counted)}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+    def followed_by(self, post_filter_message: str) -> Diagnosis:
+        return msgspec.structs.replace(self, post_filter_message=post_filter_message)
+
+
+def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagnosis:
+    """From one verdict per node; `restricted_by` are the plugins that narrowed the nodes before."""
+    reasons: Counter[str] = Counter()
+    unschedulable = set(restricted_by)
+    pending = set()
+    if verdicts.index is not None:
+        counts = np.bincount(verdicts.index, minlength=len(verdicts.statuses) + 1)
+        for status, count in zip(verdicts.statuses, counts[1:].tolist(), strict=True):
+            if count:
+                for reason in status.reasons:
+                    reasons[reason] += count
+                if status.plugin:
+                    unschedulable.add(status.plugin)
+                    if status.code is Code.PENDING:
+                        pending.add(status.plugin)
+    return Diagnosis(len(verdicts), dict(reasons), frozenset(unschedulable), frozenset(pending))
+
+
+def of_pre_filter(status: Status, nodes: int, restricted_by: Iterable[str] = ()) -> Diagnosis:
+    """Every node is refused alike, before any was looked at."""
+    plugins = frozenset({status.plugin, *restricted_by} - {""})
+    return Diagnosis(nodes, {}, plugins, frozenset(), pre_filter_message=status.message)
+
+
+def of_refusal(status: Status) -> Diagnosis:
+    """The chosen node was refused after all, at Reserve or Permit."""
+    plugins = frozenset({status.plugin} - {""})
+    pending = plugins if status.code is Code.PENDING else frozenset()
+    reasons = dict(Counter(status.reasons))
+    return Diagnosis(1, reasons, plugins, pending)

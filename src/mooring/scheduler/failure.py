@@ -1,0 +1,125 @@
+"""What happens to a pod that could not be placed: queued again, explained, nominated or not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from mooring.api.meta import Condition, format_time
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.errors import ApiError
+from mooring.framework.handle import Client, Clock, Recorder
+from mooring.framework.results import QueuedPod
+from mooring.framework.status import Status
+from mooring.queue.queue import SchedulingQueue
+from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.handlers import Handlers
+
+log = logging.getLogger(__name__)
+
+POD_SCHEDULED: Final = "PodScheduled"
+MAX_NOTE: Final = 1024  # bytes of an Event's note that the API server accepts
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class FailureHandler:
+    """Sends pods back to the queue and says why."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        handlers: Handlers,
+        client: Client,
+        recorder: Recorder,
+        clock: Clock,
+        spawn: Spawn,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._handlers = handlers
+        self._client = client
+        self._recorder = recorder
+        self._clock = clock
+        self._spawn = spawn
+
+    def handle(
+        self,
+        queued: QueuedPod,
+        status: Status,
+        diagnosis: Diagnosis | None,
+        nominate: str | None,
+    ) -> None:
+        """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it."""
+        pod = queued.pod
+        queued.unschedulable_plugins = frozenset()
+        queued.pending_plugins = frozenset()
+        if diagnosis is not None:
+            queued.unschedulable_plugins = diagnosis.unschedulable_plugins
+            queued.pending_plugins = diagnosis.pending_plugins
+        latest = self._handlers.pending(pod.key)
+        if latest is not None and latest.uid != pod.uid:
+            self._queue.done(pod.uid)  # another pod has its name now; there is nobody to tell
+            return
+        self._requeue(queued, latest)
+        if latest is not None:
+            self._queue.nominator.nominate(latest, nominate)
+        if status.rejected:
+            log.info("Unable to schedule pod; no fit; waiting", extra={"pod": pod.key})
+        else:
+            extra = {"pod": pod.key, "error": status.message, "plugin": status.plugin}
+            log.error("Error scheduling pod; retrying", extra=extra)
+        self._recorder.event(
+            pod, "Warning", "FailedScheduling", "Scheduling", truncated(status.message)
+        )
+        self._spawn(self._patch(latest or pod, status, nominate))
+
+    def _requeue(self, queued: QueuedPod, latest: Pod | None) -> None:
+        pod = queued.pod
+        if latest is None:
+            bound = self._cache.get_pod(pod.uid)
+            why = "has been assigned to a node" if bound is not None else "does not exist any more"
+            log.info("not queued again: the pod %s", why, extra={"pod": pod.key})
+            self._queue.done(pod.uid)
+            return
+        queued.pod = latest
+        self._queue.add_unschedulable(queued)
+
+    async def _patch(self, pod: Pod, status: Status, nominate: str | None) -> None:
+        reason = "Unschedulable" if status.rejected else "SchedulerError"
+        known = next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)
+        if known is not None and (known.status, known.reason, known.message) == (
+            "False",
+            reason,
+            status.message,
+        ):
+            condition = None
+        else:
+            condition = Condition(
+                type=POD_SCHEDULED,
+                status="False",
+                reason=reason,
+                message=status.message,
+                observed_generation=pod.api.metadata.generation,
+                last_transition_time=format_time(self._clock.now()),
+            )
+        changed = nominate if nominate != pod.nominated_node_name else None
+        if condition is None and changed is None:
+            return
+        try:
+            await self._client.patch_pod_status(pod, condition, changed)
+        except ApiError as error:
+            extra = {"pod": pod.key, "error": str(error)}
+            log.warning("could not write the status of a pod", extra=extra)
+
+
+def truncated(note: str) -> str:
+    """An Event's note must fit into 1,024 bytes; a longer one ends in " ..."."""
+    raw = note.encode()
+    if len(raw) <= MAX_NOTE:
+        return note
+    return raw[: MAX_NOTE - 4].decode(errors="ignore") + " ..."

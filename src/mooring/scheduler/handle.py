@@ -1,0 +1,56 @@
+"""The handle that plugins of one profile get: a narrow window on the scheduler."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+
+from mooring.cache.cache import Cache
+from mooring.cache.objects import Objects
+from mooring.cache.snapshot import Nodes
+from mooring.framework.handle import Client, Clock, Nominator, Recorder
+from mooring.runtime.waiting import WaitingPods
+
+
+class SchedulerHandle:
+    """Fulfils `framework.Handle`.
+
+    Profiles are built before the queue, because the queue is sorted by one of their plugins; so the
+    two members that the queue answers are attached once it exists. No plugin is called before.
+    """
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        *,
+        cache: Cache,
+        clock: Clock,
+        rng: random.Random,
+        client: Client,
+        recorder: Recorder,
+        waiting: WaitingPods,
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self.clock = clock
+        self.random = rng
+        self.client = client
+        self.recorder = recorder
+        self.waiting = waiting
+        self.nominator: Nominator
+        self._cache = cache
+        self._activate: Callable[[Iterable[str]], None]
+
+    def attach(self, nominator: Nominator, activate: Callable[[Iterable[str]], None]) -> None:
+        self.nominator = nominator
+        self._activate = activate
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._cache.nodes
+
+    @property
+    def objects(self) -> Objects:
+        return self._cache.objects
+
+    def activate(self, pods: Iterable[str]) -> None:
+        self._activate(pods)

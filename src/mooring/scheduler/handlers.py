@@ -1,0 +1,166 @@
+"""What the cluster tells us, into cache and queue, in the order it happened.
+
+Whoever watches the cluster (an informer, a simulation, a test) calls `put_*` with an object's
+latest state and `remove_*` when it is gone. Whether that is news, and what kind of news, is found
+out here by comparing with what is known, so a repeated or a missed event does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mooring.api import core
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
+from mooring.queue.queue import SchedulingQueue
+from mooring.queue.updates import pod_update_events
+from mooring.runtime.waiting import WaitingPods
+
+ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+NODE_ADDED = ClusterEvent(NODE, Action.ADD)
+NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
+
+
+class Handlers:
+    """Feeds one scheduler."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
+        is_ours: Callable[[Pod], bool],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting = waiting
+        self._is_ours = is_ours
+        self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
+
+    def pending(self, key: str) -> Pod | None:
+        """The latest known state of a pod of ours that has no node yet."""
+        return self._pending.get(key)
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def put_node(self, node: core.Node) -> None:
+        old = self._cache.put_node(node)
+        if old is None:
+            self._queue.move_all(NODE_ADDED, None, node)
+            return
+        for event in node_update_events(old, node):
+            self._queue.move_all(event, old, node)
+
+    def remove_node(self, node: core.Node) -> None:
+        self._queue.move_all(NODE_DELETED, node, None)
+        self._cache.remove_node(node.metadata.name)
+
+    # --- pods ----------------------------------------------------------------------------------
+
+    def put_pod(self, api: core.Pod) -> None:
+        pod = Pod(api)
+        if pod.is_finished:
+            self._remove(pod)
+        elif pod.node_name:
+            self._put_assigned(pod)
+        elif self._is_ours(pod):
+            self._put_pending(pod)
+
+    def remove_pod(self, api: core.Pod) -> None:
+        self._remove(Pod(api))
+
+    def _put_assigned(self, pod: Pod) -> None:
+        known = self._pending.get(pod.key)
+        if known is not None:
+            del self._pending[pod.key]
+            self._queue.delete(known, bound=known.uid == pod.uid)
+        was_assumed = self._cache.is_assumed(pod.uid)
+        old = self._cache.put_pod(pod)
+        if old is None or was_assumed or old.node_name != pod.node_name:
+            self._queue.move_all(ASSIGNED_POD_ADDED, None, pod)
+            return
+        if old.api == pod.api:
+            return
+        for event in pod_update_events(old, pod, ASSIGNED_POD):
+            self._queue.move_all(event, old, pod)
+
+    def _put_pending(self, pod: Pod) -> None:
+        old = self._pending.get(pod.key)
+        if old is not None and old.uid != pod.uid:
+            self._remove(old)  # its end was missed: this is another pod of the same name
+            old = None
+        self._pending[pod.key] = pod
+        if self._cache.is_assumed(pod.uid):
+            if pod.is_terminating and (old is None or not old.is_terminating):
+                self._give_up_assumed(pod)
+            return
+        if old is None:
+            self._queue.add(pod)
+        else:
+            self._queue.update(old, pod)
+
+    def _remove(self, pod: Pod) -> None:
+        pending = self._pending.get(pod.key)
+        if pending is not None and pending.uid == pod.uid:
+            del self._pending[pod.key]
+            self._queue.delete(pending)
+        if self._cache.is_assumed(pod.uid):
+            self._give_up_assumed(pod)
+            return
+        old = self._cache.remove_pod(pod)
+        if old is not None:
+            self._queue.move_all(ASSIGNED_POD_DELETED, old, None)
+
+    def _give_up_assumed(self, pod: Pod) -> None:
+        """A pod that is on its way to a node is being deleted: free its place at once."""
+        waiting = self._waiting.get(pod.uid)
+        if waiting is not None:
+            waiting.reject("", "removed")  # its binding task forgets it and wakes the others
+            return
+        known = self._cache.get_pod(pod.uid)
+        self._cache.forget(pod)
+        self._queue.move_all(ASSIGNED_POD_DELETED, known, None)
+
+    # --- everything else -----------------------------------------------------------------------
+
+    def put_object(self, value: Any) -> None:
+        """A service, claim, class… was added or has changed."""
+        old = self._cache.objects.put(value)
+        action = Action.ADD if old is None else Action.UPDATE
+        self._queue.move_all(ClusterEvent(_resource(value), action), old, value)
+
+    def remove_object(self, value: Any) -> None:
+        old = self._cache.objects.remove(value)
+        if old is not None:
+            self._queue.move_all(ClusterEvent(_resource(value), Action.DELETE), old, None)
+
+
+def node_update_events(old: core.Node, new: core.Node) -> Iterator[ClusterEvent]:
+    """What changed about a node that a refused pod may care for."""
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
+    if old.status.allocatable != new.status.allocatable:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        yield ClusterEvent(NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
+
+
+def _conditions(node: core.Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def _resource(value: Any) -> str:
+    """The name of a kind in events: with its API group, unless it is a core one."""
+    group, slash, _ = value.API_VERSION.partition("/")
+    return f"{group}/{value.KIND}" if slash else str(value.KIND)

@@ -1,0 +1,74 @@
+"""The machinery of each profile, built from a configuration before anything is scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import msgspec
+
+from mooring.cache.pods import Pod
+from mooring.framework import plugin as contract
+from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
+from mooring.queue.hints import Registration, with_taint_fallback
+from mooring.runtime.commit import Committer
+from mooring.runtime.evaluation import Evaluation
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+from mooring.runtime.runner import Runner
+from mooring.scheduler.binding import Binder
+from mooring.scheduler.cycle import Cycle
+from mooring.scheduler.handle import SchedulerHandle
+
+_CAN_REFUSE = (
+    contract.PreEnqueue,
+    contract.PreFilter,
+    contract.Filter,
+    contract.Reserve,
+    contract.Permit,
+)
+
+
+class Crew(msgspec.Struct, frozen=True):
+    """Everything that works for one schedulerName."""
+
+    profile: Profile
+    handle: SchedulerHandle
+    runner: Runner
+    evaluation: Evaluation
+    committer: Committer
+    cycle: Cycle
+    binder: Binder
+
+
+def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
+    """What wakes the pods that each plugin of a profile may refuse."""
+    found: list[Registration] = []
+    for plugin in profile.plugins.values():
+        if not isinstance(plugin, _CAN_REFUSE):
+            continue
+        events = DEFAULT_WAKES_ON if plugin.wakes_on is None else plugin.wakes_on
+        own_hint = type(plugin).hint is not contract.Base.hint
+        hint = partial(_ask_hint, guard, plugin) if own_hint else None
+        found += [Registration(event, plugin.name, hint) for event in events]
+    return with_taint_fallback(found)
+
+
+def all_registrations(
+    profiles: Mapping[str, Profile], guard: Guard
+) -> dict[str, tuple[Registration, ...]]:
+    return {name: registrations(profile, guard) for name, profile in profiles.items()}
+
+
+def _ask_hint(
+    guard: Guard,
+    plugin: contract.Base,
+    event: ClusterEvent,
+    pod: Pod,
+    old: object | None,
+    new: object | None,
+) -> bool:
+    answer = guard.call(plugin, "QueueingHint", plugin.hint, event, pod, old, new)
+    if not isinstance(answer, bool):
+        raise guard.wrong_answer(plugin, "QueueingHint", answer, "True or False")
+    return answer

@@ -1,0 +1,348 @@
+"""Wiring, start and stop, and the loop: pop, decide, assume, hand over to binding.
+
+One thread owns all state and decides. Binding, status patches and Events are never waited for by
+the loop; they run as tasks of one group that ends with the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.errors import InternalError
+from mooring.framework import plugin as contract
+from mooring.framework.handle import Client, Clock, Recorder
+from mooring.framework.results import QueuedPod
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.observe.metrics import Metrics
+from mooring.queue.options import QueueOptions
+from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.commit import Committer
+from mooring.runtime.evaluation import Evaluation
+from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+from mooring.runtime.profile import Profile, plan_profiles
+from mooring.runtime.registry import Registry
+from mooring.runtime.runner import Runner
+from mooring.runtime.sorting import GuardedSort
+from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler.binding import Assignment, Binder, Refusal
+from mooring.scheduler.cycle import Cycle, Decision, Rotation
+from mooring.scheduler.failure import FailureHandler
+from mooring.scheduler.handle import SchedulerHandle
+from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.profiles import Crew, all_registrations
+
+log = logging.getLogger(__name__)
+
+_FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
+_FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
+_PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One try to place one pod, for whoever wants to watch."""
+
+    pod: Pod
+    number: int  # 1 for the pod's first
+    decision: Decision
+
+
+class Scheduler:
+    """A complete scheduler; the cluster behind it is handed in.
+
+    `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
+    dice. Feed what the cluster does to `handlers`, then `await run()`.
+    """
+
+    def __init__(
+        self,
+        config: cfg.KubeSchedulerConfiguration | None = None,
+        *,
+        client: Client,
+        recorder: Recorder,
+        clock: Clock,
+        rng: random.Random | None = None,
+        plugins: Iterable[type[contract.Base]] = (),
+        metrics: Metrics | None = None,
+        plugin_budget: float = DEFAULT_BUDGET,
+        on_attempt: Callable[[Attempt], None] | None = None,
+    ) -> None:
+        config = cfg.default_configuration() if config is None else config
+        self.config = config
+        self.metrics = metrics or Metrics()
+        self.cache = Cache()
+        self.waiting = WaitingPods()
+        self.guard = Guard(self.metrics, budget=plugin_budget)
+        self._rotation = Rotation()
+        self._client = client
+        self._recorder = recorder
+        self._clock = clock
+        self._random = rng or random.Random()
+        self._on_attempt = on_attempt
+        self._tasks: asyncio.TaskGroup | None = None
+        self._ready = asyncio.Event()
+        self._stopping = False
+
+        handles: dict[str, SchedulerHandle] = {}
+        profiles: dict[str, Profile] = {}
+        for plan in plan_profiles(config, Registry.discover(plugins)):
+            name = plan.scheduler_name
+            handles[name] = self._make_handle(name)
+            profiles[name] = plan.build(handles[name])
+        self._crews: dict[str, Crew] = {}
+        self.queue = self._make_queue(profiles)
+        self.handlers = Handlers(
+            self.cache, self.queue, self.waiting, lambda pod: pod.scheduler_name in self._crews
+        )
+        for name, profile in profiles.items():
+            self._crews[name] = self._make_crew(profile, handles[name])
+        self._failures = FailureHandler(
+            cache=self.cache,
+            queue=self.queue,
+            handlers=self.handlers,
+            client=client,
+            recorder=recorder,
+            clock=clock,
+            spawn=self._spawn,
+        )
+
+    # --- wiring --------------------------------------------------------------------------------
+
+    def _make_handle(self, scheduler_name: str) -> SchedulerHandle:
+        return SchedulerHandle(
+            scheduler_name,
+            cache=self.cache,
+            clock=self._clock,
+            rng=self._random,
+            client=self._client,
+            recorder=self._recorder,
+            waiting=self.waiting,
+        )
+
+    def _make_queue(self, profiles: dict[str, Profile]) -> SchedulingQueue:
+        first = next(iter(profiles.values()))
+        return SchedulingQueue(
+            now=self._clock.now,
+            sort=GuardedSort(first.at("queueSort", contract.QueueSort)[0], self.guard),
+            gate=self._gate,
+            registrations=all_registrations(profiles, self.guard),
+            options=QueueOptions(
+                initial_backoff=float(self.config.pod_initial_backoff_seconds),
+                max_backoff=float(self.config.pod_max_backoff_seconds),
+            ),
+            metrics=self.metrics,
+            on_ready=self._ready.set,
+        )
+
+    def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
+        handle.attach(self.queue.nominator, self.queue.activate)
+        runner = Runner(profile, self.guard)
+        evaluation = Evaluation(profile, self.guard, runner, self.queue.nominator)
+        committer = Committer(profile, self.guard)
+        percentage = profile.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self.config.percentage_of_nodes_to_score
+        binder = Binder(
+            committer,
+            cache=self.cache,
+            queue=self.queue,
+            waiting=self.waiting,
+            client=self._client,
+        )
+        cycle = Cycle(runner, evaluation, percentage, self._rotation)
+        return Crew(profile, handle, runner, evaluation, committer, cycle, binder)
+
+    def _gate(self, pod: Pod, first: str) -> Status:
+        crew = self._crews.get(pod.scheduler_name)
+        return OK if crew is None else crew.runner.pre_enqueue(pod, first)
+
+    @property
+    def crews(self) -> dict[str, Crew]:
+        """The live profiles by schedulerName."""
+        return self._crews
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Schedule until `stop`; returns when every binding under way has ended."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                chores = (
+                    tasks.create_task(self._flush_backoff()),
+                    tasks.create_task(self._flush_unschedulable()),
+                )
+                await self._loop()
+                for chore in chores:
+                    chore.cancel()
+        finally:
+            self._tasks = None
+            for crew in self._crews.values():
+                crew.profile.close()
+
+    def stop(self) -> None:
+        """Take no further pod from the queue; pods held at Permit are sent back."""
+        self._stopping = True
+        self._ready.set()
+        for waiting in self.waiting:
+            waiting.reject("", "the scheduler is stopping")
+
+    async def _loop(self) -> None:
+        while not self._stopping:
+            if self.schedule_one():
+                await asyncio.sleep(0)  # bindings, watches and timers get their turn
+            else:
+                # Nothing can have become ready since: no event is handled between pop and here.
+                self._ready.clear()
+                await self._ready.wait()
+
+    async def _flush_backoff(self) -> None:
+        while True:
+            now = self._clock.now()
+            await self._clock.sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
+            self.queue.flush_backoff()
+
+    async def _flush_unschedulable(self) -> None:
+        while True:
+            await self._clock.sleep(_FLUSH_UNSCHEDULABLE_EVERY)
+            self.queue.flush_unschedulable()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._tasks is None:
+            work.close()
+            raise InternalError("scheduling needs a running scheduler: await run()")
+        self._tasks.create_task(work)
+
+    # --- one attempt ---------------------------------------------------------------------------
+
+    def schedule_one(self) -> bool:
+        """Try to place the next pod; False if no pod is ready."""
+        queued = self.queue.pop()
+        if queued is None:
+            return False
+        pod = queued.pod
+        crew = self._crews.get(pod.scheduler_name)
+        if crew is None:
+            log.error("no profile for the pod's scheduler", extra={"pod": pod.key})
+            self.queue.done(pod.uid)
+        elif pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self.queue.done(pod.uid)
+        elif self.cache.is_assumed(pod.uid):
+            self.queue.done(pod.uid)
+        else:
+            self._attempt(crew, queued)
+        return True
+
+    def _attempt(self, crew: Crew, queued: QueuedPod) -> None:
+        started = self.guard.timer()
+        self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
+        state = CycleState()
+        decision = self._decide(crew, state, queued.pod)
+        self.metrics.algorithm_duration.labels().observe(self.guard.timer() - started)
+        if self._on_attempt is not None:
+            self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
+        if not decision.status.ok:
+            self._fail(crew, queued, started, decision.status, decision)
+            return
+        pod = self.cache.assume(queued.pod, decision.node_name)
+        self.queue.nominator.delete(queued.pod)
+        assignment = Assignment(queued, pod, decision.node_name, state, started)
+        refusal = self._reserve(crew, assignment)
+        if refusal is not None:
+            self._fail(crew, queued, started, refusal.status, refusal)
+            return
+        self._activate(state)
+        self._spawn(self._bind(crew, assignment))
+
+    def _decide(self, crew: Crew, state: CycleState, pod: Pod) -> Decision:
+        try:
+            return crew.cycle.decide(state, pod, self.cache.nodes)
+        except Exception as error:
+            return Decision(_broken("deciding", pod, error), nominate="")
+
+    def _reserve(self, crew: Crew, assignment: Assignment) -> Refusal | None:
+        try:
+            return crew.binder.reserve(assignment)
+        except Exception as error:
+            crew.binder.undo(assignment)
+            return Refusal(_broken("reserving", assignment.pod, error))
+
+    async def _bind(self, crew: Crew, assignment: Assignment) -> None:
+        try:
+            refusal = await crew.binder.bind(assignment)
+        except Exception as error:
+            refusal = Refusal(_broken("binding", assignment.pod, error))
+        if refusal is not None:
+            self._binding_failed(crew, assignment, refusal)
+            return
+        self._bound(crew, assignment)
+        await crew.binder.after(assignment)
+        self._activate(assignment.state)
+
+    def _bound(self, crew: Crew, assignment: Assignment) -> None:
+        queued, pod = assignment.queued, assignment.pod
+        self._count(crew, assignment.started, "scheduled")
+        self.metrics.pod_attempts.labels().observe(queued.attempts)
+        if queued.first_attempt_at is not None:
+            attempts = str(queued.attempts) if queued.attempts < 15 else "15+"
+            waited = self._clock.now() - queued.first_attempt_at
+            self.metrics.pod_sli_duration.labels(attempts).observe(waited)
+        node = assignment.node_name
+        log.info("Successfully bound pod to node", extra={"pod": pod.key, "node": node})
+        note = f"Successfully assigned {pod.key} to {node}"
+        self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+
+    def _binding_failed(self, crew: Crew, assignment: Assignment, refusal: Refusal) -> None:
+        crew.binder.undo(assignment)
+        queued, status = assignment.queued, refusal.status
+        freed = assignment.pod
+        if status.rejected:
+            # After the pod is back in the queue, and without waking itself by its own departure.
+            self._fail(crew, queued, assignment.started, status, refusal)
+            self.queue.move_all(
+                ASSIGNED_POD_DELETED, freed, None, lambda other: other.uid != freed.uid
+            )
+        else:
+            self.queue.move_all(ASSIGNED_POD_DELETED, freed, None)
+            self._fail(crew, queued, assignment.started, status, refusal)
+
+    def _fail(
+        self,
+        crew: Crew,
+        queued: QueuedPod,
+        started: float,
+        status: Status,
+        why: Decision | Refusal,
+    ) -> None:
+        self._count(crew, started, "unschedulable" if status.rejected else "error")
+        nominate = why.nominate if isinstance(why, Decision) else ""
+        self._failures.handle(queued, status, why.diagnosis, nominate)
+
+    def _count(self, crew: Crew, started: float, result: str) -> None:
+        name = crew.profile.scheduler_name
+        self.metrics.schedule_attempts.labels(result, name).add()
+        took = self.guard.timer() - started
+        self.metrics.attempt_duration.labels(result, name).observe(took)
+
+    def _activate(self, state: CycleState) -> None:
+        if state.pods_to_activate:
+            keys = list(state.pods_to_activate)
+            state.pods_to_activate.clear()
+            self.queue.activate(keys)
+
+
+def _broken(what: str, pod: Pod, error: Exception) -> Status:
+    """Something broke outside of any plugin's code: the pod must not be lost over it, nor we."""
+    log.exception("%s broke", what, extra={"pod": pod.key})
+    return Status.error(f"{type(error).__name__}: {error}", cause=error)

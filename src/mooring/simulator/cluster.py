@@ -1,0 +1,194 @@
+"""A cluster in memory: objects, the writes a scheduler makes, and a watch of it all.
+
+It answers a scheduler as an API server would where the scheduler can tell: it refuses to bind a
+bound, gated or vanishing pod, sets the conditions, and reports changes afterwards rather
+than at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from mooring.api import core
+from mooring.api.meta import Condition
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node
+from mooring.errors import ApiError
+from mooring.scheduler.handlers import Handlers
+
+AnyObject = Any  # any struct of mooring.api with metadata, or a Pod or Node view of one
+
+
+class RecordedEvent(msgspec.Struct, frozen=True):
+    """A Kubernetes Event about a pod."""
+
+    pod: str  # "namespace/name"
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class LocalCluster:
+    """Fulfils `framework.Client` and `framework.Recorder` for schedulers in the same process."""
+
+    def __init__(self) -> None:
+        self.events: list[RecordedEvent] = []
+        self.bindings: list[tuple[str, str]] = []  # (pod key, node name), in order
+        self._objects: dict[tuple[type[Any], str, str], Any] = {}
+        self._watchers: list[Handlers] = []
+        self._uids = itertools.count(1)
+        self._versions = itertools.count(1)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def pod(self, key: str) -> core.Pod:
+        """A pod by "namespace/name"; the namespace may be left out if it is default."""
+        namespace, _, name = key.rpartition("/")
+        try:
+            found: core.Pod = self._objects[core.Pod, namespace or "default", name]
+        except KeyError:
+            raise KeyError(f"no pod {key}") from None
+        return found
+
+    def node(self, name: str) -> core.Node:
+        found: core.Node = self._objects[core.Node, "", name]
+        return found
+
+    def pods(self) -> list[core.Pod]:
+        return [value for (kind, _, _), value in self._objects.items() if kind is core.Pod]
+
+    def nodes(self) -> list[core.Node]:
+        return [value for (kind, _, _), value in self._objects.items() if kind is core.Node]
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def watch(self, handlers: Handlers) -> None:
+        """Tell `handlers` what is there, and from now on what changes."""
+        self._watchers.append(handlers)
+        for value in self._objects.values():
+            _tell_put(handlers, value)
+
+    def apply(self, *objects: AnyObject) -> None:
+        """Create or replace objects: API structs, or what `mooring.testing` builds."""
+        for given in objects:
+            value = self._stored(given.api if isinstance(given, Pod | Node) else given)
+            self._objects[_key(value)] = value
+            for handlers in self._watchers:
+                _tell_put(handlers, value)
+            if isinstance(given, Node):
+                self.apply(*given.pods)
+
+    def delete(self, *objects: AnyObject) -> None:
+        """Remove objects; ones that are not there are ignored."""
+        for given in objects:
+            value = given.api if isinstance(given, Pod | Node) else given
+            known = self._objects.pop(_key(value), None)
+            if known is not None:
+                for handlers in self._watchers:
+                    _tell_remove(handlers, known)
+
+    # --- framework.Client ----------------------------------------------------------------------
+
+    async def bind(self, binding: core.Binding) -> None:
+        pod = self._current(binding.metadata.namespace, binding.metadata.name)
+        name = pod.metadata.name
+        if binding.metadata.uid and pod.metadata.uid != binding.metadata.uid:
+            raise ApiError(
+                f"Precondition failed: UID in precondition: {binding.metadata.uid},"
+                f" UID in object meta: {pod.metadata.uid}"
+            )
+        if pod.metadata.deletion_timestamp is not None:
+            raise ApiError(f"pod {name} is being deleted, cannot be assigned to a host")
+        if pod.spec.node_name:
+            raise ApiError(f'pod {name} is already assigned to node "{pod.spec.node_name}"')
+        if pod.spec.scheduling_gates:
+            raise ApiError(f"pod {name} has non-empty .spec.schedulingGates")
+        scheduled = Condition(type="PodScheduled", status="True")
+        bound = structs.replace(
+            pod,
+            spec=structs.replace(pod.spec, node_name=binding.target.name),
+            status=structs.replace(
+                pod.status, conditions=_with(pod, scheduled), nominated_node_name=""
+            ),
+        )
+        self.bindings.append((f"{pod.metadata.namespace}/{name}", binding.target.name))
+        self._publish(bound)
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: Condition | None, nominated_node: str | None
+    ) -> None:
+        current = self._current(pod.namespace, pod.name)
+        status = current.status
+        if condition is not None:
+            status = structs.replace(status, conditions=_with(current, condition))
+        if nominated_node is not None:
+            status = structs.replace(status, nominated_node_name=nominated_node)
+        self._publish(structs.replace(current, status=status))
+
+    # --- framework.Recorder --------------------------------------------------------------------
+
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        self.events.append(RecordedEvent(pod.key, type_, reason, action, note))
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _current(self, namespace: str, name: str) -> core.Pod:
+        found = self._objects.get((core.Pod, namespace, name))
+        if not isinstance(found, core.Pod):
+            raise ApiError(f'pods "{name}" not found')
+        return found
+
+    def _stored(self, value: Any) -> Any:
+        """What an API server adds: uid, resourceVersion, the default namespace."""
+        meta = value.metadata
+        namespace = (meta.namespace or "default") if value.NAMESPACED else ""
+        known = self._objects.get((type(value), namespace, meta.name))
+        inherited = known.metadata.uid if known is not None else f"uid-{next(self._uids)}"
+        filled = structs.replace(
+            meta,
+            namespace=namespace,
+            uid=meta.uid or inherited,
+            resource_version=str(next(self._versions)),
+        )
+        return structs.replace(value, metadata=filled)
+
+    def _publish(self, value: core.Pod) -> None:
+        """A write is seen by the watch a moment later, never within the call that made it."""
+        stored = self._stored(value)
+        self._objects[_key(stored)] = stored
+        loop = asyncio.get_running_loop()
+        for handlers in self._watchers:
+            loop.call_soon(_tell_put, handlers, stored)
+
+
+def _key(value: Any) -> tuple[type[Any], str, str]:
+    namespace = (value.metadata.namespace or "default") if value.NAMESPACED else ""
+    return type(value), namespace, value.metadata.name
+
+
+def _with(pod: core.Pod, condition: Condition) -> tuple[Condition, ...]:
+    others = (known for known in pod.status.conditions if known.type != condition.type)
+    return (*others, condition)
+
+
+def _teller(put: bool) -> Callable[[Handlers, Any], None]:
+    def tell(handlers: Handlers, value: Any) -> None:
+        if isinstance(value, core.Pod):
+            (handlers.put_pod if put else handlers.remove_pod)(value)
+        elif isinstance(value, core.Node):
+            (handlers.put_node if put else handlers.remove_node)(value)
+        else:
+            (handlers.put_object if put else handlers.remove_object)(value)
+
+    return tell
+
+
+_tell_put = _teller(put=True)
+_tell_remove = _teller(put=False)

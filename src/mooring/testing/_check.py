@@ -1,0 +1,126 @@
+"""What a check is: a question about a plugin class, asked of it or on small clusters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mooring.api.meta import Object
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node
+from mooring.framework.plugin import Base
+from mooring.testing._attempt import Case, Fault, Trial
+from mooring.testing._random_clusters import Cluster, random_cluster
+from mooring.testing._shrink import describe_case, shrink
+
+Args = Mapping[str, Any]
+NO_ARGS: Final[Args] = {}
+
+
+class Examples(msgspec.Struct, frozen=True):
+    """What a plugin is tried on: random clusters by seed, with these things added to each.
+
+    A plugin that looks at labels, resources or objects of its own is only put to the test by pods,
+    nodes and objects that have them.
+    """
+
+    seeds: Iterable[int] = range(24)
+    pods: Sequence[Pod] = ()  # to be scheduled
+    nodes: Sequence[Node] = ()  # with the pods on them
+    objects: Sequence[Object] = ()
+
+    def cases(self) -> Iterator[Case]:
+        """Every pod of every cluster."""
+        for seed in self.seeds:
+            cluster = self._extended(random_cluster(seed))
+            for number, pod in enumerate(cluster.incoming):
+                yield Case(cluster, pod, 1_000 * seed + number)
+
+    def _extended(self, cluster: Cluster) -> Cluster:
+        residents = (resident for node in self.nodes for resident in node.pods)
+        return Cluster(
+            (*cluster.nodes, *(node.api for node in self.nodes)),
+            (*cluster.residents, *residents),
+            (*cluster.objects, *self.objects),
+            (*cluster.incoming, *self.pods),
+        )
+
+
+DEFAULT_EXAMPLES: Final = Examples()
+
+
+class Check:
+    """Call it with a plugin class; it raises AssertionError if the plugin fails."""
+
+    def __init__(
+        self,
+        ask: Callable[[type[Base], Args, Examples], None],
+        named_after: Callable[..., None],
+        points: tuple[type[Base], ...],
+    ) -> None:
+        functools.update_wrapper(self, named_after)
+        self.name: str = named_after.__name__
+        self._ask = ask
+        self._points = points
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def applies_to(self, plugin_class: type[Base]) -> bool:
+        """Whether the plugin serves a point that this check is about."""
+        return not self._points or issubclass(plugin_class, self._points)
+
+    def __call__(
+        self,
+        plugin_class: type[Base],
+        args: Args = NO_ARGS,
+        examples: Examples = DEFAULT_EXAMPLES,
+    ) -> None:
+        if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
+            return
+        try:
+            self._ask(plugin_class, args, examples)
+        except Fault as fault:
+            name = getattr(plugin_class, "name", None) or getattr(plugin_class, "__name__", "?")
+            given = f" with args {dict(args)}" if args else ""
+            text = f"plugin {name}{given} fails {self.name}: {fault}"
+            raise AssertionError(text) from fault.__cause__
+
+
+def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Args], None]], Check]:
+    """A check that needs no cluster; without points it is for every plugin."""
+
+    def make(question: Callable[[type[Base], Args], None]) -> Check:
+        def ask(plugin_class: type[Base], args: Args, _: Examples) -> None:
+            question(plugin_class, args)
+
+        return Check(ask, question, points)
+
+    return make
+
+
+def on_every_case(*points: type[Base]) -> Callable[[Callable[[Trial], None]], Check]:
+    """A check that is asked for every pod of every example; what fails is made small first."""
+
+    def make(question: Callable[[Trial], None]) -> Check:
+        def ask(plugin_class: type[Base], args: Args, examples: Examples) -> None:
+            def ask_one(case: Case) -> Fault | None:
+                try:
+                    question(Trial(plugin_class, args, case))
+                except Fault as fault:
+                    return fault
+                return None
+
+            for case in examples.cases():
+                fault = ask_one(case)
+                if fault is not None:
+                    small, fault = shrink(case, fault, ask_one)
+                    text = f"{fault}\n{describe_case(small)}\n  (from seed {case.seed // 1_000})"
+                    raise Fault(text) from fault.__cause__
+
+        return Check(ask, question, points)
+
+    return make

@@ -1,0 +1,80 @@
+"""Is a QueueSort plugin's `less` an order that a queue can be kept in?"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+from mooring.framework.plugin import QueueSort
+from mooring.framework.results import QueuedPod
+from mooring.testing._attempt import Fault, Trial, asking, show
+from mooring.testing._check import on_every_case
+from mooring.testing.build import START
+
+_PODS: Final = 7
+
+
+@on_every_case(QueueSort)
+def check_queue_order(trial: Trial) -> None:
+    """`less` is a strict weak order, and `sort_key`, if there is one, sorts the same way."""
+    plugin = trial.bench().plugin
+    assert isinstance(plugin, QueueSort)
+    queued = _queue(trial)
+    less = {(i, j): _less(plugin, a, b) for i, a in enumerate(queued) for j, b in enumerate(queued)}
+    names = [_describe(item) for item in queued]
+    for i, j in itertools.product(range(len(queued)), repeat=2):
+        if i == j and less[i, i]:
+            raise Fault(f"less() puts {names[i]} before itself")
+        if less[i, j] and less[j, i]:
+            raise Fault(f"less() puts {names[i]} before {names[j]} and the other way round")
+    for i, j, k in itertools.permutations(range(len(queued)), 3):
+        if less[i, j] and less[j, k] and not less[i, k]:
+            chain = f"{names[i]} before {names[j]} before {names[k]}"
+            raise Fault(f"less() puts {chain}, but not the first before the last")
+        if not (less[i, j] or less[j, i] or less[j, k] or less[k, j]) and less[i, k]:
+            tie = f"{names[i]} level with {names[j]}, and that with {names[k]}"
+            raise Fault(f"less() puts {tie}, but the first before the last")
+    _compare_keys(plugin, queued, less)
+
+
+def _queue(trial: Trial) -> list[QueuedPod]:
+    dice = trial.dice
+    pods = [trial.case.pod, *trial.case.bystanders, *trial.case.cluster.residents]
+    queued = []
+    for pod in pods[:_PODS]:
+        item = QueuedPod(pod, START + dice.choice((0.0, 0.5, 60.0)))
+        item.attempts = dice.choice((0, 1, 5))
+        item.first_attempt_at = dice.choice((None, START, item.timestamp))
+        queued.append(item)
+    # Pods of one priority and time as well: ties are where orders break.
+    queued.append(QueuedPod(pods[0], queued[0].timestamp))
+    return queued
+
+
+def _less(plugin: QueueSort, a: QueuedPod, b: QueuedPod) -> bool:
+    with asking("less"):
+        answer: object = plugin.less(a, b)
+    if not isinstance(answer, bool):
+        raise Fault(f"less() returned {show(answer)}, expected a bool")
+    return answer
+
+
+def _compare_keys(
+    plugin: QueueSort, queued: list[QueuedPod], less: dict[tuple[int, int], bool]
+) -> None:
+    with asking("sort_key"):
+        keys: list[Any] = [plugin.sort_key(item) for item in queued]
+    if all(key is None for key in keys):
+        return
+    for (i, j), is_less in less.items():
+        with asking("comparing sort_key"):
+            by_key = bool(keys[i] < keys[j])
+        if by_key != is_less:
+            a, b = _describe(queued[i]), _describe(queued[j])
+            texts = f"{show(keys[i])} < {show(keys[j])} is {by_key}"
+            raise Fault(f"less({a}, {b}) is {is_less}, but by sort_key() {texts}")
+
+
+def _describe(item: QueuedPod) -> str:
+    waited = item.timestamp - START
+    return f"{item.pod.key} (priority {item.pod.priority}, queued at {waited:+g}s)"

@@ -1,0 +1,354 @@
+"""Pods out of a hat, as they would stand in YAML; `_random_clusters` puts them on nodes.
+
+A pod gets a few *features* out of a list, so that plain pods and pods with one peculiarity are as
+common as monsters: a plugin that goes wrong is then found on a pod that shows why.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from mooring.testing.builders import HOSTNAME, REGION, ZONE
+
+T = TypeVar("T")
+_Raw = dict[str, Any]
+
+ZONES: Final = ("a", "b", "c")
+REGIONS: Final = ("east", "west")
+NAMESPACES: Final[Mapping[str, Mapping[str, str]]] = {
+    "default": {},
+    "team-a": {"team": "a", "env": "prod"},
+    "team-b": {"team": "b"},
+}
+NODE_LABELS: Final[Mapping[str, Sequence[str]]] = {
+    "disk": ("ssd", "hdd", ""),
+    "size": ("1", "2", "10", "-3", "large"),
+    "pool": ("x", "y"),
+}
+POD_LABELS: Final[Mapping[str, Sequence[str]]] = {
+    "app": ("web", "db"),
+    "tier": ("front", "back"),
+    "rev": ("1", "2"),
+}
+TAINT_KEYS: Final = ("gpu", "dedicated", "node.kubernetes.io/unschedulable")
+TAINT_VALUES: Final = ("", "yes", "no")
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+IMAGES: Final[Mapping[tuple[str, ...], int]] = {
+    ("app:latest",): 50_000_000,
+    ("web:v1", "registry.local/web:v1"): 300_000_000,
+    ("model:v2",): 2_000_000_000,
+}
+TOPOLOGIES: Final = (ZONE, REGION, HOSTNAME, "disk", "nowhere")
+TIMES: Final = ("2025-12-31T23:00:00Z", "2025-12-31T23:30:00Z", "2026-01-01T00:00:00Z")
+OWNER: Final = "owner"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Dice:
+    """Choices, each with its usual odds."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def one(self, of: Sequence[T]) -> T:
+        return self.rng.choice(of)
+
+    def some(self, of: Sequence[T], least: int = 0) -> list[T]:
+        return self.rng.sample(of, self.rng.randint(least, len(of)))
+
+    def number(self, least: int, most: int) -> int:
+        return self.rng.randint(least, most)
+
+    def rarely(self) -> bool:
+        return self.rng.random() < 0.12
+
+    def sometimes(self) -> bool:
+        return self.rng.random() < 0.4
+
+    def often(self) -> bool:
+        return self.rng.random() < 0.7
+
+    def some_of(self, vocabulary: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Some of the keys, each with one of its values."""
+        return {key: self.one(values) for key, values in vocabulary.items() if self.sometimes()}
+
+
+def random_pod(
+    dice: Dice, name: str, node_names: Sequence[str], *, features: int, is_huge: bool
+) -> _Raw:
+    """A pod with that many features; a huge one asks for more than any node could have."""
+    spec: _Raw = {
+        "containers": [random_container(dice, f"c{i}") for i in range(dice.one((1, 1, 1, 2, 3)))]
+    }
+    raw: _Raw = {
+        "metadata": {
+            "name": name,
+            "namespace": dice.one(tuple(NAMESPACES)),
+            "uid": f"uid-{name}",
+            "labels": dice.some_of(POD_LABELS),
+            "creationTimestamp": dice.one(TIMES),
+        },
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+    if dice.sometimes():
+        spec["priority"] = dice.one((-10, 0, 0, 10, 2_000_000_000))
+    if is_huge:
+        asked = {"cpu": "1M", "memory": "64Pi"}
+        spec["containers"][0]["resources"] = {"requests": asked}
+    for feature in dice.rng.sample(FEATURES, features):
+        feature(dice, raw, node_names)
+    return raw
+
+
+def random_container(dice: Dice, name: str) -> _Raw:
+    container: _Raw = {
+        "name": name,
+        "image": dice.one(("app", "app:latest", "web:v1", "model:v2", "unheard-of")),
+    }
+    if dice.often():
+        container["resources"] = {"requests": random_requests(dice)}
+    return container
+
+
+def random_requests(dice: Dice) -> _Raw:
+    return dice.some_of(
+        {
+            "cpu": ("0", "1m", "100m", "500m", "1", "2", "4"),
+            "memory": ("0", "1", "128Mi", "1Gi", "4Gi", "8Gi"),
+        }
+    ) | (
+        dice.some_of(
+            {
+                "ephemeral-storage": ("0", "1Gi", "50Gi"),
+                "hugepages-2Mi": ("2Mi", "64Mi"),
+                "nvidia.com/gpu": ("0", "1", "2"),
+                "example.com/licence": ("1", "3"),
+                "unknown-resource": ("1",),
+            }
+        )
+        if dice.rarely()
+        else {}
+    )
+
+
+# --- features: each writes one peculiarity into a pod -----------------------------------------
+
+
+def _node_selector(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["nodeSelector"] = dice.some_of({**NODE_LABELS, ZONE: ZONES})
+
+
+def _required_node_affinity(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
+    terms = [_node_term(dice, node_names) for _ in range(dice.number(0, 3))]
+    _affinity(raw, "nodeAffinity")[_REQUIRED] = {"nodeSelectorTerms": terms}
+
+
+def _preferred_node_affinity(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
+    _affinity(raw, "nodeAffinity")[_PREFERRED] = [
+        {"weight": dice.one((1, 10, 100)), "preference": _node_term(dice, node_names)}
+        for _ in range(dice.number(1, 3))
+    ]
+
+
+def _one_node_only(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
+    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
+    names = dice.some((*node_names, "gone"), least=1)[:2]
+    terms = [{"matchFields": [_field("In", name)]} for name in names]
+    _affinity(raw, "nodeAffinity")[_REQUIRED] = {"nodeSelectorTerms": terms}
+
+
+def _node_term(dice: Dice, node_names: Sequence[str]) -> _Raw:
+    term: _Raw = {}
+    if dice.often():
+        expressions = [_node_expression(dice) for _ in range(dice.number(1, 2))]
+        term["matchExpressions"] = expressions
+    if dice.rarely():
+        name = dice.one((*node_names, "gone"))
+        term["matchFields"] = [_field(dice.one(("In", "NotIn")), name)]
+    return term
+
+
+def _node_expression(dice: Dice) -> _Raw:
+    vocabulary: Mapping[str, Sequence[str]] = {**NODE_LABELS, ZONE: ZONES, "absent": ("x",)}
+    operator = dice.one(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+    if operator in ("Gt", "Lt"):
+        bound = "many" if dice.rarely() else dice.one(("0", "1", "5"))
+        return {"key": "size", "operator": operator, "values": [bound]}
+    key = dice.one(tuple(vocabulary))
+    values = dice.some(vocabulary[key], least=1) if operator in ("In", "NotIn") else []
+    return {"key": key, "operator": operator, "values": values}
+
+
+def _field(operator: str, name: str) -> _Raw:
+    return {"key": "metadata.name", "operator": operator, "values": [name]}
+
+
+def _tolerations(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["tolerations"] = [_toleration(dice) for _ in range(dice.number(1, 3))]
+
+
+def _toleration(dice: Dice) -> _Raw:
+    effect = dice.one(("", *EFFECTS))
+    if dice.rarely():
+        return {"operator": "Exists", "effect": effect}
+    key = dice.one(TAINT_KEYS)
+    if dice.sometimes():
+        return {"key": key, "operator": "Exists", "effect": effect}
+    operator = dice.one(("", "Equal"))
+    return {"key": key, "operator": operator, "value": dice.one(TAINT_VALUES), "effect": effect}
+
+
+def _host_ports(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    ports = [
+        {
+            "containerPort": number,
+            "hostPort": number,
+            "hostIP": dice.one(("", "0.0.0.0", "127.0.0.1", "10.0.0.1")),
+            "protocol": dice.one(("TCP", "TCP", "UDP", "SCTP")),
+        }
+        for number in dice.some((80, 443, 8080), least=1)
+    ]
+    raw["spec"]["containers"][0]["ports"] = [*ports, {"containerPort": 9000}]
+
+
+def _pod_affinity(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    _pod_terms(dice, _affinity(raw, "podAffinity"))
+
+
+def _pod_anti_affinity(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    _pod_terms(dice, _affinity(raw, "podAntiAffinity"))
+
+
+def _pod_terms(dice: Dice, into: _Raw) -> None:
+    is_required = dice.sometimes()
+    if is_required:
+        into[_REQUIRED] = [_pod_term(dice) for _ in range(dice.number(1, 2))]
+    if not is_required or dice.sometimes():
+        into[_PREFERRED] = [
+            {"weight": dice.one((1, 10, 100)), "podAffinityTerm": _pod_term(dice)}
+            for _ in range(dice.number(1, 2))
+        ]
+
+
+def _pod_term(dice: Dice) -> _Raw:
+    term: _Raw = {"topologyKey": dice.one(TOPOLOGIES)}
+    if not dice.rarely():
+        term["labelSelector"] = _label_selector(dice)
+    if dice.rarely():
+        term["namespaces"] = dice.some(tuple(NAMESPACES), least=1)
+    if dice.rarely():
+        term["namespaceSelector"] = dice.one(({}, {"matchLabels": {"team": "a"}}))
+    return term
+
+
+def _label_selector(dice: Dice) -> _Raw:
+    if dice.often():
+        return {"matchLabels": dice.some_of(POD_LABELS)}
+    operator = dice.one(("In", "NotIn", "Exists", "DoesNotExist"))
+    key = dice.one(tuple(POD_LABELS))
+    values = dice.some(POD_LABELS[key], least=1) if operator in ("In", "NotIn") else []
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
+
+
+def _spread(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["topologySpreadConstraints"] = [
+        _spread_constraint(dice, topology) for topology in dice.some(TOPOLOGIES, least=1)[:2]
+    ]
+
+
+def _spread_constraint(dice: Dice, topology: str) -> _Raw:
+    constraint: _Raw = {
+        "topologyKey": topology,
+        "maxSkew": dice.one((1, 1, 2, 5)),
+        "whenUnsatisfiable": dice.one(("DoNotSchedule", "ScheduleAnyway")),
+        "labelSelector": _label_selector(dice),
+    }
+    if constraint["whenUnsatisfiable"] == "DoNotSchedule" and dice.rarely():
+        constraint["minDomains"] = dice.one((1, 2, 5))
+    if dice.rarely():
+        constraint["nodeAffinityPolicy"] = dice.one(("Honor", "Ignore"))
+    if dice.rarely():
+        constraint["nodeTaintsPolicy"] = dice.one(("Honor", "Ignore"))
+    if dice.rarely():
+        constraint["matchLabelKeys"] = ["rev"]
+    return constraint
+
+
+def _init_containers(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["initContainers"] = [
+        random_container(dice, f"i{i}") | ({"restartPolicy": "Always"} if dice.sometimes() else {})
+        for i in range(dice.number(1, 3))
+    ]
+
+
+def _overhead(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["overhead"] = random_requests(dice)
+
+
+def _pod_level_resources(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["resources"] = {"requests": random_requests(dice)}
+
+
+def _gates(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["spec"]["schedulingGates"] = [{"name": n} for n in dice.some(("wait", "quota"), least=1)]
+
+
+def _nominated(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
+    raw["status"]["nominatedNodeName"] = dice.one((*node_names, "gone"))
+
+
+def _named_node(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
+    raw["spec"]["nodeName"] = dice.one((*node_names, "gone"))
+
+
+def _owned(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": dice.one(("ReplicaSet", "StatefulSet")),
+            "name": OWNER,
+            "uid": f"uid-{OWNER}",
+            "controller": True,
+        }
+    ]
+
+
+def _terminating(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+    raw["metadata"]["deletionTimestamp"] = dice.one(TIMES)
+
+
+def _never_preempting(_: Dice, raw: _Raw, __: Sequence[str]) -> None:
+    raw["spec"]["preemptionPolicy"] = "Never"
+
+
+def _affinity(raw: _Raw, kind: str) -> _Raw:
+    affinity: _Raw = raw["spec"].setdefault("affinity", {})
+    found: _Raw = affinity.setdefault(kind, {})
+    return found
+
+
+FEATURES: Final[Sequence[Callable[[Dice, _Raw, Sequence[str]], None]]] = (
+    _node_selector,
+    _required_node_affinity,
+    _preferred_node_affinity,
+    _one_node_only,
+    _tolerations,
+    _tolerations,
+    _host_ports,
+    _pod_affinity,
+    _pod_anti_affinity,
+    _spread,
+    _init_containers,
+    _overhead,
+    _pod_level_resources,
+    _gates,
+    _nominated,
+    _named_node,
+    _owned,
+    _terminating,
+    _never_preempting,
+)

@@ -1,0 +1,115 @@
+"""From a case that shows a fault to a small one that still does.
+
+Greedy: leave out nodes, pods and objects, then set fields of what is left back to their defaults,
+as long as the fault stays. A plugin is quick to ask, so a few hundred questions are nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import structs
+
+from mooring.api import codec
+from mooring.cache.pods import Pod
+from mooring.testing._attempt import Case, Fault
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+MAX_QUESTIONS: Final = 600
+_KEEP: Final = frozenset({"name", "namespace", "uid"})  # what a message calls the objects by
+
+
+def shrink(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> tuple[Case, Fault]:
+    """The smallest case found, and what is wrong there."""
+    left = MAX_QUESTIONS
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for smaller in _smaller(case):
+            left -= 1
+            found = ask(smaller)
+            if found is not None:
+                case, fault, progress = smaller, found, True
+                break
+            if left <= 0:
+                break
+    return case, fault
+
+
+def describe_case(case: Case) -> str:
+    """The case as JSON, one object per line."""
+    cluster = case.cluster
+    homes = {node.metadata.name for node in cluster.nodes}
+    lines = [f"pod {_json(case.pod.api)}"]
+    lines += [f"node {_json(node)}" for node in cluster.nodes]
+    lines += [f"on {r.node_name} {_json(r.api)}" for r in cluster.residents if r.node_name in homes]
+    lines += [f"pending {_json(pod.api)}" for pod in case.bystanders]
+    shown = lines[:8]
+    if len(lines) > len(shown):
+        shown.append(f"and {len(lines) - len(shown)} more objects")
+    return "\n".join(f"  {line}" for line in shown)
+
+
+def _json(value: object) -> str:
+    text = codec.encode(value).decode()
+    return text if len(text) <= 600 else text[:597] + "..."
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """Cases with less in them, the biggest steps first."""
+    cluster = case.cluster
+    for nodes in _without_some(cluster.nodes):
+        names = {node.metadata.name for node in nodes}
+        kept = tuple(pod for pod in cluster.residents if pod.node_name in names)
+        yield case.with_cluster(nodes=nodes, residents=kept)
+    for residents in _without_some(cluster.residents):
+        yield case.with_cluster(residents=residents)
+    for objects in _without_some(cluster.objects):
+        yield case.with_cluster(objects=objects)
+    for incoming in _without_some(cluster.incoming):
+        yield case.with_cluster(incoming=incoming)
+    for api in _plainer(case.pod.api):
+        yield Case(cluster, Pod(api), case.seed)
+    for place, resident in enumerate(cluster.residents):
+        for api in _plainer(resident.api):
+            if api.spec.node_name == resident.node_name:
+                changed = _replaced(cluster.residents, place, Pod(api))
+                yield case.with_cluster(residents=changed)
+    for place, node in enumerate(cluster.nodes):
+        for plainer in _plainer(node):
+            yield case.with_cluster(nodes=_replaced(cluster.nodes, place, plainer))
+
+
+def _without_some(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
+    """Without everything, without either half, without each one."""
+    if not items:
+        return
+    yield ()
+    if len(items) > 3:
+        half = len(items) // 2
+        yield items[:half]
+        yield items[half:]
+    if len(items) > 1:
+        for place in range(len(items)):
+            yield items[:place] + items[place + 1 :]
+
+
+def _plainer(value: S, depth: int = 2) -> Iterator[S]:
+    """The value with one field that was set set back to its default."""
+    for field in structs.fields(value):
+        current = getattr(value, field.name)
+        if field.name in _KEEP or current is field.default:
+            continue
+        if field.default is not msgspec.NODEFAULT and field.name != "metadata":
+            yield structs.replace(value, **{field.name: field.default})
+        if isinstance(current, msgspec.Struct) and depth > 0:
+            for plainer in _plainer(current, depth - 1):
+                yield structs.replace(value, **{field.name: plainer})
+
+
+def _replaced(items: Sequence[T], place: int, by: T) -> tuple[T, ...]:
+    return (*items[:place], by, *items[place + 1 :])

@@ -1,0 +1,199 @@
+"""A plugin on the bench: built as at start-up, with a handle that a test can set and read.
+
+    headroom = build(Headroom, reserve=0.25)
+
+Arguments go through the same decoder as those of a configuration file, so a wrong one is refused
+here with the same `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from mooring.api import core
+from mooring.api.meta import Condition
+from mooring.cache.cache import Cache
+from mooring.cache.objects import Objects
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.config.decode import decode_args
+from mooring.errors import ApiError, ConfigError
+from mooring.framework.handle import Handle, WaitingPod
+from mooring.framework.plugin import Args, Base
+
+P = TypeVar("P", bound=Base)
+
+START: Final = 1_767_225_600.0
+"""Where a stub's clock starts: 2026-01-01T00:00:00Z."""
+
+
+class StubClock:
+    """Stands still until it is moved; whoever sleeps on it moves it."""
+
+    def __init__(self, now: float = START) -> None:
+        self.time = now  # seconds since the epoch
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self.time += max(seconds, 0.0)
+
+
+class StatusPatch(NamedTuple):
+    """One call of `patch_pod_status`."""
+
+    pod: Pod
+    condition: Condition | None
+    nominated_node: str | None
+
+
+class StubClient:
+    """Remembers what it was asked to write. Set `failure`, and it raises that instead."""
+
+    def __init__(self) -> None:
+        self.bindings: list[core.Binding] = []
+        self.patches: list[StatusPatch] = []
+        self.failure: ApiError | None = None
+
+    async def bind(self, binding: core.Binding) -> None:
+        self._fail_if_told()
+        self.bindings.append(binding)
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: Condition | None, nominated_node: str | None
+    ) -> None:
+        self._fail_if_told()
+        self.patches.append(StatusPatch(pod, condition, nominated_node))
+
+    def _fail_if_told(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+class RecordedEvent(NamedTuple):
+    """One Kubernetes Event that a plugin asked for."""
+
+    pod: Pod
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class StubRecorder:
+    """Keeps events in the order they came."""
+
+    def __init__(self) -> None:
+        self.events: list[RecordedEvent] = []
+
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        self.events.append(RecordedEvent(pod, type_, reason, action, note))
+
+
+class StubWaitingPod:
+    """A pod held at Permit. The first signal wins, as in a scheduler."""
+
+    def __init__(self, pod: Pod, node_name: str, pending_plugins: Iterable[str] = ()) -> None:
+        self.pod = pod
+        self.node_name = node_name
+        self.allowed = False
+        self.rejected_by: tuple[str, str] | None = None  # plugin, reason
+        self._pending = list(pending_plugins)
+
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        return tuple(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        if self.rejected_by is None and plugin in self._pending:
+            self._pending.remove(plugin)
+            self.allowed = not self._pending
+
+    def reject(self, plugin: str, reason: str) -> bool:
+        if self.allowed or self.rejected_by is not None:
+            return False
+        self.rejected_by = (plugin, reason)
+        return True
+
+
+class StubWaitingPods:
+    """The pods held at Permit: whatever was put in `pods`."""
+
+    def __init__(self, pods: Iterable[WaitingPod] = ()) -> None:
+        self.pods: list[WaitingPod] = list(pods)
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(self.pods)
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return next((waiting for waiting in self.pods if waiting.pod.uid == uid), None)
+
+
+class StubNominator:
+    """Nominations by node name: whatever was put in `nominations`."""
+
+    def __init__(self, nominations: Mapping[str, Sequence[Pod]] | None = None) -> None:
+        self.nominations: dict[str, Sequence[Pod]] = dict(nominations or {})
+
+    def nominated_on(self, node_name: str) -> Sequence[Pod]:
+        return self.nominations.get(node_name, ())
+
+    def nominated_nodes(self) -> Iterable[str]:
+        return [name for name, pods in self.nominations.items() if pods]
+
+
+class StubHandle:
+    """A `Handle` without a scheduler behind it; every part can be set before and read after."""
+
+    def __init__(
+        self,
+        *,
+        nodes: Nodes | None = None,
+        objects: Iterable[Any] | Objects = (),
+        scheduler_name: str = core.DEFAULT_SCHEDULER_NAME,
+        seed: int = 0,
+        nominations: Mapping[str, Sequence[Pod]] | None = None,
+        waiting: Iterable[WaitingPod] = (),
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self.nodes = Cache().nodes if nodes is None else nodes
+        if isinstance(objects, Objects):
+            self.objects = objects
+        else:
+            self.objects = Objects()
+            for value in objects:
+                self.objects.put(value)
+        self.clock = StubClock()
+        self.random = random.Random(seed)
+        self.client = StubClient()
+        self.recorder = StubRecorder()
+        self.waiting = StubWaitingPods(waiting)
+        self.nominator = StubNominator(nominations)
+        self.activated: list[str] = []  # pod keys, "namespace/name"
+
+    def activate(self, pods: Iterable[str]) -> None:
+        self.activated.extend(pods)
+
+
+def build(plugin: type[P], *, handle: Handle | None = None, **args: Any) -> P:
+    """A plugin with these arguments, by the fields of its `Args`; ConfigError if they are wrong."""
+    return plugin(arguments(plugin, args), StubHandle() if handle is None else handle)
+
+
+def arguments(plugin: type[Base], args: Mapping[str, Any]) -> Args:
+    """The `Args` of a plugin from plain values; fields may be spelt as in Python or as in YAML."""
+    spelt = {field.name: field.encode_name for field in msgspec.structs.fields(plugin.args_type)}
+    raw = {spelt.get(name, name): value for name, value in args.items()}
+    path = f"pluginConfig[{plugin.name}].args"
+    value, problems = decode_args(raw, plugin.args_type, plugin.name, path)
+    if value is None:
+        raise ConfigError(problems)
+    return value

@@ -1,0 +1,52 @@
+from mooring.api import core
+from mooring.api.meta import ObjectMeta
+from mooring.api.storage import StorageClass
+from mooring.cache.objects import Objects
+
+
+def service(name: str, namespace: str = "shop", version: str = "1") -> core.Service:
+    meta = ObjectMeta(name=name, namespace=namespace, resource_version=version)
+    return core.Service(metadata=meta)
+
+
+def test_is_empty_handed_about_kinds_it_never_saw() -> None:
+    objects = Objects()
+    assert objects.get(core.Service, "web", "shop") is None
+    assert objects.list(core.Service) == []
+    assert objects.remove(service("web")) is None
+
+
+def test_finds_an_object_by_kind_namespace_and_name() -> None:
+    objects = Objects()
+    fast = StorageClass(metadata=ObjectMeta(name="fast"))
+    objects.put(service("web"))
+    objects.put(service("web", "test"))
+    objects.put(fast)
+    assert objects.get(core.Service, "web", "shop") == service("web")
+    assert objects.get(core.Service, "web", "test") == service("web", "test")
+    assert objects.get(core.Service, "web") is None
+    assert objects.get(StorageClass, "fast") is fast
+    assert objects.list(core.Service) == [service("web"), service("web", "test")]
+
+
+def test_returns_what_it_replaces() -> None:
+    objects = Objects()
+    assert objects.put(service("web")) is None
+    assert objects.put(service("web", version="2")) == service("web")
+    assert objects.list(core.Service) == [service("web", version="2")]
+
+
+def test_returns_what_it_forgets() -> None:
+    objects = Objects()
+    objects.put(service("web"))
+    assert objects.remove(service("web", version="9")) == service("web")
+    assert objects.remove(service("web")) is None
+    assert objects.list(core.Service) == []
+
+
+def test_a_list_does_not_change_after_it_was_given() -> None:
+    objects = Objects()
+    objects.put(service("web"))
+    listed = objects.list(core.Service)
+    objects.put(service("db"))
+    assert len(listed) == 1

@@ -1,0 +1,358 @@
+"""Events in any order: after each of them the columns equal what plain dictionaries say."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.cache import model
+from tests.cache.model import GPU, LABEL_KEYS, RESOURCES, Model, NodeFacts, PodFacts, Sums
+from tests.cache.strategies import IMAGES, NODE_NAMES, PORTS, UIDS, node_facts, node_names, pods
+
+from mooring.api import core
+from mooring.api.selectors import LabelRequirement
+from mooring.cache.arrays import IntArray
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.errors import InternalError
+
+QUESTIONS: dict[str, tuple[Callable[[Pod], bool], Callable[[PodFacts], bool]]] = {
+    "all": (lambda pod: True, lambda pod: True),
+    "web": (lambda pod: pod.labels.get("app") == "web", lambda pod: pod.app == "web"),
+    "db": (lambda pod: pod.labels.get("app") == "db", lambda pod: pod.app == "db"),
+    "staying": (lambda pod: not pod.is_terminating, lambda pod: not pod.deleting),
+}
+
+
+class Reader:
+    """Someone who copied columns and follows the journal from there."""
+
+    def __init__(self, cache: Cache, structure: int) -> None:
+        self.position = cache.table.journal.position
+        self.structure = structure
+        self.columns = columns_of(cache.nodes)
+
+
+def columns_of(nodes: Nodes) -> dict[str, IntArray]:
+    live = {
+        "requested": nodes.requested("cpu"),
+        "spare": nodes.spare(GPU),
+        "allocatable": nodes.allocatable("memory"),
+        "nonzero": nodes.nonzero_requested("memory"),
+        "pods": nodes.pod_counts,
+        "unschedulable": nodes.unschedulable.astype(np.int64),
+        "zone": nodes.label_codes(model.ZONE),
+        "serial": nodes.label_codes(model.SERIAL),
+        "taints": nodes._taint_codes,
+        "web": nodes.count_pods("web", QUESTIONS["web"][0]),
+    }
+    return {name: column.copy() for name, column in live.items()}
+
+
+class CacheMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = Cache()
+        self.model = Model()
+        self.asked: set[tuple[str, str]] = set()
+        self.reader: Reader | None = None
+        self.patches: list[Any] = []
+        self.is_tight = False
+
+    @initialize(is_tight=st.booleans())
+    def choose_limits(self, is_tight: bool) -> None:
+        """With tight limits, codes are dealt anew and counters forgotten all the time."""
+        self.is_tight = is_tight
+        if is_tight:
+            self.patches = [
+                mock.patch("mooring.cache.nodes._SPARE_CODES", 0),
+                mock.patch("mooring.cache.nodes.MAX_COUNTERS", 2),
+            ]
+        for patch in self.patches:
+            patch.start()
+
+    def teardown(self) -> None:
+        for patch in self.patches:
+            patch.stop()
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    @rule(node=node_facts)
+    def put_node(self, node: NodeFacts) -> None:
+        known = self.model.nodes.get(node.name)
+        old = self.cache.put_node(node.api())
+        assert old == (known.api() if known is not None else None)
+        self.model.put_node(node)
+
+    @rule(name=node_names)
+    def remove_node(self, name: str) -> None:
+        self.cache.remove_node(name)
+        self.model.remove_node(name)
+
+    @precondition(lambda self: self.model.nodes)
+    @rule(data=st.data())
+    def flap(self, data: st.DataObject) -> None:
+        node = data.draw(st.sampled_from(list(self.model.nodes.values())))
+        self.remove_node(node.name)
+        self.put_node(node)
+
+    @rule(pod=pods)
+    def put_pod(self, pod: PodFacts) -> None:
+        known = self.model.pods.get(pod.uid)
+        old = self.cache.put_pod(pod.pod())
+        assert (old.node_name if old else None) == (known.node if known else None)
+        self.model.put_pod(pod)
+
+    @precondition(lambda self: self.model.pods)
+    @rule(data=st.data())
+    def see_a_pod_again(self, data: st.DataObject) -> None:
+        self.put_pod(data.draw(st.sampled_from(list(self.model.pods.values()))))
+
+    @precondition(lambda self: self.model.pods)
+    @rule(data=st.data(), phase=st.sampled_from(["Succeeded", "Failed"]))
+    def finish_a_pod(self, data: st.DataObject, phase: str) -> None:
+        pod = data.draw(st.sampled_from(list(self.model.pods.values())))
+        self.put_pod(pod._replace(phase=phase))
+
+    @rule(pod=pods)
+    def remove_pod(self, pod: PodFacts) -> None:
+        known = self.model.pods.get(pod.uid)
+        old = self.cache.remove_pod(pod.pod())  # not the one that was put: only the uid counts
+        assert (old.node_name if old else None) == (known.node if known else None)
+        self.model.drop(pod.uid)
+
+    @rule(pod=pods, name=node_names)
+    def assume(self, pod: PodFacts, name: str) -> None:
+        pending = pod.on("")._replace(phase="Pending")
+        if pod.uid in self.model.pods:
+            with pytest.raises(InternalError, match="is in the cache, so can't be assumed"):
+                self.cache.assume(pending.pod(), name)
+            return
+        assert self.cache.assume(pending.pod(), name).node_name == name
+        self.model.pods[pod.uid] = pending.on(name)
+        self.model.assumed.add(pod.uid)
+
+    @rule(pod=pods)
+    def forget(self, pod: PodFacts) -> None:
+        self.cache.forget(pod.pod())
+        if pod.uid in self.model.assumed:
+            self.model.drop(pod.uid)
+
+    @precondition(lambda self: self.model.assumed)
+    @rule(data=st.data(), elsewhere=st.none() | node_names)
+    def confirm(self, data: st.DataObject, elsewhere: str | None) -> None:
+        pod = self.model.pods[data.draw(st.sampled_from(sorted(self.model.assumed)))]
+        self.put_pod(pod.on(elsewhere or pod.node))
+        self.cache.forget(pod.pod())  # too late: nothing is taken back
+
+    # --- what is asked ---------------------------------------------------------------------------
+
+    @rule(question=st.sampled_from(list(QUESTIONS)), key=st.sampled_from(LABEL_KEYS))
+    def begin_to_count(self, question: str, key: str) -> None:
+        self.asked.add((question, key))
+
+    @rule()
+    def list_nodes(self) -> None:
+        nodes = self.cache.nodes
+        assert [nodes.names[place] for place in nodes.listing] == self.model.tree.listed()
+
+    @rule()
+    def begin_to_read_the_journal(self) -> None:
+        self.reader = Reader(self.cache, self.model.structure)
+
+    @precondition(lambda self: self.reader is not None)
+    @rule()
+    def catch_up_with_the_journal(self) -> None:
+        reader = self.reader
+        assert reader is not None
+        live = columns_of(self.cache.nodes)
+        rows = self.cache.table.journal.since(reader.position)
+        if rows is None:
+            assert self.is_tight or reader.structure != self.model.structure
+        else:
+            assert reader.structure == self.model.structure
+            for name, column in reader.columns.items():
+                column[rows] = live[name][rows]
+                np.testing.assert_array_equal(column, live[name], name)
+        self.reader = None
+
+    @rule(data=st.data())
+    def look_at_some_nodes(self, data: st.DataObject) -> None:
+        nodes = self.cache.nodes
+        size = len(nodes)
+        mask = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), np.bool_)
+        part = nodes.take(mask)
+        assert part.names == tuple(np.array(nodes.names, dtype=object)[mask])
+        assert [node.name for node in part] == list(part.names)
+        whole_columns = columns_of(nodes)
+        for name, column in columns_of(part).items():
+            np.testing.assert_array_equal(column, whole_columns[name][mask], name)
+        listed = [part.names[place] for place in part.listing]
+        assert listed == [name for name in self.model.tree.listed() if name in part.names]
+        for name in NODE_NAMES:
+            assert (part.get(name) is not None) == (name in part.names)
+
+    @precondition(lambda self: self.model.nodes)
+    @rule(data=st.data(), others=st.lists(pods, max_size=3))
+    def imagine(self, data: st.DataObject, others: list[PodFacts]) -> None:
+        name = data.draw(st.sampled_from(list(self.model.nodes)))
+        imagined = {pod.uid: pod for pod in self.model.pods_on(name)}
+        node = self.node(name)
+        leaving = (
+            data.draw(st.lists(st.sampled_from(list(imagined)), unique=True)) if imagined else []
+        )
+        for uid in leaving:
+            resident = self.cache.get_pod(uid)
+            assert resident is not None
+            node = node.without_pod(resident)
+            gone = imagined.pop(uid)
+            if data.draw(st.booleans()):
+                node = node.with_pod(resident)
+                imagined[uid] = gone
+        for pod in others:
+            if pod.uid in imagined:
+                node = node.without_pod(pod.pod())
+                del imagined[pod.uid]
+            else:
+                node = node.with_pod(pod.pod())
+                imagined[pod.uid] = pod
+        self.check_node(node, list(imagined.values()))
+
+    # --- what holds ------------------------------------------------------------------------------
+
+    @invariant()
+    def pods_are_known(self) -> None:
+        known = {pod.uid: pod.node_name for pod in self.cache.pods()}
+        assert known == {pod.uid: pod.node for pod in self.model.pods.values()}
+        assert self.cache.pod_count == len(self.model.pods)
+        assert self.cache.assumed_count == len(self.model.assumed)
+        assert {uid for uid in UIDS if self.cache.is_assumed(uid)} == self.model.assumed
+        assert {uid for uid in UIDS if self.cache.get_pod(uid)} == set(self.model.pods)
+
+    @invariant()
+    def rows_are_consistent(self) -> None:
+        table = self.cache.table
+        assert set(table.names) == set(self.model.nodes)
+        assert table.row_of == {name: row for row, name in enumerate(table.names)}
+        assert self.cache.nodes.names == tuple(table.names)
+        assert [node.metadata.name for node in table.api] == table.names
+
+    @invariant()
+    def numbers_are_right(self) -> None:
+        nodes = self.cache.nodes
+        facts = [self.model.nodes[name] for name in nodes.names]
+        sums = [Sums.of(self.model.pods_on(name)) for name in nodes.names]
+        for resource in (*RESOURCES, model.UNCOUNTED):
+            offered = [0 if resource == model.UNCOUNTED else f.allocatable(resource) for f in facts]
+            requested = [s.requested.get(resource, 0) for s in sums]
+            assert nodes.allocatable(resource).tolist() == offered
+            assert nodes.requested(resource).tolist() == requested
+            spare = [a - b for a, b in zip(offered, requested, strict=True)]
+            assert nodes.spare(resource).tolist() == spare
+        assert nodes.nonzero_requested("cpu").tolist() == [s.nonzero[0] for s in sums]
+        assert nodes.nonzero_requested("memory").tolist() == [s.nonzero[1] for s in sums]
+        assert nodes.pod_counts.tolist() == [len(s.uids) for s in sums]
+        assert nodes.unschedulable.tolist() == [f.unschedulable for f in facts]
+
+    @invariant()
+    def single_nodes_agree(self) -> None:
+        for name in self.model.nodes:
+            self.check_node(self.node(name), self.model.pods_on(name))
+
+    @invariant()
+    def taints_and_labels_are_right(self) -> None:
+        nodes = self.cache.nodes
+        facts = [self.model.nodes[name] for name in nodes.names]
+        seen: list[tuple[core.Taint, ...]] = []
+
+        def number(taints: tuple[core.Taint, ...]) -> int:
+            seen.append(taints)
+            return len(seen) - 1
+
+        found = [seen[place] for place in nodes.by_taints(number)]
+        assert [tuple((t.key, t.value, t.effect) for t in taints) for taints in found] == [
+            f.taints for f in facts
+        ]
+        assert nodes.has_taints == any(f.taints for f in facts)
+        for key in LABEL_KEYS:
+            values = nodes.label_values(key)
+            meant = [f.all_labels.get(key) for f in facts]
+            assert [values[code] for code in nodes.label_codes(key)] == meant
+        wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
+        met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]
+        assert nodes.meeting(wanted).tolist() == met
+
+    @invariant()
+    def ports_and_images_are_right(self) -> None:
+        nodes = self.cache.nodes
+        for port in PORTS:
+            meant = [self.model.port_taken(name, port) for name in nodes.names]
+            assert nodes.port_taken(port).tolist() == meant
+        for image in IMAGES:
+            present = [image in self.model.nodes[name].image_names for name in nodes.names]
+            assert nodes.image_spread(image) == sum(present)
+            found = nodes.with_image(image)
+            assert (found is not None) == any(present)
+            if found is None:
+                continue
+            assert found[1].tolist() == present
+            # The first report counts, so its size is only known while they all agree.
+            assert found[0] in self.model.image_sizes[image]
+
+    @invariant()
+    def counts_are_right(self) -> None:
+        nodes = self.cache.nodes
+        for question, key in sorted(self.asked):
+            matches, plainly = QUESTIONS[question]
+            counts = self.model.count(plainly)
+            assert nodes.count_pods(question, matches).tolist() == [counts[n] for n in nodes.names]
+            values = nodes.label_values(key)
+            sums = nodes.count_pods_by(key, question, matches)
+            assert len(sums) == len(values)
+            found = {value: int(n) for value, n in zip(values, sums, strict=True) if n}
+            assert found == self.model.count_by(key, plainly)
+
+    # --- helpers ---------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node:
+        found = self.cache.nodes.get(name)
+        assert found is not None
+        return found
+
+    def check_node(self, node: Node, residents: list[PodFacts]) -> None:
+        facts = self.model.nodes[node.name]
+        sums = Sums.of(residents)
+        assert sorted(pod.uid for pod in node.pods) == sorted(sums.uids)
+        assert node.pod_count == len(residents)
+        assert node.unschedulable == facts.unschedulable
+        for resource in RESOURCES:
+            offered, requested = facts.allocatable(resource), sums.requested[resource]
+            assert node.allocatable(resource) == offered
+            assert node.requested(resource) == requested
+            assert node.spare(resource) == offered - requested
+        assert node.nonzero_requested("cpu") == sums.nonzero[0]
+        assert node.nonzero_requested("memory") == sums.nonzero[1]
+        held = [port for pod in residents for port in pod.ports]
+        for port in PORTS:
+            assert node.port_taken(port) == model.is_held(held, port)
+        for image in IMAGES:
+            assert (node.image_size(image) is not None) == (image in facts.image_names)
+
+
+def test_the_columns_equal_a_recount_after_any_events() -> None:
+    run_state_machine_as_test(
+        CacheMachine,
+        settings=settings(max_examples=60, stateful_step_count=40, deadline=None),
+    )

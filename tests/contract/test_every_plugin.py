@@ -1,0 +1,51 @@
+"""Every plugin we ship keeps the contract that we ask of everybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.framework.plugin import Base
+from mooring.runtime.registry import Registry
+from mooring.testing import check_plugin
+
+ADDED_AFFINITY = {
+    "addedAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
+            ]
+        }
+    }
+}
+RATIO = {
+    "scoringStrategy": {
+        "type": "RequestedToCapacityRatio",
+        "resources": [{"name": "cpu", "weight": 3}, {"name": "nvidia.com/gpu", "weight": 1}],
+        "requestedToCapacityRatio": {
+            "shape": [{"utilization": 0, "score": 10}, {"utilization": 70, "score": 2}]
+        },
+    }
+}
+ARGS: dict[str, list[dict[str, Any]]] = {
+    "NodeAffinity": [{}, ADDED_AFFINITY],
+    "NodeResourcesFit": [
+        {},
+        {"ignoredResources": ["nvidia.com/gpu"]},
+        {"scoringStrategy": {"type": "MostAllocated"}},
+        RATIO,
+    ],
+    "NodeResourcesBalancedAllocation": [
+        {},
+        {"resources": [{"name": name} for name in ("cpu", "memory", "nvidia.com/gpu")]},
+    ],
+}
+
+REGISTRY = Registry.discover()
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY.names))
+def test_keeps_the_contract(name: str) -> None:
+    plugin: type[Base] = REGISTRY.get(name)
+    check_plugin(plugin, args=ARGS.get(name, [{}]))

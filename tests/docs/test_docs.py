@@ -1,0 +1,77 @@
+"""Every example in the documentation runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mooring import config as cfg
+from mooring.cli import main
+from mooring.runtime.profile import plan_profiles
+from mooring.runtime.registry import Registry
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, kind: str) -> Iterator[str]:
+    for found in _FENCE.finditer(page.read_text(encoding="utf-8")):
+        if found["kind"] == kind:
+            yield found["text"]
+
+
+def pages_with(kind: str) -> list[object]:
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if any(blocks(page, kind))
+    ]
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_runs_the_python_of(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("page_under_test")  # a real module, as argument classes look theirs up
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for number, text in enumerate(blocks(page, "python"), start=1):
+        code = compile(text, f"{page.name}, block {number}", "exec", dont_inherit=True)
+        if page.name != "test-with-pytest.md":  # its block needs pytest around it
+            exec(code, vars(module))
+
+
+@pytest.mark.parametrize("page", pages_with("yaml"))
+def test_accepts_the_configurations_of(page: Path) -> None:
+    whole = [text for text in blocks(page, "yaml") if text.startswith("apiVersion: kubescheduler")]
+    for text in whole:
+        assert plan_profiles(cfg.load_text(text, page.name), Registry.discover())
+
+
+@pytest.mark.parametrize("page", pages_with("console"))
+def test_prints_what_is_shown_in(
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in blocks(page, "console"):
+        command, _, expected = text.partition("\n")
+        program, *words = shlex.split(command.removeprefix("$ "))
+        assert program == "mooring"
+        monkeypatch.chdir(ROOT)
+        with suppress(SystemExit):  # --version ends like that
+            main(words)
+        assert capsys.readouterr().out == expected
+
+
+def test_links_to_pages_that_exist() -> None:
+    links = [
+        (page, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not target.startswith("http")
+    ]
+    assert not [(page, target) for page, target in links if not (page.parent / target).exists()]

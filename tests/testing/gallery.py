@@ -1,0 +1,368 @@
+"""Plugins that break the contract, each in one way that is easy to get wrong."""
+
+from typing import Any
+
+import numpy as np
+from tests.testing.headroom import Headroom
+
+import mooring.framework as fw
+
+NEVER = fw.Status.unschedulable("node(s) are not for this pod")
+
+
+class VectorDisagrees(Headroom):
+    """`<=` for `<`: a pod that fits exactly is refused by one form only."""
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        kept = nodes.spare(self.args.resource) - pod.requests(self.args.resource)
+        floor = self.args.reserve * nodes.allocatable(self.args.resource)
+        return fw.Verdicts.passing(nodes).reject(kept <= floor, self.TOO_FULL)
+
+
+class OtherReason(Headroom):
+    """Both forms refuse the same nodes, with different words."""
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        status = super().filter(state, pod, node)
+        return status if status.ok else fw.Status.unschedulable("too full")
+
+
+class ScoreFormsDisagree(fw.Score):
+    """The order of operations differs, and with it the rounding."""
+
+    name = "ScoreFormsDisagree"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(100, 7 * (node.requested("cpu") // 1000))
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return np.minimum(100, 7 * nodes.requested("cpu") // 1000)
+
+
+class OrderMatters(fw.Score):
+    """Prefers nodes that came early: rows, not facts."""
+
+    name = "OrderMatters"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 - (self.handle.nodes.index_of(node.name) or 0)
+
+
+class SubsetMatters(fw.PreScore, fw.Score):
+    """Compares with the best of the nodes it was handed instead of the best it prepared for."""
+
+    name = "SubsetMatters"
+    BEST: fw.StateKey[int] = fw.StateKey("best")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.BEST] = max(int(nodes.allocatable("memory").max()), 1)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 * node.allocatable("memory") // state[self.BEST]
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        memory = nodes.allocatable("memory")
+        return 100 * memory // max(int(memory.max(initial=0)), 1)
+
+
+class NormalizesForAll(fw.NormalizeScore):
+    """Answers for the whole cluster, whichever nodes it is asked about."""
+
+    name = "NormalizesForAll"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return node.pod_count
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(self.handle.nodes.pod_counts)
+
+
+class WritesToColumn(fw.Score):
+    """Works in place on what it was given to read."""
+
+    name = "WritesToColumn"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        free = nodes.take(np.ones(len(nodes), np.bool_)).spare("cpu")
+        free *= 0
+        return free
+
+
+class ForcesColumn(fw.Score):
+    """Lifts the protection of a column first."""
+
+    name = "ForcesColumn"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        for key in ("pool", "disk"):
+            codes = self.handle.nodes.label_codes(key)
+            codes.flags.writeable = True
+            codes[:] = 0
+        return np.zeros(len(nodes), dtype=np.int64)
+
+
+class WritesToPod(fw.PreFilter):
+    """Leaves a note on the pod."""
+
+    name = "WritesToPod"
+    wakes_on = ()
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        pod.priority = 7
+        return fw.OK
+
+
+class FloatScores(fw.Score):
+    """Divides with `/`."""
+
+    name = "FloatScores"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 50
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        scores: Any = np.full(len(nodes), 100) / 2
+        return scores  # type: ignore[no-any-return]  # what an untyped plugin does
+
+
+class NotANumber(fw.Score):
+    """Zero of zero pods."""
+
+    name = "NotANumber"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return float("nan")  # type: ignore[return-value]  # what an untyped plugin does
+
+
+class TooGood(fw.Score):
+    """One point more than there is."""
+
+    name = "TooGood"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 101
+
+
+class Speechless(fw.Filter):
+    """Refuses without a reason."""
+
+    name = "Speechless"
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.unschedulable() if node.unschedulable else fw.OK
+
+
+class SpeechlessGate(fw.PreEnqueue):
+    """Refuses with an empty reason."""
+
+    name = "SpeechlessGate"
+    wakes_on = ()
+
+    def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
+        return fw.Status.unresolvable(" ") if pod.spec.scheduling_gates else fw.OK
+
+
+class NeverWakes(fw.Filter):
+    """Does not say what could change its mind."""
+
+    name = "NeverWakes"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK
+
+
+class SaysNone(fw.Filter):
+    """Falls off the end of the method."""
+
+    name = "SaysNone"
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        if node.unschedulable:
+            return NEVER
+        return None  # type: ignore[return-value]  # what an untyped plugin does
+
+
+class WrongLength(fw.Filter):
+    """Answers for one node too few."""
+
+    name = "WrongLength"
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        return fw.Verdicts(max(len(nodes) - 1, 0))
+
+
+class Raises(fw.Filter):
+    """Counts on a label that not every node has."""
+
+    name = "Raises"
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if node.labels["topology.kubernetes.io/zone"] == "a" else NEVER
+
+
+class LooseArgs(fw.Args, frozen=True, forbid_unknown_fields=False):
+    """Takes whatever comes."""
+
+
+class AcceptsAnything(fw.Plugin[LooseArgs], fw.Score):
+    """A misspelt argument goes unnoticed."""
+
+    name = "AcceptsAnything"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class StubbornArgs(fw.Args, frozen=True):
+    """Refuses its own default."""
+
+    shards: int = 0
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError("shards must be positive")
+
+
+class CannotBeBuilt(fw.Plugin[StubbornArgs], fw.Score):
+    """Has defaults that it refuses."""
+
+    name = "CannotBeBuilt"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class Nameless(fw.Score):
+    """Has no name."""
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class Remembers(fw.Score):
+    """Keeps what belongs to one attempt in itself."""
+
+    name = "Remembers"
+    asked = 0
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        self.asked = min(self.asked + 1, 100)
+        return self.asked
+
+
+class NotStrict(fw.QueueSort):
+    """`<=`: equal pods come before each other."""
+
+    name = "NotStrict"
+
+    def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
+        return a.timestamp <= b.timestamp
+
+
+class NotTransitive(fw.QueueSort):
+    """Rock, paper, scissors."""
+
+    name = "NotTransitive"
+
+    def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
+        return (len(a.pod.labels) - len(b.pod.labels)) % 3 == 1
+
+
+class KeyDisagrees(fw.QueueSort):
+    """The key forgets that high priorities go first."""
+
+    name = "KeyDisagrees"
+
+    def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
+        return a.pod.priority > b.pod.priority
+
+    def sort_key(self, queued: fw.QueuedPod) -> object:
+        return queued.pod.priority
+
+
+class _Neighbours(fw.PreFilter, fw.Filter):
+    """At most four pods in the cluster; the count is kept in the state."""
+
+    wakes_on = (fw.Event.POD_DELETED,)
+    COUNT: fw.StateKey[list[int]] = fw.StateKey("count")
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.COUNT] = [int(nodes.pod_counts.sum())]
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if state[self.COUNT][0] <= 4 else NEVER
+
+
+class ForgetsWhatIfs(_Neighbours):
+    """Does not hear of pods moved in thought."""
+
+    name = "ForgetsWhatIfs"
+
+
+class LeaksWhatIfs(_Neighbours):
+    """Hears of them, but its state can't be cloned: the thought stays."""
+
+    name = "LeaksWhatIfs"
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        state[self.COUNT][0] += 1
+        return fw.OK
+
+    def remove_pod(
+        self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
+    ) -> fw.Status:
+        state[self.COUNT][0] -= 1
+        return fw.OK
+
+
+class HintTrusts(Headroom):
+    """Takes for granted that there always was a node before."""
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        return bool(old.status != new.status)  # type: ignore[union-attr]  # the point of it
+
+
+class HintMumbles(Headroom):
+    """Answers with something that is merely true."""
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        return pod.name  # type: ignore[return-value]  # what an untyped plugin does
+
+
+class UnreserveTrusts(fw.Reserve):
+    """Takes for granted that `reserve` was called."""
+
+    name = "UnreserveTrusts"
+    wakes_on = ()
+
+    def __init__(self, args: fw.NoArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self.held: dict[str, str] = {}
+
+    def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        self.held[pod.uid] = node_name
+        return fw.OK
+
+    def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None:
+        del self.held[pod.uid]
