@@ -25,7 +25,8 @@ check: setup ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
-	$(BIN)/basedpyright --verifytypes mooring --ignoreexternal --outputjson | $(BIN)/python tools/public_types.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
+	  basedpyright --verifytypes mooring --ignoreexternal --outputjson | $(BIN)/python tools/public_types.py
 
 test: setup ## all tests
 	$(BIN)/python -m pytest

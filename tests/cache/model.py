@@ -122,8 +122,9 @@ class Model:
         if old is None:
             self.structure += 1
         self.tree.put(node.name, None if old is None else old.zone, node.zone)
-        self.nodes[node.name] = node._replace(images=())
-        self._forget_images()
+        if old is not None and old.images != node.images:
+            self.nodes[node.name] = node._replace(images=())
+            self._forget_images()
         self.nodes[node.name] = node
         for names, size in node.images:
             for name in names:

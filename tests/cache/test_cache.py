@@ -2,6 +2,7 @@
 
 import pytest
 
+from mooring.api.requests import HostPort
 from mooring.cache.cache import Cache
 from mooring.errors import InternalError
 from mooring.testing import node, pod
@@ -168,6 +169,25 @@ def test_a_node_gives_back_its_former_self() -> None:
     cache.remove_node("a")
     cache.remove_node("a")
     assert cache.put_node(first) is None
+
+
+def test_the_node_that_fills_a_hole_keeps_its_ports_and_images() -> None:
+    cache = cluster()
+    cache.put_node(node("a", images={"old:1": 5}).api)
+    cache.put_node(node("b", images={"app:1": 5}).api)
+    cache.put_pod(pod("web", on="b", ports=[80]))
+    cache.remove_node("a")
+    nodes = cache.nodes
+    assert nodes.port_taken(HostPort("0.0.0.0", "TCP", 80)).tolist() == [True]
+    assert nodes.with_image("old:1") is None
+    assert nodes[0].image_size("app:1") == 5
+    assert nodes.image_spread("app:1") == 1
+    cache.put_node(node("c").api)
+    nodes = cache.nodes
+    assert nodes.port_taken(HostPort("0.0.0.0", "TCP", 80)).tolist() == [True, False]
+    found = nodes.with_image("app:1")
+    assert found is not None
+    assert found[1].tolist() == [True, False]
 
 
 def test_a_resource_that_a_node_no_longer_offers_is_zero() -> None:

@@ -56,7 +56,7 @@ def columns_of(nodes: Nodes) -> dict[str, IntArray]:
         "zone": nodes.label_codes(model.ZONE),
         "serial": nodes.label_codes(model.SERIAL),
         "taints": nodes._taint_codes,
-        "web": nodes.count_pods("web", QUESTIONS["web"][0]),
+        "web": nodes.count_pods("read", QUESTIONS["web"][0]),
     }
     return {name: column.copy() for name, column in live.items()}
 
@@ -67,19 +67,21 @@ class CacheMachine(RuleBasedStateMachine):
         self.cache = Cache()
         self.model = Model()
         self.asked: set[tuple[str, str]] = set()
-        self.reader: Reader | None = None
+        self.patient = Reader(self.cache, 0)  # catches up now and then
+        self.eager = Reader(self.cache, 0)  # catches up after every event
         self.patches: list[Any] = []
-        self.is_tight = False
+        self.deals_anew = False
+        self.lists_always = False
 
-    @initialize(is_tight=st.booleans())
-    def choose_limits(self, is_tight: bool) -> None:
-        """With tight limits, codes are dealt anew and counters forgotten all the time."""
-        self.is_tight = is_tight
-        if is_tight:
-            self.patches = [
-                mock.patch("mooring.cache.nodes._SPARE_CODES", 0),
-                mock.patch("mooring.cache.nodes.MAX_COUNTERS", 2),
-            ]
+    @initialize(deals_anew=st.booleans(), forgets=st.booleans(), lists_always=st.booleans())
+    def choose_limits(self, deals_anew: bool, forgets: bool, lists_always: bool) -> None:
+        """Codes may be dealt anew and counters forgotten all the time."""
+        self.deals_anew = deals_anew
+        self.lists_always = lists_always
+        if deals_anew:
+            self.patches.append(mock.patch("mooring.cache.nodes._SPARE_CODES", 0))
+        if forgets:
+            self.patches.append(mock.patch("mooring.cache.nodes.MAX_COUNTERS", 2))
         for patch in self.patches:
             patch.start()
 
@@ -107,6 +109,12 @@ class CacheMachine(RuleBasedStateMachine):
         node = data.draw(st.sampled_from(list(self.model.nodes.values())))
         self.remove_node(node.name)
         self.put_node(node)
+
+    @precondition(lambda self: self.model.nodes)
+    @rule(data=st.data(), other=node_facts)
+    def relabel(self, data: st.DataObject, other: NodeFacts) -> None:
+        node = data.draw(st.sampled_from(list(self.model.nodes.values())))
+        self.put_node(node._replace(labels=other.labels, taints=other.taints))
 
     @rule(pod=pods)
     def put_pod(self, pod: PodFacts) -> None:
@@ -169,24 +177,8 @@ class CacheMachine(RuleBasedStateMachine):
         assert [nodes.names[place] for place in nodes.listing] == self.model.tree.listed()
 
     @rule()
-    def begin_to_read_the_journal(self) -> None:
-        self.reader = Reader(self.cache, self.model.structure)
-
-    @precondition(lambda self: self.reader is not None)
-    @rule()
-    def catch_up_with_the_journal(self) -> None:
-        reader = self.reader
-        assert reader is not None
-        live = columns_of(self.cache.nodes)
-        rows = self.cache.table.journal.since(reader.position)
-        if rows is None:
-            assert self.is_tight or reader.structure != self.model.structure
-        else:
-            assert reader.structure == self.model.structure
-            for name, column in reader.columns.items():
-                column[rows] = live[name][rows]
-                np.testing.assert_array_equal(column, live[name], name)
-        self.reader = None
+    def catch_up_after_a_while(self) -> None:
+        self.patient = self.catch_up(self.patient)
 
     @rule(data=st.data())
     def look_at_some_nodes(self, data: st.DataObject) -> None:
@@ -218,9 +210,13 @@ class CacheMachine(RuleBasedStateMachine):
             assert resident is not None
             node = node.without_pod(resident)
             gone = imagined.pop(uid)
-            if data.draw(st.booleans()):
-                node = node.with_pod(resident)
-                imagined[uid] = gone
+            match data.draw(st.sampled_from(["gone", "back", "back changed"])):
+                case "back":
+                    node = node.with_pod(resident)
+                    imagined[uid] = gone
+                case "back changed":
+                    imagined[uid] = gone._replace(cpu=777, ports=())
+                    node = node.with_pod(imagined[uid].pod())
         for pod in others:
             if pod.uid in imagined:
                 node = node.without_pod(pod.pod())
@@ -324,7 +320,28 @@ class CacheMachine(RuleBasedStateMachine):
             found = {value: int(n) for value, n in zip(values, sums, strict=True) if n}
             assert found == self.model.count_by(key, plainly)
 
+    @invariant()
+    def listing_is_right(self) -> None:
+        if self.lists_always:
+            self.list_nodes()
+
+    @invariant()
+    def journal_is_complete(self) -> None:
+        self.eager = self.catch_up(self.eager)
+
     # --- helpers ---------------------------------------------------------------------------------
+
+    def catch_up(self, reader: Reader) -> Reader:
+        live = columns_of(self.cache.nodes)
+        rows = self.cache.table.journal.since(reader.position)
+        if rows is None:
+            assert self.deals_anew or reader.structure != self.model.structure
+        else:
+            assert reader.structure == self.model.structure
+            for name, column in reader.columns.items():
+                column[rows] = live[name][rows]
+                assert column.tolist() == live[name].tolist(), name
+        return Reader(self.cache, self.model.structure)
 
     def node(self, name: str) -> Node:
         found = self.cache.nodes.get(name)
@@ -354,5 +371,5 @@ class CacheMachine(RuleBasedStateMachine):
 def test_the_columns_equal_a_recount_after_any_events() -> None:
     run_state_machine_as_test(
         CacheMachine,
-        settings=settings(max_examples=60, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=100, stateful_step_count=40, deadline=None),
     )

@@ -24,6 +24,8 @@ def scores(incoming: Pod, *members: Node) -> list[int]:
         pytest.param(["a:1", "b:1"], 250 * MIB, 5, id="250 MiB, two containers"),
         pytest.param(["a:1"], 4000 * MIB, 100, id="4000 MiB, one container"),
         pytest.param(["a:1"], 46 * MIB, 0, id="at the floor"),
+        pytest.param(["a:1"], 66 * MIB, 1, id="just above the floor"),
+        pytest.param(["a:1"], 1998 * MIB, 99, id="just below the ceiling"),
         pytest.param(["a:1"], 2000 * MIB, 100, id="at the ceiling"),
         pytest.param(["a:1", "a:1"], 500 * MIB, 24, id="an image counts once per container"),
     ],

@@ -9,6 +9,8 @@ import mooring.framework as fw
 from mooring.testing import Check, Examples, check_plugin, node, plugin_checks, pod
 from mooring.testing.checks import CHECKS
 
+FEW = Examples(seeds=range(12))
+
 BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (gallery.Nameless, "check_contract", "needs a `name`"),
     (gallery.CannotBeBuilt, "check_contract", "shards must be positive"),
@@ -52,7 +54,7 @@ def test_names_the_check_that_a_broken_plugin_fails(
     name = getattr(plugin, "name", plugin.__name__)
     expected = rf"^plugin {name} fails {check}: .*{re.escape(words)}"
     with pytest.raises(AssertionError, match=expected):
-        check_plugin(plugin)
+        check_plugin(plugin, examples=FEW)
 
 
 def test_has_a_broken_plugin_for_every_check() -> None:
@@ -65,9 +67,9 @@ def test_finds_nothing_wrong_with_a_good_plugin(name: str, check: Check) -> None
 
 
 def test_tries_every_set_of_arguments_and_shows_the_one_that_fails() -> None:
-    check_plugin(Headroom, args=[{}, {"resource": "memory", "reserve": 0.5}])
+    check_plugin(Headroom, args=[{}, {"resource": "memory", "reserve": 0.5}], examples=FEW)
     with pytest.raises(AssertionError, match=r"with args \{'reserve': 1.5\} fails check_contract"):
-        check_plugin(Headroom, args=[{}, {"reserve": 1.5}])
+        check_plugin(Headroom, args=[{}, {"reserve": 1.5}], examples=FEW)
 
 
 def test_yields_only_the_checks_that_concern_the_plugin() -> None:

@@ -57,7 +57,7 @@ class CycleState:
 
     @property
     def pods_to_activate(self) -> set[str]:
-        """Pods ("namespace/name") to retry at once when this attempt succeeds; plugins add to it."""
+        """Pods ("namespace/name") to retry at once if this attempt succeeds; plugins add to it."""
         return self._pods_to_activate
 
     def __getitem__(self, key: StateKey[T]) -> T:

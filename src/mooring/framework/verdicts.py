@@ -69,6 +69,13 @@ class Verdicts:
             self.index = np.zeros(self.size, dtype=np.int64)
         self.index[row] = 0 if status.ok else self._number(status)
 
+    def copy(self) -> Verdicts:
+        """The same answers, to be changed without changing these."""
+        other = Verdicts(self.size)
+        other.index = None if self.index is None else self.index.copy()
+        other.statuses = list(self.statuses)
+        return other
+
     @property
     def is_well_formed(self) -> bool:
         """Whether every row has an answer; nothing stops a plugin from setting the fields."""

@@ -62,7 +62,7 @@ class Family(Generic[Child]):
     def __init__(self, name: str, label_names: tuple[str, ...], make: Callable[[], Child]) -> None:
         self.name = name
         self.label_names = label_names
-        self._make = make
+        self._make: Callable[[], Child] = make
         self._children: dict[tuple[str, ...], Child] = {}
 
     def labels(self, *values: str) -> Child:

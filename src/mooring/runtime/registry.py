@@ -42,8 +42,13 @@ POINTS: Final[dict[str, type[Base]]] = {
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    origin: str  # where it comes from, for messages
+    source: EntryPoint | str  # or the path of a class
     load: Callable[[], object]
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages; found out only then, because it reads files."""
+        return self.source if isinstance(self.source, str) else _origin(self.source)
 
 
 class Registry:
@@ -59,7 +64,7 @@ class Registry:
         registry = cls()
         problems: list[Problem] = []
         for point in entry_points(group=GROUP):
-            problems += registry._add(point.name, _origin(point), point.load)
+            problems += registry._add(point.name, point, point.load)
         for plugin in plugins:
             name = getattr(plugin, "name", None)
             origin = f"{plugin.__module__}:{plugin.__qualname__}"
@@ -121,13 +126,15 @@ class Registry:
         except LookupError:
             return False
 
-    def _add(self, name: str, origin: str, load: Callable[[], object]) -> list[Problem]:
-        known = self._entries.get(name)
-        if known is not None:
-            message = f"a plugin named {name} already exists: {known.origin} and {origin}"
-            return [Problem(f"plugin {name}", message)]
-        self._entries[name] = _Entry(origin, load)
-        return []
+    def _add(
+        self, name: str, source: EntryPoint | str, load: Callable[[], object]
+    ) -> list[Problem]:
+        entry = _Entry(source, load)
+        known = self._entries.setdefault(name, entry)
+        if known is entry:
+            return []
+        message = f"a plugin named {name} already exists: {known.origin} and {entry.origin}"
+        return [Problem(f"plugin {name}", message)]
 
 
 def _itself(plugin: type[Base]) -> object:

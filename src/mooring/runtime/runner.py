@@ -135,9 +135,9 @@ class Runner(Asker):
         nominate: str | None = None
         for plugin in self._post_filter:
             running = f'running PostFilter plugin "{plugin.name}"'
-            ask = plugin.post_filter
+            ask, own = plugin.post_filter, verdicts.copy()
             answer = self.ask(
-                plugin, "PostFilter", running, ask, state, pod, nodes, verdicts, accept=(Nominate,)
+                plugin, "PostFilter", running, ask, state, pod, nodes, own, accept=(Nominate,)
             )
             chosen: str | None = None
             if isinstance(answer, Nominate):

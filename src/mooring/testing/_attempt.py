@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -20,13 +20,13 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
-from mooring.framework.plugin import Base, Filter, NormalizeScore, PreFilter, PreScore, Score
+from mooring.framework.plugin import Args, Base, Filter, NormalizeScore, PreFilter, PreScore, Score
 from mooring.framework.results import OnlyNodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.testing._random_clusters import Cluster
-from mooring.testing.build import StubHandle, arguments
+from mooring.testing.build import StubHandle
 
 _NOT_FOR_FILTERS: Final = frozenset({Code.SKIP, Code.WAIT})
 
@@ -74,7 +74,7 @@ class Trial(msgspec.Struct, frozen=True):
     """What a check looks at: a plugin with its arguments, and a case."""
 
     plugin_class: type[Base]
-    args: Mapping[str, Any]
+    args: Args
     case: Case
 
     def bench(self, case: Case | None = None) -> Bench:
@@ -89,7 +89,7 @@ class Trial(msgspec.Struct, frozen=True):
 class Bench:
     """A plugin instance with a cluster of its own."""
 
-    def __init__(self, plugin_class: type[Base], args: Mapping[str, Any], case: Case) -> None:
+    def __init__(self, plugin_class: type[Base], args: Args, case: Case) -> None:
         self.case = case
         self.cache: Cache = case.cluster.cache()
         nominations: dict[str, list[Pod]] = {}
@@ -100,7 +100,7 @@ class Bench:
             nodes=self.cache.nodes, objects=self.cache.objects, nominations=nominations
         )
         with asking("__init__"):
-            self.plugin = plugin_class(arguments(plugin_class, args), self.handle)
+            self.plugin = plugin_class(args, self.handle)
 
     def attempt(self, *, per_node: bool = False) -> Attempt:
         """Begin to schedule the pod: fresh state, and the random numbers from the start."""

@@ -11,13 +11,15 @@ import msgspec
 from mooring.api.meta import Object
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
+from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
 from mooring.testing._attempt import Case, Fault, Trial
 from mooring.testing._random_clusters import Cluster, random_cluster
 from mooring.testing._shrink import describe_case, shrink
+from mooring.testing.build import arguments
 
-Args = Mapping[str, Any]
-NO_ARGS: Final[Args] = {}
+Raw = Mapping[str, Any]
+NO_ARGS: Final[Raw] = {}
 
 
 class Examples(msgspec.Struct, frozen=True):
@@ -57,7 +59,7 @@ class Check:
 
     def __init__(
         self,
-        ask: Callable[[type[Base], Args, Examples], None],
+        ask: Callable[[type[Base], Raw, Examples], None],
         named_after: Callable[..., None],
         points: tuple[type[Base], ...],
     ) -> None:
@@ -76,7 +78,7 @@ class Check:
     def __call__(
         self,
         plugin_class: type[Base],
-        args: Args = NO_ARGS,
+        args: Raw = NO_ARGS,
         examples: Examples = DEFAULT_EXAMPLES,
     ) -> None:
         if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
@@ -90,11 +92,11 @@ class Check:
             raise AssertionError(text) from fault.__cause__
 
 
-def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Args], None]], Check]:
+def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Raw], None]], Check]:
     """A check that needs no cluster; without points it is for every plugin."""
 
-    def make(question: Callable[[type[Base], Args], None]) -> Check:
-        def ask(plugin_class: type[Base], args: Args, _: Examples) -> None:
+    def make(question: Callable[[type[Base], Raw], None]) -> Check:
+        def ask(plugin_class: type[Base], args: Raw, _: Examples) -> None:
             question(plugin_class, args)
 
         return Check(ask, question, points)
@@ -106,10 +108,15 @@ def on_every_case(*points: type[Base]) -> Callable[[Callable[[Trial], None]], Ch
     """A check that is asked for every pod of every example; what fails is made small first."""
 
     def make(question: Callable[[Trial], None]) -> Check:
-        def ask(plugin_class: type[Base], args: Args, examples: Examples) -> None:
+        def ask(plugin_class: type[Base], args: Raw, examples: Examples) -> None:
+            try:
+                decoded = arguments(plugin_class, args)
+            except ConfigError as error:
+                raise Fault(f"these args are refused: {error}") from error
+
             def ask_one(case: Case) -> Fault | None:
                 try:
-                    question(Trial(plugin_class, args, case))
+                    question(Trial(plugin_class, decoded, case))
                 except Fault as fault:
                     return fault
                 return None

@@ -1,0 +1,225 @@
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import mooring.framework as fw
+from mooring.errors import PluginError
+from mooring.framework.plugin import NoArgs
+from mooring.observe.metrics import Metrics
+from mooring.runtime.guard import Guard, PluginTimeout, Watchdog
+
+
+class Quiet(fw.Filter):
+    name = "Quiet"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK
+
+
+def plugin() -> Quiet:
+    handle: Any = None
+    return Quiet(NoArgs(), handle)
+
+
+def guard(budget: float = 5.0) -> Guard:
+    return Guard(Metrics(), budget=budget)
+
+
+def raises(error: BaseException) -> Callable[..., Any]:
+    def call(*_: Any) -> Any:
+        raise error
+
+    return call
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+def test_hands_the_answer_through() -> None:
+    assert guard().call(plugin(), "Filter", lambda a, b: a + b, 1, 2) == 3
+
+
+@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit("boom"), GeneratorExit("boom")])
+def test_names_the_plugin_and_the_point_of_an_accident(error: BaseException) -> None:
+    with pytest.raises(PluginError, match="boom") as caught:
+        guard().call(plugin(), "Filter", raises(error))
+    assert (caught.value.plugin, caught.value.point) == ("Quiet", "Filter")
+    assert caught.value.__cause__ is error
+
+
+def test_lets_the_human_at_the_keyboard_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        guard().call(plugin(), "Filter", raises(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        run(guard().acall(plugin(), "Bind", raises(KeyboardInterrupt())))
+
+
+def test_does_not_wrap_an_error_that_names_its_author_already() -> None:
+    error = PluginError("said before", plugin="Other", point="Score")
+    assert guard().failure(plugin(), "Filter", error) is error
+
+
+def test_logs_a_traceback_once_per_place(caplog: pytest.LogCaptureFixture) -> None:
+    watched = guard()
+    here, there = raises(ValueError("boom")), raises(KeyError("boom"))
+    for function in (here, here, there, here, there):
+        with pytest.raises(PluginError):
+            watched.call(plugin(), "Filter", function)
+    with pytest.raises(PluginError):
+        watched.call(plugin(), "Score", here)
+    shown = [record for record in caplog.records if record.exc_info]
+    assert [getattr(record, "point", "") for record in shown] == ["Filter", "Filter", "Score"]
+
+
+def test_shortens_what_it_shows_of_a_wrong_answer() -> None:
+    error = guard().wrong_answer(plugin(), "Filter", "x" * 500, "a Status")
+    assert str(error).endswith("x..., expected a Status")
+    assert len(str(error)) < 120
+
+
+def test_keeps_the_deadline_of_a_plugin_that_leads_to_another() -> None:
+    watched = guard()
+    seen = []
+
+    def outer() -> None:
+        before = watched.deadline
+        watched.call(plugin(), "PreEnqueue", lambda: None)
+        seen.append(watched.deadline == before)
+
+    watched.call(plugin(), "Filter", outer)
+    assert seen == [True]
+    assert watched.deadline is None
+
+
+def test_records_times_only_when_asked_to() -> None:
+    watched = guard()
+    for record in (False, True):
+        watched.record_plugins = record
+        watched.call(plugin(), "Filter", lambda: fw.Status.unschedulable("no"))
+    child = watched.metrics.plugin_duration.labels("Quiet", "Filter", "Unschedulable")
+    assert child.count == 1
+
+
+async def quick(answer: object) -> object:
+    await asyncio.sleep(0)
+    return answer
+
+
+def test_awaits_and_hands_the_answer_through() -> None:
+    assert run(guard().acall(plugin(), "Bind", quick, 7)) == 7
+
+
+def test_passes_what_happens_outside_on_to_the_waiting_plugin() -> None:
+    async def patient() -> str:
+        loop = asyncio.get_running_loop()
+        failing = loop.create_future()
+        loop.call_soon(failing.set_exception, OSError("reset"))
+        try:
+            await failing
+        except OSError as error:
+            return f"got {error}"
+        return "nothing"
+
+    assert run(guard().acall(plugin(), "Bind", patient)) == "got reset"
+
+
+def test_passes_cancellation_through() -> None:
+    cleaned = []
+
+    async def patient() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaned.append(True)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(guard().acall(plugin(), "Bind", patient))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
+    assert cleaned == [True]
+
+
+def test_takes_a_cancellation_that_nobody_asked_for_as_an_accident() -> None:
+    async def sulky() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(PluginError, match="CancelledError"):
+        run(guard().acall(plugin(), "Bind", sulky))
+
+
+def test_an_answer_that_cannot_be_awaited_is_an_accident() -> None:
+    def forgot() -> Any:
+        return None
+
+    with pytest.raises(PluginError, match="AttributeError"):
+        run(guard().acall(plugin(), "Bind", forgot))
+
+
+def hang() -> None:
+    while True:
+        pass
+
+
+async def hang_later() -> None:
+    await asyncio.sleep(0)
+    hang()
+
+
+def test_the_watchdog_interrupts_for_real() -> None:
+    watched = guard(budget=0.05)
+    with Watchdog(watched), pytest.raises(PluginError, match=r"longer than its budget of 0\.05s"):
+        watched.call(plugin(), "Filter", hang)
+    assert watched.deadline is None
+
+
+def test_the_watchdog_interrupts_between_two_waits() -> None:
+    watched = guard(budget=0.05)
+    with Watchdog(watched), pytest.raises(PluginError, match=r"longer than its budget of 0\.05s"):
+        run(watched.acall(plugin(), "Bind", hang_later))
+    assert watched.deadline is None
+
+
+def test_a_strike_between_the_answer_and_the_reset_is_caught() -> None:
+    class Late(Guard):
+        """Strikes at the last moment: when the deadline is about to be taken away."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "deadline" and value is None and getattr(self, "deadline", None):
+                object.__setattr__(self, name, value)
+                raise PluginTimeout
+            object.__setattr__(self, name, value)
+
+    with pytest.raises(PluginError, match="longer than its budget"):
+        Late(Metrics()).call(plugin(), "Filter", lambda: fw.OK)
+
+
+def test_the_watchdog_gives_the_signal_back() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with Watchdog(guard()):
+        assert signal.getsignal(signal.SIGALRM) != before
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_watchdog_needs_the_main_thread() -> None:
+    refused: list[str] = []
+
+    def enter() -> None:
+        try:
+            Watchdog(guard()).__enter__()
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert refused == ["the watchdog works by signals and needs the main thread"]
