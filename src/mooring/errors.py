@@ -35,7 +35,7 @@ class ConfigError(MooringError):
     """
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         self.source = source
         super().__init__(self.problems, source)
 

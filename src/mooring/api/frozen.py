@@ -5,7 +5,7 @@ the maps inside them must not change under anyone's feet, and a whole `PodSpec` 
 dictionary key.
 """
 
-from typing import Any, Final, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,14 +19,15 @@ class FrozenDict(dict[K, V], Generic[K, V]):
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"{type(self).__name__} is read-only; build a new one with dict(...)")
 
-    __setitem__ = _refuse
-    __delitem__ = _refuse
-    __ior__ = _refuse
-    update = _refuse
-    pop = _refuse
-    popitem = _refuse
-    clear = _refuse
-    setdefault = _refuse
+    if not TYPE_CHECKING:  # to a type checker it is a dict; what it refuses shows at run time
+        __setitem__ = _refuse
+        __delitem__ = _refuse
+        __ior__ = _refuse
+        update = _refuse
+        pop = _refuse
+        popitem = _refuse
+        clear = _refuse
+        setdefault = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # dict sets it to None: ours cannot change
         return hash(frozenset(self.items()))

@@ -28,8 +28,8 @@ class Cache:
     """Node rows, the pods on them, and which of those pods are only assumed."""
 
     def __init__(self) -> None:
-        self.table = NodeTable()
-        self.objects = Objects()
+        self.table: NodeTable = NodeTable()
+        self.objects: Objects = Objects()
         self._pods: dict[str, Pod] = {}  # uid -> the pod on its node, bound or assumed
         self._assumed: set[str] = set()
         self._homeless: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod

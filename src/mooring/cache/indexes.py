@@ -22,7 +22,7 @@ class ImageState:
     __slots__ = ("_rows_array", "rows", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size  # bytes, as the first node reported it
+        self.size: int = size  # bytes, as the first node reported it
         self.rows: set[int] = set()
         self._rows_array: IntArray | None = None
 

@@ -24,7 +24,7 @@ class LabelColumn:
     __slots__ = ("_code_of", "codes", "key", "values")
 
     def __init__(self, key: str) -> None:
-        self.key = key
+        self.key: str = key
         self.codes: Column[np.int64] = Column(np.int64)
         self.values: list[str | None] = [None]  # code -> value; code 0 is "absent"
         self._code_of: dict[str, int] = {}

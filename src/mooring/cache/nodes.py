@@ -43,11 +43,11 @@ class NodeTable:
         self.unschedulable: Column[np.bool_] = Column(np.bool_)
         self.taint_code: Column[np.int64] = Column(np.int64)  # index into taint_sets
         self.taint_sets: list[tuple[core.Taint, ...]] = [()]
-        self.images = ImageIndex()
-        self.ports = PortIndex()
-        self.order = NodeOrder()
-        self.journal = Journal()
-        self.epoch = 0  # changes whenever rows come, go or move
+        self.images: ImageIndex = ImageIndex()
+        self.ports: PortIndex = PortIndex()
+        self.order: NodeOrder = NodeOrder()
+        self.journal: Journal = Journal()
+        self.epoch: int = 0  # changes whenever rows come, go or move
         self._labels: dict[str, LabelColumn] = {}
         self._taint_code_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
         self._counters: OrderedDict[Hashable, PodCounter] = OrderedDict()

@@ -148,7 +148,7 @@ class Nodes(Sequence["Node"]):
 
     def label_values(self, key: str) -> Sequence[str | None]:
         """The value behind each label code."""
-        return self._table.label(key).values
+        return tuple(self._table.label(key).values)
 
     def meeting(self, requirement: LabelRequirement) -> BoolArray:
         """The nodes whose labels satisfy one requirement."""
@@ -263,8 +263,8 @@ class Node:
         self._row = row
         self._added = added
         self._removed = removed or {}
-        self.api = table.api[row]
-        self.name = table.names[row]
+        self.api: core.Node = table.api[row]
+        self.name: str = table.names[row]
 
     def __repr__(self) -> str:
         return f"Node({self.name!r})"

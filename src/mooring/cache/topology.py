@@ -24,7 +24,7 @@ class PodCounter:
     __slots__ = ("_domains", "matches", "per_row")
 
     def __init__(self, matches: Predicate, pods_of_rows: Iterable[Iterable[Pod]]) -> None:
-        self.matches = matches
+        self.matches: Predicate = matches
         self.per_row: Column[np.int64] = Column(np.int64)
         self._domains: dict[str, _DomainSums] = {}
         for row, pods in enumerate(pods_of_rows):

@@ -14,7 +14,7 @@ node at once; without one the base class asks node by node. Both must agree:
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -60,6 +60,13 @@ class Base(abc.ABC):
         self.args = args
         self.handle = handle
 
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in getattr(cls, "__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type) and issubclass(argument, Args):
+                    cls.args_type = argument
+
     def hint(self, event: ClusterEvent, pod: Pod, old: object | None, new: object | None) -> bool:
         """Whether this event may really help this pod.
 
@@ -79,12 +86,6 @@ class Plugin(Base, Generic[A]):
         args: A
 
         def __init__(self, args: A, handle: Handle) -> None: ...
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        for base in getattr(cls, "__orig_bases__", ()):
-            if getattr(base, "__origin__", None) is Plugin and isinstance(base.__args__[0], type):
-                cls.args_type = base.__args__[0]
 
 
 class QueueSort(Base):

@@ -72,14 +72,14 @@ class QueuedPod:
     )
 
     def __init__(self, pod: Pod, timestamp: float) -> None:
-        self.pod = pod
-        self.timestamp = timestamp  # seconds; when it entered the queue this time
+        self.pod: Pod = pod
+        self.timestamp: float = timestamp  # seconds; when it entered the queue this time
         self.first_attempt_at: float | None = None  # when it first became active
-        self.attempts = 0
+        self.attempts: int = 0
         self.backoff_until: float | None = None
-        self.unschedulable_count = 0
-        self.consecutive_errors = 0
+        self.unschedulable_count: int = 0
+        self.consecutive_errors: int = 0
         self.unschedulable_plugins: frozenset[str] = frozenset()
         self.pending_plugins: frozenset[str] = frozenset()
-        self.gated_by = ""  # the PreEnqueue plugin that holds it outside
-        self.was_flushed = False
+        self.gated_by: str = ""  # the PreEnqueue plugin that holds it outside
+        self.was_flushed: bool = False

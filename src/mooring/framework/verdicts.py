@@ -21,7 +21,7 @@ class Verdicts:
     __slots__ = ("index", "size", "statuses")
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size: int = size
         self.index: IntArray | None = None  # (size,), lazily made: most plugins refuse nobody
         self.statuses: list[Status] = []
 
@@ -112,8 +112,6 @@ class Verdicts:
         return self.size == other.size and all(
             self.status(row) == other.status(row) for row in range(self.size)
         )
-
-    __hash__ = None  # type: ignore[assignment]  # mutable while a plugin fills it
 
     def __repr__(self) -> str:
         return f"Verdicts({[self.status(row) for row in range(self.size)]!r})"

@@ -23,9 +23,9 @@ class Histogram:
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)
-        self.total = 0.0
+        self.bounds: tuple[float, ...] = tuple(bounds)
+        self.counts: list[int] = [0] * (len(self.bounds) + 1)
+        self.total: float = 0.0
 
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
@@ -42,7 +42,7 @@ class Value:
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.value = 0.0
+        self.value: float = 0.0
 
     def add(self, amount: float = 1.0) -> None:
         self.value += amount
@@ -60,8 +60,8 @@ class Family(Generic[Child]):
     __slots__ = ("_children", "_make", "label_names", "name")
 
     def __init__(self, name: str, label_names: tuple[str, ...], make: Callable[[], Child]) -> None:
-        self.name = name
-        self.label_names = label_names
+        self.name: str = name
+        self.label_names: tuple[str, ...] = label_names
         self._make: Callable[[], Child] = make
         self._children: dict[tuple[str, ...], Child] = {}
 
@@ -90,33 +90,39 @@ class Metrics:
 
     def __init__(self) -> None:
         attempt_bounds = exponential(0.001, 2, 15)
-        self.schedule_attempts = _value("scheduler_schedule_attempts_total", ("result", "profile"))
-        self.attempt_duration = _histogram(
+        self.schedule_attempts: Family[Value] = _value(
+            "scheduler_schedule_attempts_total", ("result", "profile")
+        )
+        self.attempt_duration: Family[Histogram] = _histogram(
             "scheduler_scheduling_attempt_duration_seconds", ("result", "profile"), attempt_bounds
         )
-        self.algorithm_duration = _histogram(
+        self.algorithm_duration: Family[Histogram] = _histogram(
             "scheduler_scheduling_algorithm_duration_seconds", (), attempt_bounds
         )
-        self.point_duration = _histogram(
+        self.point_duration: Family[Histogram] = _histogram(
             "scheduler_framework_extension_point_duration_seconds",
             ("extension_point", "status", "profile"),
             exponential(0.0001, 2, 12),
         )
-        self.plugin_duration = _histogram(
+        self.plugin_duration: Family[Histogram] = _histogram(
             "scheduler_plugin_execution_duration_seconds",
             ("plugin", "extension_point", "status"),
             exponential(0.00001, 1.5, 20),
         )
-        self.pending_pods = _value("scheduler_pending_pods", ("queue",))
-        self.queue_incoming = _value("scheduler_queue_incoming_pods_total", ("queue", "event"))
-        self.unschedulable_pods = _value("scheduler_unschedulable_pods", ("plugin", "profile"))
-        self.permit_wait = _histogram(
+        self.pending_pods: Family[Value] = _value("scheduler_pending_pods", ("queue",))
+        self.queue_incoming: Family[Value] = _value(
+            "scheduler_queue_incoming_pods_total", ("queue", "event")
+        )
+        self.unschedulable_pods: Family[Value] = _value(
+            "scheduler_unschedulable_pods", ("plugin", "profile")
+        )
+        self.permit_wait: Family[Histogram] = _histogram(
             "scheduler_permit_wait_duration_seconds", ("result",), attempt_bounds
         )
-        self.pod_attempts = _histogram(
+        self.pod_attempts: Family[Histogram] = _histogram(
             "scheduler_pod_scheduling_attempts", (), exponential(1, 2, 5)
         )
-        self.pod_sli_duration = _histogram(
+        self.pod_sli_duration: Family[Histogram] = _histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             ("attempts",),
             exponential(0.01, 2, 20),

@@ -40,10 +40,10 @@ class Places:
         options: QueueOptions,
         metrics: Metrics,
     ) -> None:
-        self.active = ActiveQueue(order)
-        self.backoff = BackoffQueue(order, options)
-        self.unschedulable = UnschedulablePods()
-        self.has_news = False
+        self.active: ActiveQueue = ActiveQueue(order)
+        self.backoff: BackoffQueue = BackoffQueue(order, options)
+        self.unschedulable: UnschedulablePods = UnschedulablePods()
+        self.has_news: bool = False
         self._gate = gate
         self._gauges = QueueGauges(metrics)
 

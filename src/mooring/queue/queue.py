@@ -92,8 +92,8 @@ class SchedulingQueue:
         metrics: Metrics | None = None,
         on_ready: Callable[[], None] = _nobody_waits,
     ) -> None:
-        self.nominator = NominatedPods()
-        self.in_flight = InFlight()
+        self.nominator: NominatedPods = NominatedPods()
+        self.in_flight: InFlight = InFlight()
         self._now = now
         self._options = options
         self._on_ready = on_ready

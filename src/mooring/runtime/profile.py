@@ -62,9 +62,9 @@ class Profile:
     def __init__(
         self, plan: ProfilePlan, plugins: dict[str, Base], points: dict[str, tuple[Base, ...]]
     ) -> None:
-        self.scheduler_name = plan.scheduler_name
-        self.percentage_of_nodes_to_score = plan.percentage_of_nodes_to_score
-        self.weights = plan.weights
+        self.scheduler_name: str = plan.scheduler_name
+        self.percentage_of_nodes_to_score: int | None = plan.percentage_of_nodes_to_score
+        self.weights: dict[str, int] = plan.weights
         self.plugins = plugins
         self._points = points
 

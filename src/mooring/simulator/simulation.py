@@ -44,12 +44,12 @@ class Simulation:
             config = cfg.load_file(config)
         elif isinstance(config, str):
             config = cfg.load_text(config)
-        self.loop = VirtualLoop()
-        self.clock = VirtualClock(self.loop)
-        self.cluster = LocalCluster()
+        self.loop: VirtualLoop = VirtualLoop()
+        self.clock: VirtualClock = VirtualClock(self.loop)
+        self.cluster: LocalCluster = LocalCluster()
         self.attempts: list[Attempt] = []
         try:
-            self.scheduler = Scheduler(
+            self.scheduler: Scheduler = Scheduler(
                 config,
                 client=self.cluster,
                 recorder=self.cluster,
