@@ -101,3 +101,12 @@ def test_knows_nothing_of_an_attempt_that_was_not_reserved() -> None:
 
 def test_multipoint_communicating_honours_the_contract() -> None:
     check_plugin(Communicating)
+
+
+def test_leaves_the_place_to_others_after_the_refusal() -> None:
+    with Simulation(config=CONFIG) as sim:
+        sim.apply(node("a", cpu=1))
+        sim.schedule(pod("my-test-pod", cpu=1, scheduler=SCHEDULER))
+        assert sim.pod("my-test-pod").status.nominated_node_name == ""
+        sim.schedule(pod("other", cpu=1, scheduler=SCHEDULER))
+        assert sim.node_of("other") == "a"

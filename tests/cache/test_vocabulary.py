@@ -58,7 +58,7 @@ def test_nodes_of_the_past_are_forgotten_while_answers_stay_right() -> None:
             check(cache, range(number - ALIVE + 1, number + 1))
     check(cache, range(CHURN - ALIVE, CHURN))
     assert len(cache.table._taint_code_of) <= BOUND
-    assert cache.nodes.label_values(ZONE) == [None, "z0", "z1", "z2"]
+    assert cache.nodes.label_values(ZONE) == (None, "z0", "z1", "z2")
 
 
 def test_nodes_of_the_past_are_forgotten_even_if_nobody_asks_again() -> None:

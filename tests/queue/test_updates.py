@@ -9,8 +9,8 @@ from mooring.queue.updates import pod_update_events
 @pytest.mark.parametrize(
     ("old", "new", "actions"),
     [
-        (pod("a"), pod("a"), [Action.UPDATE]),
-        (pod("a"), pod("a", nominated="n1"), [Action.UPDATE]),
+        (pod("a"), pod("a"), []),
+        (pod("a"), pod("a", nominated="n1"), []),
         (pod("a"), pod("a", labels={"x": "y"}), [Action.UPDATE_POD_LABEL]),
         (pod("a", cpu="2"), pod("a", cpu="1"), [Action.UPDATE_POD_SCALE_DOWN]),
         (pod("a", cpu="2"), pod("a"), [Action.UPDATE_POD_SCALE_DOWN]),

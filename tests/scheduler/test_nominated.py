@@ -5,7 +5,7 @@ from typing import Any
 from tests.scheduler.recording import Log, notes, place, probe, rejectors, world
 
 import mooring.framework as fw
-from mooring.framework import OK, SKIP, Nominate, Status
+from mooring.framework import OK, SKIP, Nominate, Status, Wait
 from mooring.testing.builders import node, pod
 
 FIT = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -43,7 +43,7 @@ def test_looks_at_all_when_the_nominated_node_is_gone() -> None:
         assert sim.node_of("p") == "a"
 
 
-def test_an_error_on_the_nominated_node_ends_the_attempt() -> None:
+def test_an_error_on_the_nominated_node_comes_up_in_the_full_scan() -> None:
     log: Log = []
     with world(probe("First", log, filter=Status.error("broke"))) as sim:
         sim.schedule(pod("p", nominated="a"))
@@ -225,3 +225,35 @@ def test_what_is_said_beside_the_claims_stands_in_the_record() -> None:
         assert sim.why("big") == "0/1 nodes are available: 1 lonely."
         sim.schedule(pod("p"))
         assert sim.why("p") == "0/1 nodes are available: 1 full."
+
+
+def test_takes_an_announced_node_back_when_the_binding_fails() -> None:
+    log: Log = []
+    refuse = Status.unschedulable("no")
+    with world(probe("First", log, pre_bind=lambda self, state, p, n: _unless(p, refuse))) as sim:
+        sim.schedule(pod("victim"))
+        assert sim.pod("victim").status.nominated_node_name == ""
+        assert not list(sim.scheduler.queue.nominator.nominated_nodes())
+
+
+def _unless(p: Any, refusal: Status) -> Any:
+    return refusal if p.name == "victim" else OK
+
+
+def test_leaves_the_place_to_others_after_a_refusal_at_pre_bind() -> None:
+    log: Log = []
+    refuse = Status.unschedulable("no")
+    first = probe("First", log, pre_bind=lambda self, state, p, n: _unless(p, refuse))
+    with world(first, with_plugins=FIT, nodes=["a"]) as sim:
+        sim.schedule(pod("victim", cpu=4))
+        sim.schedule(pod("other", cpu=4))
+        assert sim.node_of("other") == "a"
+
+
+def test_does_not_retry_at_once_a_pod_that_is_refused_while_it_waits() -> None:
+    log: Log = []
+    impatient = probe("First", log, permit=Wait(0), wakes_on=None)
+    with world(impatient) as sim:
+        sim.schedule(pod("p"))  # would never settle if its own status woke it
+        assert sim.where("p") == "unschedulable"
+        assert len(sim.attempts) == 1

@@ -341,11 +341,12 @@ class Node:
         return any(ips_conflict(ip, port.ip) for ip in ips)
 
     def with_pod(self, pod: Pod) -> Node:
-        """This node as if the pod were on it too."""
+        """This node as if the pod were on it too; a pod that is there already is replaced."""
         if self._removed.get(pod.uid) is pod:
             removed = {uid: other for uid, other in self._removed.items() if uid != pod.uid}
             return Node(self._table, self._row, self._added, removed)
-        return Node(self._table, self._row, (*self._added, pod), self._removed)
+        without = self.without_pod(pod)
+        return Node(self._table, self._row, (*without._added, pod), without._removed)
 
     def without_pod(self, pod: Pod) -> Node:
         """This node as if the pod were gone."""

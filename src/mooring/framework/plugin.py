@@ -14,6 +14,7 @@ node at once; without one the base class asks node by node. Both must agree:
 from __future__ import annotations
 
 import abc
+import operator
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
@@ -110,7 +111,8 @@ class PreFilter(Base):
     """Once per attempt, before the nodes are looked at.
 
     SKIP: this plugin's Filter has nothing to say about this pod. `OnlyNodes`: look no further than
-    these. `add_pod`/`remove_pod` keep what was stored in the state true when a what-if moves a pod.
+    these. `add_pod`/`remove_pod` keep what was stored in the state true when a what-if moves a pod;
+    the node they are given has been changed already.
     """
 
     @abc.abstractmethod
@@ -156,7 +158,9 @@ class Score(Base):
     def score(self, state: CycleState, pod: Pod, node: Node) -> int: ...
 
     def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-        return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
+        # index() refuses floats, which an int64 array would cut off without a word.
+        scores = [operator.index(self.score(state, pod, node)) for node in nodes]
+        return np.array(scores, dtype=np.int64)
 
 
 class NormalizeScore(Score):

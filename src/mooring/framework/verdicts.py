@@ -50,6 +50,8 @@ class Verdicts:
 
     def reject(self, refused: BoolArray, status: Status) -> Verdicts:
         """Give `status` to the rows that still pass and where `refused` is true."""
+        if status.ok:
+            raise ValueError("a rejection needs a status that is not OK")
         if self.index is None:
             if not refused.any():
                 return self

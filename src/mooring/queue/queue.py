@@ -296,7 +296,10 @@ class SchedulingQueue:
         """A node was kept free for this pod and is no longer: as if the pod had left it."""
         if pod.nominated_node_name:
             self.move_all(
-                _ASSIGNED_POD_DELETED, pod, None, lambda other: other.priority <= pod.priority
+                _ASSIGNED_POD_DELETED,
+                pod,
+                None,
+                lambda other: other.uid != pod.uid and other.priority <= pod.priority,
             )
 
     def _worth_after_attempt(

@@ -9,12 +9,25 @@ from mooring.framework.events import UNSCHEDULABLE_POD, Action, ClusterEvent
 def pod_update_events(
     old: Pod, new: Pod, resource: str = UNSCHEDULABLE_POD
 ) -> tuple[ClusterEvent, ...]:
-    """The changes plugins can wait for; the generic Update if there are none.
+    """The changes plugins can wait for; the generic Update if it is some other change.
 
-    `resource` is what the pod is to the scheduler: AssignedPod once it has a node.
+    No event if nothing but the status differs: that is mostly the scheduler's own report of a
+    failed attempt, and would wake the very pod it is about. `resource` is what the pod is to the
+    scheduler: AssignedPod once it has a node.
     """
     actions = [action for action, changed in _CHANGES.items() if changed(old, new)]
-    return tuple(ClusterEvent(resource, action) for action in actions or (Action.UPDATE,))
+    if not actions and not _is_only_status(old, new):
+        actions = [Action.UPDATE]
+    return tuple(ClusterEvent(resource, action) for action in actions)
+
+
+def _is_only_status(old: Pod, new: Pod) -> bool:
+    return (
+        old.spec == new.spec
+        and old.annotations == new.annotations
+        and old.is_terminating == new.is_terminating
+        and old.api.metadata.owner_references == new.api.metadata.owner_references
+    )
 
 
 def _labels_changed(old: Pod, new: Pod) -> bool:

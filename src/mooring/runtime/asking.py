@@ -46,9 +46,10 @@ class Asker:
         running: str,
         function: Callable[..., Awaitable[object]],
         *args: object,
+        stands: bool = False,
     ) -> Status:
         try:
-            answer = await self.guard.acall(plugin, point, function, *args)
+            answer = await self.guard.acall(plugin, point, function, *args, stands=stands)
             status: Status = self._signed(plugin, point, answer, ())
         except PluginError as error:
             return accident(running, error)

@@ -153,8 +153,9 @@ class Committer(Asker):
         started = self.guard.timer()
         for plugin in self._bind:
             running = f'running Bind plugin "{plugin.name}"'
+            # The pod may be bound by now: to call that a failure would give its place away.
             status = await self.ask_async(
-                plugin, "Bind", running, plugin.bind, state, pod, node_name
+                plugin, "Bind", running, plugin.bind, state, pod, node_name, stands=True
             )
             if not status.skipped:
                 final = status if status.ok or status.rejected else as_error(running, status)

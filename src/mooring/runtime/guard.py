@@ -24,9 +24,7 @@ from mooring.observe.metrics import Metrics
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-DEFAULT_BUDGET: Final = (
-    5.0  # seconds; half of what a leader may stay silent before it loses its lease
-)
+DEFAULT_BUDGET: Final = 5.0  # seconds; half of what a leader may stay silent
 
 
 class PluginTimeout(BaseException):
@@ -73,9 +71,17 @@ class Guard:
         return answer
 
     async def acall(
-        self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: Any
+        self,
+        plugin: Base,
+        point: str,
+        function: Callable[..., Awaitable[T]],
+        *args: Any,
+        stands: bool = False,
     ) -> T:
-        """As `call`, for the points that may wait. Waiting is free; hogging the loop is not."""
+        """As `call`, for the points that may wait. Waiting is free; hogging the loop is not.
+
+        An answer that `stands` reports a deed: it is accepted however long it took.
+        """
         watched = _Watched(self, function, args)
         try:
             answer: T = await watched
@@ -85,7 +91,11 @@ class Guard:
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
             raise self.failure(plugin, point, error) from error
-        self._finish(plugin, point, answer, watched.busy)
+        if stands and watched.busy > self.budget:
+            extra = {"plugin": plugin.name, "point": point, "seconds": watched.busy}
+            log.warning("plugin kept everybody waiting", extra=extra)
+        else:
+            self._finish(plugin, point, answer, watched.busy)
         return answer
 
     def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:

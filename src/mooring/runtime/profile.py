@@ -213,6 +213,9 @@ class _Planner:
         given: dict[str, Any] = {}
         for entry in self.profile.plugin_config:
             name = resolve(entry.name)
+            if name in given:
+                place = f"pluginConfig[{entry.name}]"
+                self._report(place, f'Duplicate value: "{name}" has its arguments already')
             given[name] = entry.args
             if name not in classes:
                 log.warning(

@@ -165,9 +165,9 @@ def contract_faults(candidate: object) -> list[str]:
         isinstance(events, tuple) and all(isinstance(event, ClusterEvent) for event in events)
     ):
         faults.append("its wakes_on must be a tuple of ClusterEvents, or None")
-    contracts: list[type[Base]] = [Base, *served]
-    for point in contracts:
-        faults += _signature_faults(candidate, point)
+    for point in candidate.__mro__:
+        if point.__module__ == contract.__name__ and issubclass(point, Base):
+            faults += _signature_faults(candidate, point)
     return list(dict.fromkeys(faults))
 
 

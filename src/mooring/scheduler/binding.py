@@ -42,6 +42,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     status: Status
     diagnosis: Diagnosis | None = None
+    announced: str = ""  # the node that was written into the pod's status, to be taken back
 
 
 class Binder:
@@ -88,12 +89,13 @@ class Binder:
         flight = self._committer.pre_flight(state, pod, node_name)
         if not (flight.ok or flight.skipped):
             return Refusal(flight)
-        held = self._waiting.get(pod.uid)
-        if flight.ok or held is not None:
+        announced = ""
+        if flight.ok or self._waiting.get(pod.uid) is not None:
+            announced = node_name
             await self._announce(pod, node_name)
         status = await self._wait_on_permit(pod)
         if not status.ok:
-            return _refusal(status)
+            return _refusal(status, announced)
         self._queue.done(pod.uid)
         if flight.ok:
             status = await self._committer.pre_bind(state, pod, node_name)
@@ -101,7 +103,7 @@ class Binder:
             status = await self._committer.bind(state, pod, node_name)
         if status.skipped:
             status = Status.error("no Bind plugin took the pod: all of them skipped it")
-        return None if status.ok else Refusal(status)
+        return None if status.ok else Refusal(status, announced=announced)
 
     async def after(self, assignment: Assignment) -> None:
         await self._committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
@@ -133,9 +135,9 @@ class Binder:
             log.warning("could not announce the node of a pod", extra=extra)
 
 
-def _refusal(status: Status) -> Refusal:
+def _refusal(status: Status, announced: str = "") -> Refusal:
     """A rejection at Reserve or Permit speaks about one node: the one that was chosen."""
     if not status.rejected:
-        return Refusal(status)
+        return Refusal(status, announced=announced)
     found = diagnoses.of_refusal(status)
-    return Refusal(Status(status.code, (found.message,), status.plugin), found)
+    return Refusal(Status(status.code, (found.message,), status.plugin), found, announced)

@@ -49,7 +49,7 @@ class Rotation:
     __slots__ = ("start",)
 
     def __init__(self) -> None:
-        self.start = 0
+        self.start: int = 0
 
 
 class Cycle:
@@ -100,7 +100,7 @@ class Cycle:
         if status.ok:
             rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
             return Decision(OK, node.name, evaluated=1, names=nodes.names, rows=rows)
-        return None if status.rejected else Decision(status, nominate="")
+        return None  # whatever is wrong there, the full scan will say it
 
     def _filter(
         self, state: CycleState, pod: Pod, nodes: Nodes, before: PreFilterOutcome

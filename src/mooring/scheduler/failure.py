@@ -53,8 +53,13 @@ class FailureHandler:
         status: Status,
         diagnosis: Diagnosis | None,
         nominate: str | None,
+        announced: str = "",
     ) -> None:
-        """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it."""
+        """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it.
+
+        `announced` is a nomination that this attempt has written and that the watch may not have
+        shown us yet.
+        """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
         queued.pending_plugins = frozenset()
@@ -76,7 +81,7 @@ class FailureHandler:
         self._recorder.event(
             pod, "Warning", "FailedScheduling", "Scheduling", truncated(status.message)
         )
-        self._spawn(self._patch(latest or pod, status, nominate))
+        self._spawn(self._patch(latest or pod, status, nominate, announced))
 
     def _requeue(self, queued: QueuedPod, latest: Pod | None) -> None:
         pod = queued.pod
@@ -89,7 +94,7 @@ class FailureHandler:
         queued.pod = latest
         self._queue.add_unschedulable(queued)
 
-    async def _patch(self, pod: Pod, status: Status, nominate: str | None) -> None:
+    async def _patch(self, pod: Pod, status: Status, nominate: str | None, announced: str) -> None:
         reason = "Unschedulable" if status.rejected else "SchedulerError"
         known = next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)
         if known is not None and (known.status, known.reason, known.message) == (
@@ -107,7 +112,8 @@ class FailureHandler:
                 observed_generation=pod.api.metadata.generation,
                 last_transition_time=format_time(self._clock.now()),
             )
-        changed = nominate if nominate != pod.nominated_node_name else None
+        written = announced or pod.nominated_node_name
+        changed = nominate if nominate != written else None
         if condition is None and changed is None:
             return
         try:

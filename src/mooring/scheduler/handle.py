@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterable
 
@@ -53,4 +54,5 @@ class SchedulerHandle:
         return self._cache.objects
 
     def activate(self, pods: Iterable[str]) -> None:
-        self._activate(pods)
+        # Not at once: the plugin may have been called from the middle of a move in the queue.
+        asyncio.get_running_loop().call_soon(self._activate, tuple(pods))

@@ -78,10 +78,10 @@ class Scheduler:
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.config = config
-        self.metrics = metrics or Metrics()
-        self.cache = Cache()
-        self.waiting = WaitingPods()
-        self.guard = Guard(self.metrics, budget=plugin_budget)
+        self.metrics: Metrics = metrics or Metrics()
+        self.cache: Cache = Cache()
+        self.waiting: WaitingPods = WaitingPods()
+        self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
         self._rotation = Rotation()
         self._client = client
         self._recorder = recorder
@@ -99,8 +99,8 @@ class Scheduler:
             handles[name] = self._make_handle(name)
             profiles[name] = plan.build(handles[name])
         self._crews: dict[str, Crew] = {}
-        self.queue = self._make_queue(profiles)
-        self.handlers = Handlers(
+        self.queue: SchedulingQueue = self._make_queue(profiles)
+        self.handlers: Handlers = Handlers(
             self.cache, self.queue, self.waiting, lambda pod: pod.scheduler_name in self._crews
         )
         for name, profile in profiles.items():
@@ -326,8 +326,10 @@ class Scheduler:
         why: Decision | Refusal,
     ) -> None:
         self._count(crew, started, "unschedulable" if status.rejected else "error")
-        nominate = why.nominate if isinstance(why, Decision) else ""
-        self._failures.handle(queued, status, why.diagnosis, nominate)
+        if isinstance(why, Decision):
+            self._failures.handle(queued, status, why.diagnosis, why.nominate)
+        else:
+            self._failures.handle(queued, status, why.diagnosis, "", why.announced)
 
     def _count(self, crew: Crew, started: float, result: str) -> None:
         name = crew.profile.scheduler_name
