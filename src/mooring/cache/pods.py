@@ -25,6 +25,7 @@ Amounts = Mapping[str, int]
 """Resource name -> milli-CPU for cpu, whole units for all else."""
 
 _set: Final = object.__setattr__
+_COMPUTED: Final = ("_requests", "_usage", "_nonzero", "_usage_nonzero", "_host_ports")
 
 
 def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
@@ -86,11 +87,8 @@ class Pod:
         _set(self, "labels", meta.labels)
         _set(self, "node_name", spec.node_name)
         _set(self, "priority", spec.priority or 0)
-        _set(self, "_requests", None)
-        _set(self, "_usage", None)
-        _set(self, "_nonzero", None)
-        _set(self, "_usage_nonzero", None)
-        _set(self, "_host_ports", None)
+        for computed in _COMPUTED:
+            _set(self, computed, None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Pod {self.key} is read-only: cannot set {name!r}")
@@ -183,7 +181,10 @@ class Pod:
     def assumed_on(self, node_name: str) -> Pod:
         """This pod as if it were bound already."""
         spec = structs.replace(self.api.spec, node_name=node_name)
-        return Pod(structs.replace(self.api, spec=spec))
+        assumed = Pod(structs.replace(self.api, spec=spec))
+        for computed in _COMPUTED:  # none of it depends on the node
+            _set(assumed, computed, getattr(self, computed))
+        return assumed
 
     @property
     def _was_measured(self) -> bool:

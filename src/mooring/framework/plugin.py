@@ -27,7 +27,7 @@ from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
 from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
 from mooring.framework.state import CycleState
-from mooring.framework.status import OK, SKIP, Status
+from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 
 
@@ -220,25 +220,3 @@ class PostBind(Base):
 
     @abc.abstractmethod
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
-
-
-__all__ = [
-    "SKIP",
-    "Args",
-    "Base",
-    "Bind",
-    "Filter",
-    "NoArgs",
-    "NormalizeScore",
-    "Permit",
-    "Plugin",
-    "PostBind",
-    "PostFilter",
-    "PreBind",
-    "PreEnqueue",
-    "PreFilter",
-    "PreScore",
-    "QueueSort",
-    "Reserve",
-    "Score",
-]

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.errors import PluginError
@@ -29,6 +29,7 @@ from mooring.runtime.asking import Asker, accident, as_error
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
+from mooring.runtime.search import Abort, Search
 
 
 class PluginScores(msgspec.Struct, frozen=True):
@@ -57,14 +58,6 @@ class Evaluation(Asker):
         self._nominator = nominator
         self._filters = profile.at("filter", contract.Filter)
         self._scorers = profile.at("score", contract.Score)
-        self._vectorised = {
-            plugin.name: type(plugin).filter_all is not contract.Filter.filter_all
-            for plugin in self._filters
-        }
-
-    @property
-    def has_filters(self) -> bool:
-        return bool(self._filters)
 
     @property
     def has_scorers(self) -> bool:
@@ -81,12 +74,13 @@ class Evaluation(Asker):
         nodes in listing order from `start`; nodes not reached count as refused by nobody.
         """
         started = self.guard.timer()
-        search = _Search(self, state, pod, nodes)
+        search = Search(self.guard, self._active_filters(state), state, pod, nodes)
         try:
             search.ask_vectorised()
-            search.consider_nominated()
+            for row, status in self._refused_for_claims(state, pod, nodes):
+                search.refuse_for_claim(row, status)
             search.ask_per_node(limit, start)
-        except _Abort as abort:
+        except Abort as abort:
             return search.verdicts, self.took("Filter", started, abort.status)
         passed = bool(search.verdicts.passed.any())
         self.took("Filter", started, OK if passed else Status.unschedulable())
@@ -125,20 +119,19 @@ class Evaluation(Asker):
                 return status
         return self.filter_node(imagined, pod, node)
 
-    def nominated_rows(self, nodes: Nodes) -> Iterator[int]:
+    def _refused_for_claims(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Iterator[tuple[int, Status]]:
+        """The nodes where the pod would not fit beside the pods that have a claim on them."""
         for name in self._nominator.nominated_nodes():
             row = nodes.index_of(name)
             if row is not None:
-                yield row
+                status = self.filter_beside_nominated(state, pod, nodes[row])
+                if status is not None and not status.ok:
+                    yield row, status
 
-    def _active_filters(self, state: CycleState) -> Iterator[contract.Filter]:
-        return (plugin for plugin in self._filters if plugin.name not in state.skip_filter)
-
-    def is_vectorised(self, plugin: contract.Filter) -> bool:
-        return self._vectorised[plugin.name]
-
-    def active_filters(self, state: CycleState) -> list[contract.Filter]:
-        return list(self._active_filters(state))
+    def _active_filters(self, state: CycleState) -> list[contract.Filter]:
+        return [plugin for plugin in self._filters if plugin.name not in state.skip_filter]
 
     # --- score ---------------------------------------------------------------------------------
 
@@ -154,7 +147,7 @@ class Evaluation(Asker):
             if scores is None:
                 return None, self.took("Score", started, status)
             weight = self.profile.weights[plugin.name]
-            totals += scores * weight
+            totals += scores if weight == 1 else scores * weight
             tables.append(PluginScores(plugin.name, weight, scores))
         self.took("Score", started, OK)
         return Scores(tuple(tables), totals), OK
@@ -173,14 +166,14 @@ class Evaluation(Asker):
                 scores = self._checked_scores(plugin, point, normal, nodes)
         except PluginError as error:
             return None, accident(running, error)
-        outside = (scores < MIN_SCORE) | (scores > MAX_SCORE)
-        if outside.any():
-            text = (
-                "applying score defaultWeights on Score plugins: plugin"
-                f' "{plugin.name}" returns an invalid score {int(scores[outside][0])}, it should in'
-                f" the range of [{MIN_SCORE}, {MAX_SCORE}] after normalizing"
-            )
-            return None, Status.error(text).by(plugin.name)
+        for extreme in (int(scores.min()), int(scores.max())):
+            if not MIN_SCORE <= extreme <= MAX_SCORE:
+                text = (
+                    "applying score defaultWeights on Score plugins: plugin"
+                    f' "{plugin.name}" returns an invalid score {extreme}, it should in'
+                    f" the range of [{MIN_SCORE}, {MAX_SCORE}] after normalizing"
+                )
+                return None, Status.error(text).by(plugin.name)
         return scores, OK
 
     def _raw_scores(
@@ -217,166 +210,3 @@ class Evaluation(Asker):
             raise self.guard.wrong_answer(plugin, point, got, expected)
         scores: IntArray = answer.astype(np.int64, copy=False)
         return scores
-
-
-class _Abort(Exception):
-    """A plugin broke while filtering; the attempt ends with this status."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-class _Search:
-    """One pass over the nodes. `by[row]` is the place of the plugin that refused a row."""
-
-    def __init__(self, evaluation: Evaluation, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-        self.evaluation = evaluation
-        self.guard = evaluation.guard
-        self.state = state
-        self.pod = pod
-        self.nodes = nodes
-        self.plugins = evaluation.active_filters(state)
-        self.verdicts = Verdicts.passing(nodes)
-        self.by: IntArray | None = None
-
-    def ask_vectorised(self) -> None:
-        for place, plugin in enumerate(self.plugins):
-            if not self.evaluation.is_vectorised(plugin):
-                continue
-            answer = self._call(plugin, plugin.filter_all, self.state, self.pod, self.nodes)
-            fits = isinstance(answer, Verdicts) and answer.size == len(self.nodes)
-            if not fits or not answer.is_well_formed:
-                error = self.guard.wrong_answer(
-                    plugin, "Filter", answer, f"Verdicts for {len(self.nodes)} nodes"
-                )
-                raise _Abort(accident(_running(plugin), error))
-            if answer.index is not None:
-                self._merge(place, plugin, answer.index, answer.statuses)
-
-    def ask_per_node(self, limit: int | None, start: int) -> None:
-        """Per-node plugins, for nodes nobody has refused; then for the record if none is left."""
-        slow = [
-            (place, plugin)
-            for place, plugin in enumerate(self.plugins)
-            if not self.evaluation.is_vectorised(plugin)
-        ]
-        if not slow:
-            return
-        found = 0
-        for rows in self._portions(limit, start):
-            passing = rows
-            for place, plugin in slow:
-                self._ask(place, plugin, passing)
-                passing = [row for row in passing if self._passes(row)]
-            found += len(passing)
-            if limit is not None and found >= limit:
-                return
-        if not self.verdicts.passed.any():
-            self._complete_the_record(slow)
-
-    def consider_nominated(self) -> None:
-        """Where others have a claim, the pod must fit beside them as well as without them.
-
-        Their answer comes first: it stands whatever the filters say about the node without them.
-        """
-        evaluation = self.evaluation
-        for row in evaluation.nominated_rows(self.nodes):
-            status = evaluation.filter_beside_nominated(self.state, self.pod, self.nodes[row])
-            if status is not None and not status.ok:
-                if not status.rejected:
-                    raise _Abort(status)
-                self.verdicts.set(row, status)
-                if self.by is not None:
-                    self.by[row] = -1
-
-    def _portions(self, limit: int | None, start: int) -> Iterator[list[int]]:
-        passing = self.verdicts.passed
-        if limit is None:
-            yield np.flatnonzero(passing).tolist()
-            return
-        order = np.roll(self.nodes.listing, -start)
-        candidates = order[passing[order]].tolist()
-        for begin in range(0, len(candidates), limit):
-            yield candidates[begin : begin + limit]
-
-    def _passes(self, row: int) -> bool:
-        index = self.verdicts.index
-        return index is None or not index[row]
-
-    def _complete_the_record(self, slow: list[tuple[int, contract.Filter]]) -> None:
-        """Nobody passed, so the reasons will be read: ask the plugins that come before the refuser.
-
-        A node is refused by the first plugin in order that objects, and the per-node ones were
-        spared the nodes that a later, vectorised one had refused already.
-        """
-        for place, plugin in slow:
-            if self.by is None:
-                return
-            later = np.flatnonzero(self.by > place).tolist()
-            self._ask(place, plugin, later)
-
-    def _ask(self, place: int, plugin: contract.Filter, rows: list[int]) -> None:
-        for row, status in self._call(plugin, self._refusals, plugin, rows):
-            self._refuse(place, plugin, row, status)
-
-    def _refusals(self, plugin: contract.Filter, rows: list[int]) -> list[tuple[int, Status]]:
-        """The nodes a plugin does not let pass; an answer that ends the attempt is the last."""
-        found = []
-        for row in rows:
-            status: Any = plugin.filter(self.state, self.pod, self.nodes[row])
-            self.guard.check_budget(plugin, "Filter")
-            if status is OK:
-                continue
-            if not isinstance(status, Status):
-                expected = f"a Status (node {self.nodes[row].name})"
-                raise self.guard.wrong_answer(plugin, "Filter", status, expected)
-            if not status.ok:
-                found.append((row, status))
-                if not status.rejected:
-                    break
-        return found
-
-    def _call(self, plugin: contract.Filter, function: Any, *args: Any) -> Any:
-        try:
-            return self.guard.call(plugin, "Filter", function, *args)
-        except PluginError as error:
-            raise _Abort(accident(_running(plugin), error)) from error
-
-    def _signed(self, plugin: contract.Filter, status: Status) -> Status:
-        signed = status.by(plugin.name)
-        if not signed.rejected:
-            raise _Abort(as_error(_running(plugin), signed))
-        return signed
-
-    def _refuse(self, place: int, plugin: contract.Filter, row: int, status: Status) -> None:
-        self.verdicts.set(row, self._signed(plugin, status))
-        if self.by is None:
-            self.by = np.full(len(self.nodes), -1, dtype=np.int64)
-        self.by[row] = place
-
-    def _merge(
-        self, place: int, plugin: contract.Filter, index: IntArray, statuses: list[Status]
-    ) -> None:
-        verdicts = self.verdicts
-        fresh: BoolArray = index > 0
-        if verdicts.index is not None:
-            fresh &= verdicts.index == 0
-        if not fresh.any():
-            return
-        used = set(np.unique(index[fresh]).tolist())
-        offset = len(verdicts.statuses)
-        verdicts.statuses += [
-            self._signed(plugin, status) if number in used else status
-            for number, status in enumerate(statuses, start=1)
-        ]
-        if verdicts.index is None:
-            verdicts.index = np.zeros(len(self.nodes), dtype=np.int64)
-        verdicts.index[fresh] = index[fresh] + offset
-        if self.by is None:
-            self.by = np.full(len(self.nodes), -1, dtype=np.int64)
-        self.by[fresh] = place
-
-
-def _running(plugin: contract.Filter) -> str:
-    return f'running "{plugin.name}" filter plugin'

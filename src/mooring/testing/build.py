@@ -35,7 +35,7 @@ class StubClock:
     """Stands still until it is moved; whoever sleeps on it moves it."""
 
     def __init__(self, now: float = START) -> None:
-        self.time = now  # seconds since the epoch
+        self.time: float = now  # seconds since the epoch
 
     def now(self) -> float:
         return self.time
@@ -104,7 +104,7 @@ class StubWaitingPod:
     def __init__(self, pod: Pod, node_name: str, pending_plugins: Iterable[str] = ()) -> None:
         self.pod = pod
         self.node_name = node_name
-        self.allowed = False
+        self.allowed: bool = False
         self.rejected_by: tuple[str, str] | None = None  # plugin, reason
         self._pending = list(pending_plugins)
 
@@ -164,19 +164,14 @@ class StubHandle:
         waiting: Iterable[WaitingPod] = (),
     ) -> None:
         self.scheduler_name = scheduler_name
-        self.nodes = Cache().nodes if nodes is None else nodes
-        if isinstance(objects, Objects):
-            self.objects = objects
-        else:
-            self.objects = Objects()
-            for value in objects:
-                self.objects.put(value)
-        self.clock = StubClock()
-        self.random = random.Random(seed)
-        self.client = StubClient()
-        self.recorder = StubRecorder()
-        self.waiting = StubWaitingPods(waiting)
-        self.nominator = StubNominator(nominations)
+        self.nodes: Nodes = Cache().nodes if nodes is None else nodes
+        self.objects: Objects = objects if isinstance(objects, Objects) else _stored(objects)
+        self.clock: StubClock = StubClock()
+        self.random: random.Random = random.Random(seed)
+        self.client: StubClient = StubClient()
+        self.recorder: StubRecorder = StubRecorder()
+        self.waiting: StubWaitingPods = StubWaitingPods(waiting)
+        self.nominator: StubNominator = StubNominator(nominations)
         self.activated: list[str] = []  # pod keys, "namespace/name"
 
     def activate(self, pods: Iterable[str]) -> None:
@@ -197,3 +192,10 @@ def arguments(plugin: type[Base], args: Mapping[str, Any]) -> Args:
     if value is None:
         raise ConfigError(problems)
     return value
+
+
+def _stored(values: Iterable[Any]) -> Objects:
+    objects = Objects()
+    for value in values:
+        objects.put(value)
+    return objects
