@@ -19,6 +19,7 @@ from mooring.framework.handle import (
     Recorder,
     WaitingPod,
     WaitingPods,
+    WhatIf,
 )
 from mooring.framework.plugin import (
     Args,
@@ -92,6 +93,7 @@ __all__ = [
     "Wait",
     "WaitingPod",
     "WaitingPods",
+    "WhatIf",
     "broken_linear",
     "normalize",
 ]

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from mooring.api import core
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, Object
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
+from mooring.cache.snapshot import Node, Nodes
+from mooring.framework.state import CycleState
+from mooring.framework.status import Status
 
 
 class Clock(Protocol):
@@ -35,7 +37,15 @@ class Client(Protocol):
     async def patch_pod_status(
         self, pod: Pod, condition: Condition | None, nominated_node: str | None
     ) -> None:
-        """Set the PodScheduled condition and, unless None, status.nominatedNodeName."""
+        """Set one condition and, unless None, status.nominatedNodeName."""
+        ...
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete this pod, and no other of the same name; fine if it is gone already."""
+        ...
+
+    async def update(self, value: Object) -> None:
+        """Replace an object; fails if it changed since `value` was read."""
         ...
 
 
@@ -84,8 +94,28 @@ class Nominator(Protocol):
     def nominated_nodes(self) -> Iterable[str]: ...
 
 
+class WhatIf(Protocol):
+    """The profile's filters, asked about a node as it might be.
+
+    Clone the state, change the node in thought (`node.with_pod`, `node.without_pod`), tell the
+    plugins with `add_pod`/`remove_pod`, then ask `fits`.
+    """
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status: ...
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status: ...
+
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """All Filter plugins on this node, with and without the pods that have a claim on it."""
+        ...
+
+    def is_ours(self, pod: Pod) -> bool:
+        """Whether this process schedules such pods; others belong to another scheduler."""
+        ...
+
+
 class Handle(Protocol):
-    """The few things a plugin may ask for. An eleventh member needs an ADR."""
+    """The few things a plugin may ask for. A twelfth member needs an ADR; see 0007."""
 
     @property
     def scheduler_name(self) -> str:
@@ -119,6 +149,9 @@ class Handle(Protocol):
 
     @property
     def nominator(self) -> Nominator: ...
+
+    @property
+    def what_if(self) -> WhatIf: ...
 
     def activate(self, pods: Iterable[str]) -> None:
         """Move these pods ("namespace/name") to the active queue now."""

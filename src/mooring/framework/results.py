@@ -40,11 +40,15 @@ class Wait(msgspec.Struct, frozen=True):
 class Nominate(msgspec.Struct, frozen=True):
     """PostFilter: the node this pod may expect to fit on soon; "" withdraws a nomination.
 
-    Together with a status that is not OK it counts as a refusal that also (un)nominates.
+    `victims` are the pods that have to go; the scheduler evicts them, the plugin only chooses.
+    Together with a status that is not OK it counts as a refusal that also (un)nominates. `report`
+    is for whoever explains the decision; the scheduler does not look into it.
     """
 
     node_name: str
     status: Status = OK
+    victims: tuple[Pod, ...] = ()
+    report: object | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.node_name, str) or not isinstance(self.status, Status):
@@ -52,6 +56,10 @@ class Nominate(msgspec.Struct, frozen=True):
                 "Nominate needs the name of a node and a Status,"
                 f" not {self.node_name!r} and {self.status!r}"
             )
+        if not isinstance(self.victims, tuple) or not all(
+            isinstance(victim, Pod) for victim in self.victims
+        ):
+            raise TypeError(f"the victims of Nominate must be a tuple of Pod, not {self.victims!r}")
 
 
 class QueuedPod:

@@ -31,14 +31,27 @@ class CycleState:
     cloned by it, others are shared, so a value that `add_pod`/`remove_pod` changes needs one.
     """
 
-    __slots__ = ("_pods_to_activate", "_skip_filter", "_skip_pre_bind", "_skip_score", "_values")
+    __slots__ = (
+        "_exhaustive",
+        "_pods_to_activate",
+        "_skip_filter",
+        "_skip_pre_bind",
+        "_skip_score",
+        "_values",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, *, exhaustive: bool = False) -> None:
+        self._exhaustive = exhaustive
         self._values: dict[StateKey[Any], Any] = {}
         self._skip_filter: set[str] = set()
         self._skip_score: set[str] = set()
         self._skip_pre_bind: set[str] = set()
         self._pods_to_activate: set[str] = set()
+
+    @property
+    def exhaustive(self) -> bool:
+        """Look at everything, whatever limits are configured: somebody wants to know it all."""
+        return self._exhaustive
 
     @property
     def skip_filter(self) -> set[str]:
@@ -82,7 +95,7 @@ class CycleState:
         return self._values.get(key)
 
     def clone(self) -> CycleState:
-        other = CycleState()
+        other = CycleState(exhaustive=self._exhaustive)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)
             other._values[key] = clone() if clone is not None else value

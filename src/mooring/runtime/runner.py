@@ -35,6 +35,8 @@ class PostFilterOutcome(msgspec.Struct, frozen=True):
 
     status: Status
     nominate: str | None = None
+    victims: tuple[Pod, ...] = ()  # to be evicted to make the nomination true
+    reports: dict[str, object] = {}  # by plugin, for whoever explains the decision
 
 
 class Runner(Asker):
@@ -132,6 +134,7 @@ class Runner(Asker):
         self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
     ) -> PostFilterOutcome:
         reasons: list[str] = []
+        reports: dict[str, object] = {}
         nominate: str | None = None
         for plugin in self._post_filter:
             running = f'running PostFilter plugin "{plugin.name}"'
@@ -140,19 +143,23 @@ class Runner(Asker):
                 plugin, "PostFilter", running, ask, state, pod, nodes, own, accept=(Nominate,)
             )
             chosen: str | None = None
+            victims: tuple[Pod, ...] = ()
             if isinstance(answer, Nominate):
-                chosen = answer.node_name
+                chosen, victims = answer.node_name, answer.victims
+                if answer.report is not None:
+                    reports[plugin.name] = answer.report
                 answer = answer.status.by(plugin.name)
             status: Status = answer
-            if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PostFilterOutcome(status, chosen)
+            if status.ok:
+                return PostFilterOutcome(status, chosen, victims, reports)
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PostFilterOutcome(status, chosen, (), reports)
             if not status.rejected:
-                return PostFilterOutcome(
-                    Status(Code.ERROR, status.reasons, plugin.name, status.cause)
-                )
+                error = Status(Code.ERROR, status.reasons, plugin.name, status.cause)
+                return PostFilterOutcome(error, reports=reports)
             nominate = nominate if chosen is None else chosen
             reasons += status.reasons
-        return PostFilterOutcome(Status.unschedulable(*reasons), nominate)
+        return PostFilterOutcome(Status.unschedulable(*reasons), nominate, (), reports)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         started = self.guard.timer()

@@ -16,7 +16,7 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.evaluation import Evaluation, Scores
-from mooring.runtime.runner import PreFilterOutcome, Runner
+from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.pick import nodes_to_find, pick
@@ -36,6 +36,7 @@ class Decision(msgspec.Struct, frozen=True):
     scores: Scores | None = None  # aligned with `rows`; None if there was no choice
     verdicts: Verdicts | None = None  # of all nodes, when none was feasible
     diagnosis: Diagnosis | None = None
+    after: PostFilterOutcome | None = None  # what PostFilter said, when none was feasible
     nominate: str | None = None  # None: the nomination stays; "": it is withdrawn
 
     @property
@@ -154,16 +155,17 @@ class Cycle:
         self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts, found: Diagnosis
     ) -> Decision:
         after = self._runner.post_filter(state, pod, nodes, verdicts)
-        nominate: str | None = ""  # without anybody to nominate, no nomination can stand
         if after is not None:
             found = found.followed_by(after.status.message)
-            nominate = after.nominate
         return Decision(
             Status.unschedulable(found.message),
             evaluated=len(nodes),
+            names=nodes.names,
             verdicts=verdicts,
             diagnosis=found,
-            nominate=nominate,
+            after=after,
+            # Without anybody to nominate, no nomination can stand.
+            nominate=after.nominate if after is not None else "",
         )
 
     # --- somebody ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from mooring.cache.cache import Cache
 from mooring.cache.objects import Objects
 from mooring.cache.snapshot import Nodes
-from mooring.framework.handle import Client, Clock, Nominator, Recorder
+from mooring.framework.handle import Client, Clock, Nominator, Recorder, WhatIf
 from mooring.runtime.waiting import WaitingPods
 
 
@@ -17,7 +17,8 @@ class SchedulerHandle:
     """Fulfils `framework.Handle`.
 
     Profiles are built before the queue, because the queue is sorted by one of their plugins; so the
-    two members that the queue answers are attached once it exists. No plugin is called before.
+    members that lead to it or to the profile itself are attached afterwards. No plugin is called
+    before.
     """
 
     def __init__(
@@ -38,11 +39,18 @@ class SchedulerHandle:
         self.recorder = recorder
         self.waiting = waiting
         self.nominator: Nominator
+        self.what_if: WhatIf
         self._cache = cache
         self._activate: Callable[[Iterable[str]], None]
 
-    def attach(self, nominator: Nominator, activate: Callable[[Iterable[str]], None]) -> None:
+    def attach(
+        self,
+        nominator: Nominator,
+        what_if: WhatIf,
+        activate: Callable[[Iterable[str]], None],
+    ) -> None:
         self.nominator = nominator
+        self.what_if = what_if
         self._activate = activate
 
     @property

@@ -37,7 +37,7 @@ class Handlers:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
-        self._is_ours = is_ours
+        self.is_ours: Callable[[Pod], bool] = is_ours
         self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
 
     def pending(self, key: str) -> Pod | None:
@@ -66,7 +66,7 @@ class Handlers:
             self._remove(pod)
         elif pod.node_name:
             self._put_assigned(pod)
-        elif self._is_ours(pod):
+        elif self.is_ours(pod):
             self._put_pending(pod)
 
     def remove_pod(self, api: core.Pod) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -39,6 +39,18 @@ class Crew(msgspec.Struct, frozen=True):
     committer: Committer
     cycle: Cycle
     binder: Binder
+
+
+class ProfileWhatIf:
+    """Fulfils `framework.WhatIf` for the plugins of one profile."""
+
+    def __init__(
+        self, runner: Runner, evaluation: Evaluation, is_ours: Callable[[Pod], bool]
+    ) -> None:
+        self.add_pod = runner.add_pod
+        self.remove_pod = runner.remove_pod
+        self.fits = evaluation.filter_node_with_nominated
+        self.is_ours = is_ours
 
 
 def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:

@@ -39,7 +39,7 @@ from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import Crew, all_registrations
+from mooring.scheduler.profiles import Crew, ProfileWhatIf, all_registrations
 
 log = logging.getLogger(__name__)
 
@@ -144,9 +144,10 @@ class Scheduler:
         )
 
     def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
-        handle.attach(self.queue.nominator, self.queue.activate)
         runner = Runner(profile, self.guard)
         evaluation = Evaluation(profile, self.guard, runner, self.queue.nominator)
+        what_if = ProfileWhatIf(runner, evaluation, self.handlers.is_ours)
+        handle.attach(self.queue.nominator, what_if, self.queue.activate)
         committer = Committer(profile, self.guard)
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:

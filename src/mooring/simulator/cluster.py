@@ -16,7 +16,7 @@ import msgspec
 from msgspec import structs
 
 from mooring.api import core
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
 from mooring.errors import ApiError
@@ -132,6 +132,26 @@ class LocalCluster:
             status = structs.replace(status, nominated_node_name=nominated_node)
         self._publish(structs.replace(current, status=status))
 
+    async def delete_pod(self, pod: Pod) -> None:
+        known = self._objects.get((core.Pod, pod.namespace, pod.name))
+        if known is None or known.metadata.uid != pod.uid:
+            return
+        del self._objects[_key(known)]
+        loop = asyncio.get_running_loop()
+        for handlers in self._watchers:
+            loop.call_soon(_tell_remove, handlers, known)
+
+    async def update(self, value: Object) -> None:
+        known = self._objects.get(_key(value))
+        if known is None:
+            raise ApiError(f'{value.KIND} "{value.metadata.name}" not found')
+        if known.metadata.resource_version != value.metadata.resource_version:
+            raise ApiError(
+                f'Operation cannot be fulfilled on {value.KIND} "{value.metadata.name}": the object'
+                " has been modified; please apply your changes to the latest version and try again"
+            )
+        self._publish(value)
+
     # --- framework.Recorder --------------------------------------------------------------------
 
     def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
@@ -159,7 +179,7 @@ class LocalCluster:
         )
         return structs.replace(value, metadata=filled)
 
-    def _publish(self, value: core.Pod) -> None:
+    def _publish(self, value: Object) -> None:
         """A write is seen by the watch a moment later, never within the call that made it."""
         stored = self._stored(value)
         self._objects[_key(stored)] = stored

@@ -15,15 +15,17 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from mooring.api import core
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
+from mooring.cache.snapshot import Node, Nodes
 from mooring.config.decode import decode_args
 from mooring.errors import ApiError, ConfigError
 from mooring.framework.handle import Handle, WaitingPod
-from mooring.framework.plugin import Args, Base
+from mooring.framework.plugin import Args, Base, Filter, PreFilter
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
 
 P = TypeVar("P", bound=Base)
 
@@ -61,6 +63,8 @@ class StubClient:
     def __init__(self) -> None:
         self.bindings: list[core.Binding] = []
         self.patches: list[StatusPatch] = []
+        self.deleted: list[Pod] = []
+        self.updates: list[Object] = []
         self.failure: ApiError | None = None
 
     async def bind(self, binding: core.Binding) -> None:
@@ -73,9 +77,49 @@ class StubClient:
         self._fail_if_told()
         self.patches.append(StatusPatch(pod, condition, nominated_node))
 
+    async def delete_pod(self, pod: Pod) -> None:
+        self._fail_if_told()
+        self.deleted.append(pod)
+
+    async def update(self, value: Object) -> None:
+        self._fail_if_told()
+        self.updates.append(value)
+
     def _fail_if_told(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+class StubWhatIf:
+    """No filters at all: every pod fits everywhere, and every pod is ours.
+
+    Set `filters` to ask some plugins, in order, as a profile would.
+    """
+
+    def __init__(self) -> None:
+        self.filters: list[Filter] = []
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        for plugin in self.filters:
+            if isinstance(plugin, PreFilter):
+                plugin.add_pod(state, pod, added, node)
+        return OK
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        for plugin in self.filters:
+            if isinstance(plugin, PreFilter):
+                plugin.remove_pod(state, pod, removed, node)
+        return OK
+
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        for plugin in self.filters:
+            status = plugin.filter(state, pod, node)
+            if not status.ok:
+                return status.by(plugin.name)
+        return OK
+
+    def is_ours(self, pod: Pod) -> bool:
+        return True
 
 
 class RecordedEvent(NamedTuple):
@@ -171,6 +215,7 @@ class StubHandle:
         self.client: StubClient = StubClient()
         self.recorder: StubRecorder = StubRecorder()
         self.waiting: StubWaitingPods = StubWaitingPods(waiting)
+        self.what_if: StubWhatIf = StubWhatIf()
         self.nominator: StubNominator = StubNominator(nominations)
         self.activated: list[str] = []  # pod keys, "namespace/name"
 
