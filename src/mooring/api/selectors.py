@@ -5,25 +5,35 @@ one label. The columns of the cache ask it once per distinct value instead of on
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from mooring.api._names import is_label_value, is_qualified_name
+from mooring.api._requirement_problems import (
+    aggregate,
+    int64,
+    invalid,
+    requirement_problems,
+    unsupported_key,
+    unsupported_operator,
+)
 from mooring.api.meta import LabelSelector
 from mooring.api.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.quantity import INT64_MAX, INT64_MIN
 
 NODE_NAME_FIELD: Final = "metadata.name"
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS: Final = (*_LABEL_OPERATORS, "Gt", "Lt")
 
 
 class SelectorError(ValueError):
     """A selector that no object could have been meant by."""
+
+    @classmethod
+    def of(cls, problems: Sequence[str]) -> "SelectorError":
+        """Several problems as one error."""
+        return cls(aggregate(problems))
 
 
 class LabelRequirement(Struct, frozen=True, gc=False):
@@ -45,7 +55,7 @@ class LabelRequirement(Struct, frozen=True, gc=False):
                 return value is not None
             case "DoesNotExist":
                 return value is None
-        number = None if value is None else _int64(value)
+        number = None if value is None else int64(value)
         if number is None:
             return False
         return number > self.bound if self.operator == "Gt" else number < self.bound
@@ -128,25 +138,25 @@ Selector.EVERYTHING = Selector()
 class NodeTerm(Struct, frozen=True, gc=False):
     """One node selector term: label requirements and node names, all of which must hold.
 
-    A term that could not be parsed carries its `error` and matches no node; nor does an empty one.
+    A term that could not be parsed carries its `errors` and matches no node; nor does an empty one.
     """
 
     requirements: tuple[LabelRequirement, ...] = ()
     names_in: tuple[str, ...] = ()  # the name must equal each of them
     names_not_in: tuple[str, ...] = ()
-    error: str | None = None
+    errors: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """True when the term tests nothing, and so matches nothing."""
-        return not (self.requirements or self.names_in or self.names_not_in or self.error)
+        return not (self.requirements or self.names_in or self.names_not_in or self.errors)
 
     def matches_name(self, name: str) -> bool:
         """Whether the field part of the term holds for a node of this name."""
         return all(name == n for n in self.names_in) and name not in self.names_not_in
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        if self.error is not None or self.is_empty or not self.matches_name(name):
+        if self.errors or self.is_empty or not self.matches_name(name):
             return False
         return all(r.matches_value(labels.get(r.key)) for r in self.requirements)
 
@@ -159,7 +169,7 @@ class NodeMatcher(Struct, frozen=True, gc=False):
     @property
     def errors(self) -> tuple[str, ...]:
         """What was wrong with the terms that could not be parsed."""
-        return tuple(term.error for term in self.terms if term.error is not None)
+        return tuple(problem for term in self.terms for problem in term.errors)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         return any(term.matches(labels, name) for term in self.terms)
@@ -167,27 +177,38 @@ class NodeMatcher(Struct, frozen=True, gc=False):
 
 def compile_node_selector(selector: NodeSelector) -> NodeMatcher:
     """Parse every term; broken terms are kept, with their error, and never match."""
-    return NodeMatcher(tuple(compile_term(term) for term in selector.node_selector_terms))
+    return NodeMatcher(
+        tuple(
+            compile_term(term, f"nodeSelectorTerms[{index}]")
+            for index, term in enumerate(selector.node_selector_terms)
+        )
+    )
 
 
-def compile_term(term: NodeSelectorTerm) -> NodeTerm:
-    """Parse one term, as nodeaffinity.newNodeSelectorTerm; problems end up in `error`."""
+def compile_term(term: NodeSelectorTerm, path: str = "") -> NodeTerm:
+    """Parse one term, as nodeaffinity.newNodeSelectorTerm; problems end up in `errors`."""
     requirements: list[LabelRequirement] = []
     names_in: list[str] = []
     names_not_in: list[str] = []
     problems: list[str] = []
-    for test in term.match_expressions:
-        try:
-            requirements.append(_requirement(test.key, test.operator, test.values, _NODE_OPERATORS))
-        except SelectorError as problem:
-            problems.append(str(problem))
-    for test in term.match_fields:
-        if (problem_text := _field_problem(test)) is not None:
-            problems.append(problem_text)
+    for index, test in enumerate(term.match_expressions):
+        place = f"{path}.matchExpressions[{index}]".lstrip(".")
+        if test.operator not in _NODE_OPERATORS:
+            problems.append(unsupported_operator(test.operator, _NODE_OPERATORS, place))
+            continue
+        found = list(requirement_problems(test.key, test.operator, test.values, place))
+        problems += found
+        if not found:
+            requirements.append(_built(test.key, test.operator, test.values))
+    for index, test in enumerate(term.match_fields):
+        place = f"{path}.matchFields[{index}]".lstrip(".")
+        problem = _field_problem(test, place)
+        if problem is not None:
+            problems.append(problem)
         else:
             (names_in if test.operator == "In" else names_not_in).append(test.values[0])
     if problems:
-        return NodeTerm(error="; ".join(problems))
+        return NodeTerm(errors=tuple(problems))
     return NodeTerm(tuple(requirements), tuple(names_in), tuple(names_not_in))
 
 
@@ -243,42 +264,25 @@ def _requirement(
     key: str, operator: str, values: tuple[str, ...], operators: tuple[str, ...] = _NODE_OPERATORS
 ) -> LabelRequirement:
     if operator not in operators:
-        raise SelectorError(
-            f"{key}: operator {operator!r} is not supported; use one of {', '.join(operators)}"
-        )
-    if not is_qualified_name(key):
-        raise SelectorError(f"{key!r} is not a label key")
-    for value in values:
-        if not is_label_value(value):
-            raise SelectorError(f"{key}: {value!r} is not a label value")
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                raise SelectorError(f"{key}: {operator} needs at least one value")
-            return LabelRequirement(key, operator, frozenset(values))
-        case "Exists" | "DoesNotExist":
-            if values:
-                raise SelectorError(f"{key}: {operator} takes no values, got {', '.join(values)}")
-            return LabelRequirement(key, operator)
-    bound = _int64(values[0]) if len(values) == 1 else None
-    if bound is None:
-        raise SelectorError(f"{key}: {operator} needs exactly one integer, got {list(values)}")
-    return LabelRequirement(key, operator, bound=bound)
+        raise SelectorError(f'"{operator}" is not a valid label selector operator')
+    problems = list(requirement_problems(key, operator, values))
+    if problems:
+        raise SelectorError.of(problems)
+    return _built(key, operator, values)
 
 
-def _field_problem(test: NodeSelectorRequirement) -> str | None:
-    if test.key != NODE_NAME_FIELD:
-        return f"matchFields knows only {NODE_NAME_FIELD}, not {test.key!r}"
+def _built(key: str, operator: str, values: tuple[str, ...]) -> LabelRequirement:
+    if operator in ("Gt", "Lt"):
+        return LabelRequirement(key, operator, bound=int64(values[0]) or 0)
+    return LabelRequirement(key, operator, frozenset(values))
+
+
+def _field_problem(test: NodeSelectorRequirement, path: str) -> str | None:
     if test.operator not in ("In", "NotIn"):
-        return f"{test.key}: operator {test.operator!r} is not supported; use one of In, NotIn"
+        return unsupported_operator(test.operator, ("In", "NotIn"), path)
     if len(test.values) != 1:
-        return f"{test.key}: {test.operator} needs exactly one value, got {list(test.values)}"
+        return invalid(f"{path}.values", test.values, "must have one element")
+    if test.key != NODE_NAME_FIELD:
+        # The API server lets nothing else in; kube-scheduler itself would not look at the key.
+        return unsupported_key(test.key, path)
     return None
-
-
-def _int64(text: str) -> int | None:
-    # Label values end at 63 characters, but nobody checked these.
-    if len(text) > 63 or _INTEGER.fullmatch(text) is None:
-        return None
-    number = int(text)
-    return number if INT64_MIN <= number <= INT64_MAX else None
