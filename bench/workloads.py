@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import mooring.framework as fw
 from mooring.testing import node, pod
+from mooring.testing.builders import HOSTNAME, ZONE
 
 ZONES = 10
 
@@ -27,8 +29,45 @@ def node_affinity(i: int) -> fw.Pod:
     zones = {"key": "topology.kubernetes.io/zone", "operator": "In"}
     term = {"matchExpressions": [{**zones, "values": ["zone-1", "zone-2"]}]}
     required = {"nodeSelectorTerms": [term]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    return pod(f"affine-{i}", cpu="100m", memory="200Mi", affinity=affinity)
+    rules = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return pod(f"zonal-{i}", cpu="100m", memory="200Mi", affinity=rules)
+
+
+def spread(i: int) -> fw.Pod:
+    """A pod that must be spread over the zones."""
+    return pod(f"spread-{i}", cpu="100m", memory="200Mi", labels={"app": "s"}, spread={"zone": 1})
+
+
+def _term(topology: str, app: str) -> dict[str, Any]:
+    return {"topologyKey": topology, "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def affinity(i: int) -> fw.Pod:
+    """A pod that must be in a zone with others of its kind."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [_term(ZONE, "a")]}
+    rules = {"podAffinity": required}
+    return pod(f"affine-{i}", cpu="100m", memory="200Mi", labels={"app": "a"}, affinity=rules)
+
+
+def anti_affinity(i: int) -> fw.Pod:
+    """A pod that wants a node without others of its kind, ten kinds in turn."""
+    app = f"x{i % 10}"
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [_term(HOSTNAME, app)]}
+    rules = {"podAntiAffinity": required}
+    return pod(f"anti-{i}", cpu="100m", memory="200Mi", labels={"app": app}, affinity=rules)
+
+
+def preferred_affinity(i: int) -> fw.Pod:
+    """A pod that would like to be on a node with others of its kind."""
+    wish = {"weight": 1, "podAffinityTerm": _term(HOSTNAME, "p")}
+    rules = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    return pod(f"wish-{i}", cpu="100m", memory="200Mi", labels={"app": "p"}, affinity=rules)
+
+
+def mixed(i: int) -> fw.Pod:
+    """All kinds in turn."""
+    kinds = (basic, spread, affinity, anti_affinity, preferred_affinity, node_affinity)
+    return kinds[i % len(kinds)](i)
 
 
 def too_big(i: int) -> fw.Pod:
@@ -38,6 +77,11 @@ def too_big(i: int) -> fw.Pod:
 
 WORKLOADS: dict[str, Callable[[int], fw.Pod]] = {
     "basic": basic,
+    "spread": spread,
+    "affinity": affinity,
+    "anti-affinity": anti_affinity,
+    "preferred affinity": preferred_affinity,
     "node affinity": node_affinity,
+    "mixed": mixed,
     "unschedulable": too_big,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mooring.api import core
@@ -159,8 +159,24 @@ class Model:
 
     def count_by(self, key: str, matches: Callable[[PodFacts], bool]) -> dict[str | None, int]:
         """Pods per value of a label; those without a pod are left out."""
+        return self.sum_by(key, self.count(matches))
+
+    def count_features(
+        self, extract: Callable[[PodFacts], Iterable[Hashable]]
+    ) -> dict[Hashable, dict[str, int]]:
+        """Feature -> node -> how often its pods have it; those that no pod has are left out."""
+        found: dict[Hashable, dict[str, int]] = {}
+        for name in self.nodes:
+            for pod in self.pods_on(name):
+                for feature in extract(pod):
+                    counts = found.setdefault(feature, dict.fromkeys(self.nodes, 0))
+                    counts[name] += 1
+        return found
+
+    def sum_by(self, key: str, counts: Mapping[str, int]) -> dict[str | None, int]:
+        """Numbers of nodes per value of a label; values that come to nothing are left out."""
         found: dict[str | None, int] = {}
-        for name, count in self.count(matches).items():
+        for name, count in counts.items():
             value = self.nodes[name].all_labels.get(key)
             found[value] = found.get(value, 0) + count
         return {value: count for value, count in found.items() if count}

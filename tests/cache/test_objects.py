@@ -50,3 +50,15 @@ def test_a_list_does_not_change_after_it_was_given() -> None:
     listed = objects.list(core.Service)
     objects.put(service("db"))
     assert len(listed) == 1
+
+
+def test_lists_what_is_in_one_namespace() -> None:
+    objects = Objects()
+    objects.put(service("web"))
+    objects.put(service("web", version="2"))
+    objects.put(service("db", "test"))
+    assert list(objects.in_namespace(core.Service, "shop")) == [service("web", version="2")]
+    assert list(objects.in_namespace(StorageClass, "shop")) == []
+    objects.remove(service("web"))
+    assert list(objects.in_namespace(core.Service, "shop")) == []
+    assert list(objects.in_namespace(core.Service, "test")) == [service("db", "test")]

@@ -1,6 +1,6 @@
 """Events in any order: after each of them the columns equal what plain dictionaries say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 from unittest import mock
 
@@ -21,7 +21,7 @@ from tests.cache.model import GPU, LABEL_KEYS, RESOURCES, Model, NodeFacts, PodF
 from tests.cache.strategies import IMAGES, NODE_NAMES, PORTS, UIDS, node_facts, node_names, pods
 
 from mooring.api import core
-from mooring.api.selectors import LabelRequirement
+from mooring.api.selectors import LabelRequirement, Selector
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
@@ -33,7 +33,39 @@ QUESTIONS: dict[str, tuple[Callable[[Pod], bool], Callable[[PodFacts], bool]]] =
     "web": (lambda pod: pod.labels.get("app") == "web", lambda pod: pod.app == "web"),
     "db": (lambda pod: pod.labels.get("app") == "db", lambda pod: pod.app == "db"),
     "staying": (lambda pod: not pod.is_terminating, lambda pod: not pod.deleting),
+    "selected": (
+        lambda pod: pod.labels.get("app") == "web" and not pod.is_terminating,
+        lambda pod: pod.app == "web" and not pod.deleting,
+    ),
+    "one of two": (
+        lambda pod: pod.labels.get("app") in ("web", "db"),
+        lambda pod: pod.app in ("web", "db"),
+    ),
 }
+SELECTORS = {  # what all pods satisfy that a question is about
+    "selected": Selector.from_map({"app": "web"}),
+    "one of two": Selector((LabelRequirement("app", "In", frozenset({"web", "db"})),)),
+    "staying": Selector((LabelRequirement("absent", "DoesNotExist"),)),
+}
+
+FEATURES: dict[
+    str, tuple[Callable[[Pod], list[Hashable]], Callable[[PodFacts], list[Hashable]]]
+] = {
+    "app": (
+        lambda pod: [pod.labels["app"]] if "app" in pod.labels else [],
+        lambda pod: [pod.app] if pod.app else [],
+    ),
+    # The same feature twice in one pod, and one that changes when a pod is seen again.
+    "twice": (
+        lambda pod: ["any", "any", ("going", pod.is_terminating)],
+        lambda pod: ["any", "any", ("going", pod.deleting)],
+    ),
+}
+
+
+def first_letter(feature: Any) -> list[str]:
+    """By what a feature can be found; some not at all."""
+    return [feature[0][0]] if feature != ("going", True) else []
 
 
 class Reader:
@@ -67,21 +99,32 @@ class CacheMachine(RuleBasedStateMachine):
         self.cache = Cache()
         self.model = Model()
         self.asked: set[tuple[str, str]] = set()
+        self.asked_features: set[tuple[str, str]] = set()
         self.patient = Reader(self.cache, 0)  # catches up now and then
         self.eager = Reader(self.cache, 0)  # catches up after every event
         self.patches: list[Any] = []
         self.deals_anew = False
         self.lists_always = False
 
-    @initialize(deals_anew=st.booleans(), forgets=st.booleans(), lists_always=st.booleans())
-    def choose_limits(self, deals_anew: bool, forgets: bool, lists_always: bool) -> None:
-        """Codes may be dealt anew and counters forgotten all the time."""
+    @initialize(
+        deals_anew=st.booleans(),
+        forgets=st.booleans(),
+        no_labels=st.booleans(),
+        lists_always=st.booleans(),
+    )
+    def choose_limits(
+        self, deals_anew: bool, forgets: bool, no_labels: bool, lists_always: bool
+    ) -> None:
+        """Codes may be dealt anew, counters and features forgotten all the time."""
         self.deals_anew = deals_anew
         self.lists_always = lists_always
         if deals_anew:
             self.patches.append(mock.patch("mooring.cache.nodes._SPARE_CODES", 0))
         if forgets:
             self.patches.append(mock.patch("mooring.cache.nodes.MAX_COUNTERS", 2))
+            self.patches.append(mock.patch("mooring.cache.nodes.MAX_FEATURE_INDEXES", 1))
+        if no_labels:
+            self.patches.append(mock.patch("mooring.cache.topology.MAX_LABEL_KEYS", 0))
         for patch in self.patches:
             patch.start()
 
@@ -170,6 +213,10 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(question=st.sampled_from(list(QUESTIONS)), key=st.sampled_from(LABEL_KEYS))
     def begin_to_count(self, question: str, key: str) -> None:
         self.asked.add((question, key))
+
+    @rule(question=st.sampled_from(list(FEATURES)), key=st.sampled_from(LABEL_KEYS))
+    def begin_to_collect_features(self, question: str, key: str) -> None:
+        self.asked_features.add((question, key))
 
     @rule()
     def list_nodes(self) -> None:
@@ -286,6 +333,7 @@ class CacheMachine(RuleBasedStateMachine):
             values = nodes.label_values(key)
             meant = [f.all_labels.get(key) for f in facts]
             assert [values[code] for code in nodes.label_codes(key)] == meant
+            assert [values[node.label_code(key)] for node in nodes] == meant
         wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
         met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]
         assert nodes.meeting(wanted).tolist() == met
@@ -312,13 +360,35 @@ class CacheMachine(RuleBasedStateMachine):
         nodes = self.cache.nodes
         for question, key in sorted(self.asked):
             matches, plainly = QUESTIONS[question]
+            selector = SELECTORS.get(question)
             counts = self.model.count(plainly)
-            assert nodes.count_pods(question, matches).tolist() == [counts[n] for n in nodes.names]
+            per_node = nodes.count_pods(question, matches, selector)
+            assert per_node.tolist() == [counts[n] for n in nodes.names]
             values = nodes.label_values(key)
-            sums = nodes.count_pods_by(key, question, matches)
+            sums = nodes.count_pods_by(key, question, matches, selector)
             assert len(sums) == len(values)
             found = {value: int(n) for value, n in zip(values, sums, strict=True) if n}
             assert found == self.model.count_by(key, plainly)
+
+    @invariant()
+    def features_are_right(self) -> None:
+        nodes = self.cache.nodes
+        for question, key in sorted(self.asked_features):
+            extract, plainly = FEATURES[question]
+            meant = self.model.count_features(plainly)
+            features = nodes.count_features(question, extract, first_letter)
+            assert len(features.distinct) == len(meant)
+            assert set(features.distinct) == set(meant)
+            for letter in ("a", "d", "g", "w"):
+                having = {feature for feature in meant if letter in first_letter(feature)}
+                assert set(features.having(letter)) == having
+            values = nodes.label_values(key)
+            for feature, counts in meant.items():
+                assert features.per_node(feature).tolist() == [counts[n] for n in nodes.names]
+                sums = features.per_domain(feature, key)
+                assert len(sums) == len(values)
+                found = {value: int(n) for value, n in zip(values, sums, strict=True) if n}
+                assert found == self.model.sum_by(key, counts)
 
     @invariant()
     def listing_is_right(self) -> None:

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from mooring.api.selectors import Selector
 from mooring.cache import nodes as node_table
+from mooring.cache import topology
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.testing import node, pod
@@ -114,6 +116,66 @@ def test_asks_each_pod_only_once_when_it_comes() -> None:
     assert asked == ["p"]
     cache.put_pod(web("q", "n0"))
     assert asked == ["p", "q"]
+
+
+def test_asks_only_pods_with_the_label_that_a_selector_names() -> None:
+    asked: list[str] = []
+
+    def ask(resident: Pod) -> bool:
+        asked.append(resident.name)
+        return True
+
+    selector = Selector.from_map({"app": "web"})
+    cache = cluster(n0="a", n1="a")
+    cache.put_pod(web("p", "n1"))
+    cache.put_pod(pod("other", on="n0"))
+    for _ in range(2):
+        assert cache.nodes.count_pods("question", ask, selector).tolist() == [0, 1]
+    cache.put_pod(pod("another", on="n0", labels={"app": "db"}))
+    cache.put_pod(web("q", "n1"))
+    cache.remove_pod(web("p", ""))
+    assert asked == ["p", "q", "p"]
+    assert cache.nodes.count_pods("question", ask, selector).tolist() == [0, 1]
+    assert cache.nodes.count_pods_by(ZONE, "question", ask, selector).tolist() == [0, 1]
+
+
+def test_a_selector_that_matches_nothing_counts_nothing() -> None:
+    cache = cluster(n0="a")
+    cache.put_pod(web("p", "n0"))
+    assert cache.nodes.count_pods("nothing", is_web, Selector.NOTHING).tolist() == [0]
+    cache.put_pod(web("q", "n0"))
+    assert cache.nodes.count_pods("nothing", is_web, Selector.NOTHING).tolist() == [0]
+
+
+def test_asks_every_pod_when_too_many_label_keys_were_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topology, "MAX_LABEL_KEYS", 1)
+    cache = cluster(n0="a")
+    cache.put_pod(pod("p", on="n0", labels={"app": "web", "tier": "front"}))
+    for question, labels in (("app", {"app": "web"}), ("tier", {"tier": "front"})):
+        selector = Selector.from_map(labels)
+        assert cache.nodes.count_pods(question, is_web, selector).tolist() == [1]
+    cache.put_pod(web("q", "n0"))
+    assert cache.nodes.count_pods("app", is_web).tolist() == [2]
+    assert cache.nodes.count_pods("tier", is_web).tolist() == [2]
+
+
+def test_a_forgotten_question_is_asked_of_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_table, "MAX_COUNTERS", 1)
+    asked: list[str] = []
+
+    def ask(resident: Pod) -> bool:
+        asked.append(resident.name)
+        return True
+
+    cache = cluster(n0="a")
+    for number, selector in enumerate((Selector.from_map({"app": "web"}), None)):
+        cache.nodes.count_pods(number, ask, selector)
+        cache.nodes.count_pods("next", is_web)
+        cache.put_pod(web(f"p{number}", "n0"))
+        assert asked == []
+        cache = cluster(n0="a")
 
 
 def test_counts_cannot_be_written() -> None:

@@ -28,6 +28,23 @@ RATIO = {
         },
     }
 }
+DEFAULT_CONSTRAINTS = {
+    "defaultingType": "List",
+    "defaultConstraints": [
+        {
+            "topologyKey": "topology.kubernetes.io/zone",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "minDomains": 3,
+        },
+        {
+            "topologyKey": "disk",
+            "maxSkew": 2,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "nodeTaintsPolicy": "Honor",
+        },
+    ],
+}
 ARGS: dict[str, list[dict[str, Any]]] = {
     "NodeAffinity": [{}, ADDED_AFFINITY],
     "NodeResourcesFit": [
@@ -40,6 +57,7 @@ ARGS: dict[str, list[dict[str, Any]]] = {
         {},
         {"resources": [{"name": name} for name in ("cpu", "memory", "nvidia.com/gpu")]},
     ],
+    "PodTopologySpread": [{}, {"defaultingType": "List"}, DEFAULT_CONSTRAINTS],
 }
 
 REGISTRY = Registry.discover()

@@ -65,6 +65,7 @@ __all__ = [
     "ContainerImage",
     "ContainerPort",
     "ContainerResizePolicy",
+    "ContainerRestartRule",
     "ContainerStatus",
     "EphemeralVolumeSource",
     "GCEPersistentDiskVolumeSource",
@@ -153,6 +154,12 @@ class ContainerResizePolicy(Value, frozen=True, kw_only=True):
     restart_policy: str = ""
 
 
+class ContainerRestartRule(Value, frozen=True, kw_only=True):
+    """What to do when a container exits in a certain way; only the deed is read here."""
+
+    action: str = ""
+
+
 class Container(Value, frozen=True, kw_only=True):
     """One container; an init container with restartPolicy Always is a sidecar."""
 
@@ -164,6 +171,7 @@ class Container(Value, frozen=True, kw_only=True):
     resources: ResourceRequirements = ResourceRequirements()
     resize_policy: tuple[ContainerResizePolicy, ...] = ()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
     @property
     def is_restartable(self) -> bool:

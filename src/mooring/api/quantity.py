@@ -44,26 +44,38 @@ class Format(Enum):
 class Quantity:
     """An exact, immutable amount. Its format only matters for printing: `1Ki` equals `1024`."""
 
-    __slots__ = ("format", "nanos")
+    __slots__ = ("_milli", "_value", "format", "nanos")
 
     ZERO: ClassVar["Quantity"]
 
     nanos: int
     format: Format
+    _milli: int | None  # computed when first asked for; parsed quantities are shared
+    _value: int | None
 
     def __init__(self, nanos: int, format: Format = Format.DECIMAL_SI) -> None:
         object.__setattr__(self, "nanos", nanos)
         object.__setattr__(self, "format", format)
+        object.__setattr__(self, "_milli", None)
+        object.__setattr__(self, "_value", None)
 
     @property
     def milli(self) -> int:
         """The amount in thousandths, rounded away from zero and kept within int64."""
-        return _saturated(_rounded_out(self.nanos, 10**6))
+        found = self._milli
+        if found is None:
+            found = _saturated(_rounded_out(self.nanos, 10**6))
+            object.__setattr__(self, "_milli", found)
+        return found
 
     @property
     def value(self) -> int:
         """The amount in whole units, rounded away from zero and kept within int64."""
-        return _saturated(_rounded_out(self.nanos, _NANOS))
+        found = self._value
+        if found is None:
+            found = _saturated(_rounded_out(self.nanos, _NANOS))
+            object.__setattr__(self, "_value", found)
+        return found
 
     def __add__(self, other: "Quantity") -> "Quantity":
         if not isinstance(other, Quantity):

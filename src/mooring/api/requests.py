@@ -124,8 +124,13 @@ def _pod_requests(
     pod: Pod, defaults: _Amounts, use_status: bool, pod_level: bool
 ) -> dict[str, Quantity]:
     asked = _container_requests(pod, use_status)
+    spec = pod.spec
+    if len(spec.containers) == 1 and not (
+        spec.init_containers or spec.overhead or spec.resources is not None
+    ):
+        return {**defaults, **asked(spec.containers[0])}  # as most pods are
     total: dict[str, Quantity] = {}
-    for container in pod.spec.containers:
+    for container in spec.containers:
         _add(total, {**defaults, **asked(container)})
 
     # While the i-th init container runs, the sidecars started before it run too.

@@ -51,7 +51,7 @@ class CSINodeDriver(Value, frozen=True, kw_only=True):
 
     name: str = ""
     node_id: str = field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
+    topology_keys: tuple[str, ...] | None = None  # the API server writes null for none
     allocatable: VolumeNodeResources | None = None
 
 

@@ -108,6 +108,7 @@ class AzureDiskVolumeSource(Value, frozen=True, kw_only=True):
 
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
     read_only: bool = False
 
 

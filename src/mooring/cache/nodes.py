@@ -7,13 +7,14 @@ them (requested resources, ports, counters) is changed with them, so that readin
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 import numpy as np
 
 from mooring.api import core
 from mooring.api.requests import amount, is_counted
+from mooring.api.selectors import Selector
 from mooring.cache.arrays import IntArray
 from mooring.cache.columns import Column, wrapped
 from mooring.cache.indexes import ImageIndex, PortIndex
@@ -21,9 +22,19 @@ from mooring.cache.journal import Journal
 from mooring.cache.labels import LabelColumn
 from mooring.cache.order import NodeOrder
 from mooring.cache.pods import Pod
-from mooring.cache.topology import PodCounter, Predicate
+from mooring.cache.topology import (
+    Extract,
+    FeatureIndex,
+    Label,
+    Parts,
+    PodCounter,
+    PodLabels,
+    Predicate,
+    required_labels,
+)
 
 MAX_COUNTERS: Final = 512
+MAX_FEATURE_INDEXES: Final = 64
 _SPARE_CODES: Final = 1_024  # dead codes tolerated before a vocabulary is dealt anew
 
 
@@ -51,6 +62,8 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._taint_code_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
         self._counters: OrderedDict[Hashable, PodCounter] = OrderedDict()
+        self._pod_labels = PodLabels()
+        self._features: OrderedDict[Hashable, FeatureIndex] = OrderedDict()
         self._ranks: tuple[int, IntArray, IntArray] | None = None  # epoch, rows, rank of each row
         self._names: tuple[int, tuple[str, ...]] | None = None  # epoch, names
 
@@ -122,8 +135,11 @@ class NodeTable:
         self.pod_count.data[row] += sign
         if pod.host_ports:
             self.ports.count(row, pod.host_ports, sign)
-        for counter in self._counters.values():
+        self._pod_labels.count(pod, sign)
+        for counter in self._pod_labels.counters_for(pod):
             counter.count(row, pod, sign)
+        for index in self._features.values():
+            index.count(row, pod, sign)
         self.journal.changed(row)
 
     # --- columns made on demand ------------------------------------------------------------------
@@ -138,16 +154,34 @@ class NodeTable:
                 column.codes.data[row] = column.intern(node.metadata.labels.get(key))
         return column
 
-    def counter(self, key: Hashable, matches: Predicate) -> PodCounter:
+    def counter(
+        self, key: Hashable, matches: Predicate, selector: Selector | None = None
+    ) -> PodCounter:
         """The counter known by `key`; the least recently asked one makes room."""
         counter = self._counters.get(key)
         if counter is None:
-            counter = PodCounter(matches, (pods.values() for pods in self.pods))
+            labels = required_labels(selector)
+            if labels is not None and not self._pod_labels.knows(labels, self._all_pods()):
+                labels = None
+            located = self._located(labels)
+            counter = PodCounter(matches, labels, len(self.names), located)
             self._counters[key] = counter
+            self._pod_labels.tell(counter)
             if len(self._counters) > MAX_COUNTERS:
-                self._counters.popitem(last=False)
+                self._pod_labels.tell_no_more(self._counters.popitem(last=False)[1])
         self._counters.move_to_end(key)
         return counter
+
+    def features(self, key: Hashable, extract: Extract, parts: Parts | None) -> FeatureIndex:
+        """The feature index known by `key`; the least recently asked one makes room."""
+        index = self._features.get(key)
+        if index is None:
+            index = FeatureIndex(extract, parts, (pods.values() for pods in self.pods))
+            self._features[key] = index
+            if len(self._features) > MAX_FEATURE_INDEXES:
+                self._features.popitem(last=False)
+        self._features.move_to_end(key)
+        return index
 
     def all_names(self) -> tuple[str, ...]:
         """Every node's name, in row order."""
@@ -168,6 +202,15 @@ class NodeTable:
         return self._ranks[1], self._ranks[2]
 
     # --- upkeep ----------------------------------------------------------------------------------
+
+    def _all_pods(self) -> Iterator[Pod]:
+        return (pod for pods in self.pods for pod in pods.values())
+
+    def _located(self, labels: tuple[Label, ...] | None) -> Iterator[tuple[int, Pod]]:
+        """Pods with one of these labels, or all, and their rows."""
+        if labels is None:
+            return ((row, pod) for row, pods in enumerate(self.pods) for pod in pods.values())
+        return ((self.row_of[pod.node_name], pod) for pod in self._pod_labels.having(labels))
 
     def _columns(self) -> list[Column[np.int64] | Column[np.bool_]]:
         return [
@@ -213,6 +256,8 @@ class NodeTable:
             if pod.host_ports:
                 self.ports.count(old_row, pod.host_ports, -1)
                 self.ports.count(new_row, pod.host_ports, +1)
+        for index in self._features.values():
+            index.move_row(old_row, new_row)
 
     def _restructured(self) -> None:
         self.epoch += 1
@@ -235,6 +280,9 @@ class NodeTable:
             column.codes.data[row] = new
             for counter in self._counters.values():
                 counter.relabel(row, column.key, old, new)
+            if self.pods[row]:  # a new node has none
+                for index in self._features.values():
+                    index.relabel(row, column.key, old, new)
             if self._is_mostly_dead(len(column.values)):
                 self._deal_label_codes(column.key)
 
@@ -246,6 +294,8 @@ class NodeTable:
         del self._labels[key]
         for counter in self._counters.values():
             counter.forget_domains(key)
+        for index in self._features.values():
+            index.forget_domains(key)
         self.label(key)
         self.journal.restructured()
 

@@ -5,10 +5,12 @@ Filled by the event handlers, read by plugins through `handle.objects`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+_Key = tuple[str, str]  # namespace and name
+_Index = dict[Hashable, dict[_Key, Any]]
 
 
 class Objects:
@@ -16,6 +18,9 @@ class Objects:
 
     def __init__(self) -> None:
         self._stores: dict[type[Any], dict[tuple[str, str], Any]] = {}
+        self._by_namespace: dict[tuple[type[Any], str], dict[str, Any]] = {}
+        self._indexes: dict[type[Any], dict[Callable[[Any], Hashable], _Index]] = {}
+        self._versions: dict[type[Any], int] = {}
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         store = self._stores.get(type_)
@@ -24,15 +29,57 @@ class Objects:
     def list(self, type_: type[T]) -> Sequence[T]:
         return list(self._stores.get(type_, {}).values())
 
+    def in_namespace(self, type_: type[T], namespace: str) -> Collection[T]:
+        """Those of one namespace; a view that is true during the call, not to be kept."""
+        return self._by_namespace.get((type_, namespace), {}).values()
+
+    def select(self, type_: type[T], by: Callable[[T], Hashable], value: Hashable) -> Collection[T]:
+        """Those of which `by` says `value`; a view that is true during the call, not to be kept.
+
+        All objects are looked at the first time; from then on the index is kept current. So `by`
+        must be one and the same function, and always say the same of an object.
+        """
+        indexes = self._indexes.setdefault(type_, {})
+        index = indexes.get(by)
+        if index is None:
+            index = indexes[by] = {}
+            for key, known in self._stores.get(type_, {}).items():
+                index.setdefault(by(known), {})[key] = known
+        return index.get(value, {}).values()
+
+    def version(self, type_: type[Any]) -> int:
+        """A number that grows whenever an object of this type comes, changes or goes."""
+        return self._versions.get(type_, 0)
+
     def put(self, value: Any) -> Any | None:
         """Store a value; returns the one it replaces."""
         store = self._stores.setdefault(type(value), {})
-        key = (value.metadata.namespace, value.metadata.name)
+        namespace, name = key = (value.metadata.namespace, value.metadata.name)
         old = store.get(key)
         store[key] = value
+        self._by_namespace.setdefault((type(value), namespace), {})[name] = value
+        self._changed(type(value), key, old, value)
         return old
 
     def remove(self, value: Any) -> Any | None:
         """Forget a value by its type and name; returns what was stored."""
-        key = (value.metadata.namespace, value.metadata.name)
-        return self._stores.get(type(value), {}).pop(key, None)
+        namespace, name = key = (value.metadata.namespace, value.metadata.name)
+        neighbours = self._by_namespace.get((type(value), namespace), {})
+        neighbours.pop(name, None)
+        if not neighbours:
+            self._by_namespace.pop((type(value), namespace), None)
+        old = self._stores.get(type(value), {}).pop(key, None)
+        if old is not None:
+            self._changed(type(value), key, old, None)
+        return old
+
+    def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
+        self._versions[type_] = self.version(type_) + 1
+        for by, index in self._indexes.get(type_, {}).items():
+            if old is not None:
+                said = by(old)
+                del index[said][key]
+                if not index[said]:
+                    del index[said]
+            if new is not None:
+                index.setdefault(by(new), {})[key] = new

@@ -6,20 +6,21 @@ The views read the live columns: they are true during the call they were given t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from mooring.api import core
 from mooring.api.requests import HostPort
-from mooring.api.selectors import LabelRequirement, NodeTerm
+from mooring.api.selectors import LabelRequirement, NodeTerm, Selector
 from mooring.cache import labels as label_columns
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.columns import wrapped
 from mooring.cache.indexes import ips_conflict
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
+from mooring.cache.topology import Extract, FeatureIndex, Parts
 
 A = TypeVar("A", IntArray, BoolArray)
 _MEMORY: Final = "memory"
@@ -157,7 +158,7 @@ class Nodes(Sequence["Node"]):
 
     def matching(self, term: NodeTerm) -> BoolArray:
         """The nodes that a node selector term selects."""
-        if term.error is not None or term.is_empty:
+        if term.errors or term.is_empty:
             return np.zeros(len(self), dtype=np.bool_)
         result = np.ones(len(self), dtype=np.bool_)
         for requirement in term.requirements:
@@ -191,19 +192,38 @@ class Nodes(Sequence["Node"]):
 
     # --- counting pods ---------------------------------------------------------------------------
 
-    def count_pods(self, key: Hashable, matches: Callable[[Pod], bool]) -> IntArray:
+    def count_pods(
+        self, key: Hashable, matches: Callable[[Pod], bool], selector: Selector | None = None
+    ) -> IntArray:
         """Pods per node for which `matches` holds; `key` names the question, whoever asks it.
 
-        The first time all pods are looked at; from then on the count is kept current.
+        The first time all pods are looked at; from then on the count is kept current. With a
+        `selector`, which all those pods must satisfy, only pods with the labels it names are.
         """
-        view = self._table.counter(key, matches).per_row.view
+        view = self._table.counter(key, matches, selector).per_row.view
         return view if self._rows is None else _frozen(view[self._rows])
 
     def count_pods_by(
-        self, topology_key: str, key: Hashable, matches: Callable[[Pod], bool]
+        self,
+        topology_key: str,
+        key: Hashable,
+        matches: Callable[[Pod], bool],
+        selector: Selector | None = None,
     ) -> IntArray:
         """As `count_pods`, summed over the whole cluster per label code of `topology_key`."""
-        return self._table.counter(key, matches).per_domain(self._table.label(topology_key))
+        counter = self._table.counter(key, matches, selector)
+        return counter.per_domain(self._table.label(topology_key))
+
+    def count_features(
+        self, key: Hashable, extract: Extract, parts: Parts | None = None
+    ) -> Features:
+        """The distinct features that `extract` finds in pods, and how many pods have each.
+
+        As with `count_pods`, `key` names the question, and every pod is looked at only when it
+        comes and when it leaves; so `extract` must always say the same of a pod. Features can be
+        found by what `parts` sees in them.
+        """
+        return Features(self._table, self._rows, self._table.features(key, extract, parts))
 
     # --- order -----------------------------------------------------------------------------------
 
@@ -247,6 +267,35 @@ class Nodes(Sequence["Node"]):
         return found
 
 
+class Features:
+    """What pods bring along, such as rules about others: every distinct feature with its pods."""
+
+    __slots__ = ("_index", "_rows", "_table")
+
+    def __init__(self, table: NodeTable, rows: IntArray | None, index: FeatureIndex) -> None:
+        self._table = table
+        self._rows = rows  # None: every row
+        self._index = index
+
+    @property
+    def distinct(self) -> tuple[Any, ...]:
+        """Every feature that some pod has."""
+        return self._index.distinct
+
+    def having(self, part: Hashable) -> Iterable[Any]:
+        """Those of them with this part."""
+        return self._index.having(part)
+
+    def per_node(self, feature: Hashable) -> IntArray:
+        """Pods per node that have this feature."""
+        counts = self._index.per_row(feature, len(self._table.names))
+        return _frozen(counts if self._rows is None else counts[self._rows])
+
+    def per_domain(self, feature: Hashable, topology_key: str) -> IntArray:
+        """Likewise, summed over the whole cluster per label code of `topology_key`."""
+        return self._index.per_domain(feature, self._table.label(topology_key))
+
+
 class Node:
     """One node, read-only, possibly with pods added or taken away in thought."""
 
@@ -272,6 +321,10 @@ class Node:
     @property
     def labels(self) -> Mapping[str, str]:
         return self.api.metadata.labels
+
+    def label_code(self, key: str) -> int:
+        """The small number for the value of a label, as in `Nodes.label_codes`; 0: absent."""
+        return int(self._table.label(key).codes.data[self._row])
 
     @property
     def annotations(self) -> Mapping[str, str]:

@@ -45,6 +45,10 @@ def _run(options: argparse.Namespace) -> int:
         from mooring.cli.demo import demo
 
         return demo(seed=options.seed)
+    if options.command == "evaluate":
+        from mooring.cli.evaluate import evaluate
+
+        return evaluate(options.files, options.config, options.plugin)
     from mooring.cli import config
 
     action = config.validate if options.action == "validate" else config.show
@@ -65,6 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
 
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="would these pods fit, where and why: scenario lines in, result lines out",
+        description="Read scenarios (one JSON object per line: a pod, a frozen cluster, a profile),"
+        " evaluate every node, and write one JSON result line each.",
+    )
+    evaluate.add_argument(
+        "files", nargs="*", metavar="SCENARIOS", help="files, .gz too; none or - is standard input"
+    )
+    evaluate.add_argument("--config", metavar="FILE", help="for scenarios without a profile")
+    _add_plugin_option(evaluate)
+
     config = commands.add_parser(
         "config",
         help="check or complete a KubeSchedulerConfiguration file",
@@ -78,11 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     ):
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
-        action.add_argument(
-            "--plugin",
-            action="append",
-            default=[],
-            metavar="MODULE:CLASS",
-            help="make a plugin class known by its name; may be repeated",
-        )
+        _add_plugin_option(action)
     return parser
+
+
+def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="make a plugin class known by its name; may be repeated",
+    )

@@ -27,21 +27,27 @@ _Use = Callable[[str, cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registr
 def _with_plans(file: str, plugins: Sequence[str], use: _Use) -> int:
     name = "<stdin>" if file == "-" else file
     try:
-        registry = _registry(plugins)
+        registry = registry_with(plugins)
         config = cfg.load_text(sys.stdin.read(), name) if file == "-" else cfg.load_file(file)
         plans = plan_profiles(config, registry)
     except ConfigError as error:
-        for problem in error.problems:
-            shown = str(problem)
-            print(shown if shown.startswith(name) else f"{name}: {shown}", file=sys.stderr)
-        count = len(error.problems)
-        print(f"{count} problem{'s' if count > 1 else ''} found", file=sys.stderr)
-        return 1
+        return print_problems(error, name)
     use(name, config, plans, registry)
     return 0
 
 
-def _registry(plugins: Sequence[str]) -> Registry:
+def print_problems(error: ConfigError, name: str) -> int:
+    """List every problem of a file on standard error; the exit code."""
+    for problem in error.problems:
+        shown = str(problem)
+        print(shown if shown.startswith(name) else f"{name}: {shown}", file=sys.stderr)
+    count = len(error.problems)
+    print(f"{count} problem{'s' if count > 1 else ''} found", file=sys.stderr)
+    return 1
+
+
+def registry_with(plugins: Sequence[str]) -> Registry:
+    """Installed plugins and those of `--plugin module:Class`."""
     registry = Registry.discover()
     problems = []
     for path in plugins:

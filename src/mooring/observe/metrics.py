@@ -116,6 +116,10 @@ class Metrics:
         self.unschedulable_pods: Family[Value] = _value(
             "scheduler_unschedulable_pods", ("plugin", "profile")
         )
+        self.preemption_attempts: Family[Value] = _value("scheduler_preemption_attempts_total")
+        self.preemption_victims: Family[Histogram] = _histogram(
+            "scheduler_preemption_victims", (), exponential(1, 2, 7)
+        )
         self.permit_wait: Family[Histogram] = _histogram(
             "scheduler_permit_wait_duration_seconds", ("result",), attempt_bounds
         )

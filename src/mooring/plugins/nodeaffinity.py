@@ -1,6 +1,6 @@
 """Which nodes a pod needs, and which it would rather have: `nodeSelector` and node affinity."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -9,13 +9,12 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.selectors import (
     NODE_NAME_FIELD,
-    NodeMatcher,
     NodeTerm,
-    Selector,
     SelectorError,
     compile_node_selector,
     compile_term,
 )
+from mooring.plugins._node_requirements import Required, affinity_of, matching_any, required_of
 
 
 class Requirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
@@ -57,39 +56,11 @@ class NodeAffinityArgs(fw.Args, frozen=True):
         required = required_of(self.added_affinity)
         errors = compile_node_selector(required).errors if required is not None else ()
         if errors:
-            raise ValueError(f"addedAffinity: {'; '.join(errors)}")
+            raise ValueError(f"addedAffinity: {SelectorError.of(errors)}")
         try:
             compile_preferences(preferred_of(self.added_affinity))
         except SelectorError as error:
             raise ValueError(f"addedAffinity: {error}") from None
-
-
-class Required(msgspec.Struct, frozen=True):
-    """What a pod requires of its node, ready to be asked often."""
-
-    labels: Selector  # spec.nodeSelector
-    terms: NodeMatcher | None  # spec.affinity.nodeAffinity.required…
-
-    @classmethod
-    def by(cls, pod: fw.Pod) -> "Required":
-        terms = required_of(affinity_of(pod))
-        return cls(
-            Selector.from_map(pod.spec.node_selector),
-            compile_node_selector(terms) if terms is not None else None,
-        )
-
-    def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        if not self.labels.matches(labels):
-            return False
-        return self.terms is None or self.terms.matches(labels, name)
-
-    def matching(self, nodes: fw.Nodes) -> fw.BoolArray:
-        found = np.ones(len(nodes), dtype=np.bool_)
-        for requirement in self.labels.requirements:
-            found &= nodes.meeting(requirement)
-        if self.terms is not None:
-            found &= matching_any(nodes, self.terms)
-        return found
 
 
 class Preferred(msgspec.Struct, frozen=True):
@@ -200,19 +171,6 @@ class NodeAffinity(
         return (*self._also_preferred, *compile_preferences(preferred_of(affinity_of(pod))))
 
 
-def affinity_of(pod: fw.Pod) -> core.NodeAffinity | None:
-    """The node part of a pod's affinity."""
-    affinity = pod.spec.affinity
-    return affinity.node_affinity if affinity is not None else None
-
-
-def required_of(affinity: core.NodeAffinity | None) -> core.NodeSelector | None:
-    """What has to hold when a pod is placed."""
-    if affinity is None:
-        return None
-    return affinity.required_during_scheduling_ignored_during_execution
-
-
 def preferred_of(affinity: core.NodeAffinity | None) -> tuple[core.PreferredSchedulingTerm, ...]:
     """What had better hold when a pod is placed."""
     if affinity is None:
@@ -224,11 +182,15 @@ def compile_preferences(
     preferences: Iterable[core.PreferredSchedulingTerm],
 ) -> tuple[Preferred, ...]:
     """Parse the terms that are worth anything; SelectorError if one of them makes no sense."""
-    worthy = (Preferred(p.weight, compile_term(p.preference)) for p in preferences if p.weight)
+    worthy = (
+        Preferred(p.weight, compile_term(p.preference, f"[{index}]"))
+        for index, p in enumerate(preferences)
+        if p.weight
+    )
     parsed = tuple(preferred for preferred in worthy if not preferred.term.is_empty)
-    errors = [p.term.error for p in parsed if p.term.error is not None]
+    errors = [problem for preferred in parsed for problem in preferred.term.errors]
     if errors:
-        raise SelectorError("; ".join(errors))
+        raise SelectorError.of(errors)
     return parsed
 
 
@@ -248,11 +210,3 @@ def named_nodes(selector: core.NodeSelector) -> frozenset[str] | None:
             return None
         names |= frozenset.intersection(*lists)
     return frozenset(names) if selector.node_selector_terms else None
-
-
-def matching_any(nodes: fw.Nodes, matcher: NodeMatcher) -> fw.BoolArray:
-    """The nodes that at least one term selects."""
-    found = np.zeros(len(nodes), dtype=np.bool_)
-    for term in matcher.terms:
-        found |= nodes.matching(term)
-    return found

@@ -159,7 +159,9 @@ class Runner(Asker):
                 return PostFilterOutcome(error, reports=reports)
             nominate = nominate if chosen is None else chosen
             reasons += status.reasons
-        return PostFilterOutcome(Status.unschedulable(*reasons), nominate, (), reports)
+        # Signed by the first: its word opens the message.
+        status = Status.unschedulable(*reasons).by(self._post_filter[0].name)
+        return PostFilterOutcome(status, nominate, (), reports)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         started = self.guard.timer()

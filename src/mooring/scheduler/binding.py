@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
@@ -45,6 +47,39 @@ class Refusal(msgspec.Struct, frozen=True):
     announced: str = ""  # the node that was written into the pod's status, to be taken back
 
 
+class PreBinding:
+    """Pods whose PreBind plugins are at work: until Bind begins, they can be called off."""
+
+    def __init__(self) -> None:
+        self._work: dict[str, asyncio.Task[Status]] = {}  # by pod uid
+        self._reasons: dict[str, str] = {}  # of those that were called off
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Stop the plugins of this pod; False if they are not at work."""
+        work = self._work.get(uid)
+        if work is None:
+            return False
+        self._reasons.setdefault(uid, reason)
+        work.cancel()
+        return True
+
+    async def run(self, uid: str, pre_bind: Coroutine[Any, Any, Status]) -> Status:
+        """What the plugins say; if they are called off, an error that says why instead."""
+        work = self._work[uid] = asyncio.ensure_future(pre_bind)
+        try:
+            status = await work
+        except asyncio.CancelledError:
+            ours = asyncio.current_task()
+            if uid not in self._reasons or (ours is not None and ours.cancelling()):
+                raise  # it is we who are being stopped
+            status = OK
+        finally:
+            del self._work[uid]
+            reason = self._reasons.pop(uid, "")
+        # A plugin may have ended well in spite of it: the place is promised to another pod.
+        return Status.error(reason) if reason else status
+
+
 class Binder:
     """Carries out the decisions of one profile."""
 
@@ -55,12 +90,14 @@ class Binder:
         cache: Cache,
         queue: SchedulingQueue,
         waiting: WaitingPods,
+        pre_binding: PreBinding,
         client: Client,
     ) -> None:
         self._committer = committer
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
+        self._pre_binding = pre_binding
         self._client = client
 
     def reserve(self, assignment: Assignment) -> Refusal | None:
@@ -98,7 +135,8 @@ class Binder:
             return _refusal(status, announced)
         self._queue.done(pod.uid)
         if flight.ok:
-            status = await self._committer.pre_bind(state, pod, node_name)
+            work = self._committer.pre_bind(state, pod, node_name)
+            status = await self._pre_binding.run(pod.uid, work)
         if status.ok:
             status = await self._committer.bind(state, pod, node_name)
         if status.skipped:

@@ -24,6 +24,7 @@ _CAN_REFUSE = (
     contract.PreEnqueue,
     contract.PreFilter,
     contract.Filter,
+    contract.PostFilter,  # what it nominates is gated in its name while the victims leave
     contract.Reserve,
     contract.Permit,
 )

@@ -34,8 +34,9 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import Assignment, Binder, Refusal
+from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
+from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
@@ -83,6 +84,7 @@ class Scheduler:
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
         self._rotation = Rotation()
+        self._pre_binding = PreBinding()
         self._client = client
         self._recorder = recorder
         self._clock = clock
@@ -112,6 +114,17 @@ class Scheduler:
             client=client,
             recorder=recorder,
             clock=clock,
+            spawn=self._spawn,
+        )
+        self._evictor = Evictor(
+            cache=self.cache,
+            queue=self.queue,
+            waiting=self.waiting,
+            pre_binding=self._pre_binding,
+            client=client,
+            recorder=recorder,
+            clock=clock,
+            metrics=self.metrics,
             spawn=self._spawn,
         )
 
@@ -157,6 +170,7 @@ class Scheduler:
             cache=self.cache,
             queue=self.queue,
             waiting=self.waiting,
+            pre_binding=self._pre_binding,
             client=self._client,
         )
         cycle = Cycle(runner, evaluation, percentage, self._rotation)
@@ -164,7 +178,10 @@ class Scheduler:
 
     def _gate(self, pod: Pod, first: str) -> Status:
         crew = self._crews.get(pod.scheduler_name)
-        return OK if crew is None else crew.runner.pre_enqueue(pod, first)
+        if crew is None:
+            return OK
+        status = self._evictor.gate(pod)
+        return crew.runner.pre_enqueue(pod, first) if status.ok else status
 
     @property
     def crews(self) -> dict[str, Crew]:
@@ -254,6 +271,8 @@ class Scheduler:
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
+            # First, so that whatever wakes the pod from now on finds its gate shut.
+            self._make_room(queued.pod, decision)
             self._fail(crew, queued, started, decision.status, decision)
             return
         pod = self.cache.assume(queued.pod, decision.node_name)
@@ -271,6 +290,14 @@ class Scheduler:
             return crew.cycle.decide(state, pod, self.cache.nodes)
         except Exception as error:
             return Decision(_broken("deciding", pod, error), nominate="")
+
+    def _make_room(self, pod: Pod, decision: Decision) -> None:
+        after = decision.after
+        if after is None:
+            return
+        self.metrics.preemption_attempts.labels().add()
+        if after.victims and after.nominate:
+            self._evictor.evict(pod, after.nominate, after.victims, after.status.plugin)
 
     def _reserve(self, crew: Crew, assignment: Assignment) -> Refusal | None:
         try:

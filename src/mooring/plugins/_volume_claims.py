@@ -1,0 +1,89 @@
+"""What the volume plugins know in common about the claims of a pod.
+
+A pod names a claim, or describes one that is made for it (an ephemeral volume); the claim is bound
+to a persistent volume, sooner or later.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Volume
+from mooring.api.quantity import Quantity
+from mooring.api.storage import StorageClass
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+_BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+
+PVC_ADDED: Final = fw.ClusterEvent("PersistentVolumeClaim", fw.Action.ADD)
+PVC_ADDED_OR_CHANGED: Final = fw.ClusterEvent(
+    "PersistentVolumeClaim", fw.Action.ADD | fw.Action.UPDATE
+)
+PV_ADDED_OR_CHANGED: Final = fw.ClusterEvent("PersistentVolume", fw.Action.ADD | fw.Action.UPDATE)
+
+
+def claim_name(pod: fw.Pod, volume: Volume) -> str | None:
+    """The claim behind a volume of a pod; None if it needs none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    if volume.ephemeral is not None:
+        return f"{pod.name}-{volume.name}"
+    return None
+
+
+def named_claims(pod: fw.Pod) -> Iterator[str]:
+    """The claims that a pod asks for by name, not those that are made for it."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def uses_claim(pod: fw.Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim is behind one of the pod's volumes, by its name."""
+    return claim.namespace == pod.namespace and any(
+        claim_name(pod, volume) == claim.name for volume in pod.spec.volumes
+    )
+
+
+def names_claim(pod: fw.Pod, claim: PersistentVolumeClaim) -> bool:
+    """As `uses_claim`, leaving out what is made for the pod."""
+    return claim.namespace == pod.namespace and claim.name in named_claims(pod)
+
+
+def ownership_problem(pod: fw.Pod, claim: PersistentVolumeClaim) -> str | None:
+    """What is wrong with a claim that should have been made for this pod."""
+    owner = claim.metadata.controller
+    if owner is not None and owner.uid == pod.api.metadata.uid:
+        return None
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether claim and volume found each other, and both sides know it."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
+    return claim.spec.resources.requests.get("storage", Quantity.ZERO)
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """The storage class a claim wants; "" if none. An old annotation goes before the field."""
+    return claim.metadata.annotations.get(_BETA_CLASS, claim.spec.storage_class_name or "")
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """The storage class a volume belongs to; "" if none."""
+    return volume.metadata.annotations.get(_BETA_CLASS, volume.spec.storage_class_name)
+
+
+def waits_for_consumer(storage_class: StorageClass) -> bool:
+    """Whether claims of this class are bound only once a pod uses them."""
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def not_found(kind: str, name: str) -> str:
+    """What kube-scheduler says about an object that is not there."""
+    return f'{kind} "{name}" not found'

@@ -1,0 +1,131 @@
+"""No node has room: find pods of lower priority whose eviction would make some."""
+
+from typing import Final
+
+import mooring.framework as fw
+from mooring.api.policy import PodDisruptionBudget
+from mooring.preemption.candidates import Report, search, worth_trying
+from mooring.preemption.victims import Budgets, Question
+
+NEVER: Final = "Never"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+
+class DefaultPreemptionArgs(fw.Args, frozen=True):
+    """How long to go on looking for better candidates, and whose pods may be evicted.
+
+    The search may end when the larger of the two numbers of candidates is known.
+    `preemptForeignPods` is ours: without it, pods of another scheduler are never evicted.
+    """
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+    preempt_foreign_pods: bool = False
+
+    def __post_init__(self) -> None:
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        if not 0 <= percentage <= 100:
+            raise _invalid("minCandidateNodesPercentage", percentage, "not in valid range [0, 100]")
+        if absolute < 0:
+            raise _invalid("minCandidateNodesAbsolute", absolute, "not in valid range [0, inf)")
+        if percentage == absolute == 0:
+            text = "cannot be zero at the same time as minCandidateNodesAbsolute"
+            raise _invalid("minCandidateNodesPercentage", 0, text)
+
+
+def _invalid(field: str, value: int, text: str) -> ValueError:
+    return ValueError(f"{field}: Invalid value: {value}: {text}")
+
+
+class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.PostFilter):
+    """Nominate the node where evictions do least harm. The scheduler carries them out."""
+
+    name = "DefaultPreemption"
+    wakes_on = (fw.Event.POD_DELETED,)
+
+    IS_NEVER = fw.Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+    IS_UNDER_WAY = fw.Status.unschedulable(
+        "preemption: not eligible due to a terminating pod on the nominated node."
+    )
+
+    def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
+        # A pod is kept out of the queue while its victims are being evicted. Only the scheduler
+        # knows when that is: it keeps the gate, in this plugin's name and for its `wakes_on`.
+        return fw.OK
+
+    def post_filter(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
+    ) -> fw.Status | fw.Nominate:
+        if pod.spec.preemption_policy == NEVER:
+            return self.IS_NEVER
+        if self._is_under_way(pod, nodes, verdicts):
+            return self.IS_UNDER_WAY
+        report = self._search(state, pod, nodes, verdicts)
+        if report.chosen is not None:
+            chosen = report.chosen
+            return fw.Nominate(chosen.node_name, victims=chosen.victims, report=report)
+        if report.error:
+            return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
+        text = f"preemption: {report.message}"
+        return fw.Nominate("", fw.Status.unschedulable(text), report=report)
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        # The plugins that refused the pod know whether this eviction helped it.
+        return False
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _search(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
+    ) -> Report:
+        rows = worth_trying(verdicts)
+        if not len(rows):
+            return Report(nodes=len(nodes))
+        handle = self.handle
+        question = Question(
+            state=state,
+            pod=pod,
+            what_if=handle.what_if,
+            budgets=Budgets(handle.objects.list(PodDisruptionBudget)),
+            spares=self._spares,
+            now=handle.clock.now(),
+        )
+        if state.exhaustive:
+            return search(question, nodes, rows)
+        # From anywhere, so that it is not always the same nodes that are not reached.
+        start = handle.random.randrange(len(rows))
+        return search(question, nodes, rows, wanted=self._wanted(len(rows)), start=start)
+
+    def _wanted(self, count: int) -> int:
+        """How many of so many nodes have to be candidates before the search may end."""
+        share = count * self.args.min_candidate_nodes_percentage // 100
+        return min(max(share, self.args.min_candidate_nodes_absolute), count)
+
+    def _spares(self, other: fw.Pod) -> bool:
+        return not (self.args.preempt_foreign_pods or self.handle.what_if.is_ours(other))
+
+    def _is_under_way(self, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts) -> bool:
+        """Whether somebody is leaving the nominated node for this pod's sake already."""
+        row = nodes.index_of(pod.nominated_node_name) if pod.nominated_node_name else None
+        if row is None:
+            return False
+        if verdicts.status(row).code is fw.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return False  # whoever leaves, the pod will not fit there
+        return any(
+            other.priority < pod.priority and is_leaving(other) and not self._spares(other)
+            for other in nodes[row].pods
+        )
+
+
+def is_leaving(pod: fw.Pod) -> bool:
+    """Whether a pod is terminating because a scheduler evicted it."""
+    if not pod.is_terminating:
+        return False
+    target = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return target is not None and (target.status, target.reason) == ("True", BY_SCHEDULER)

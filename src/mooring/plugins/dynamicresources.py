@@ -1,0 +1,98 @@
+"""Dynamic resource allocation: as much of it as shows for pods without resource claims.
+
+Claims are not allocated yet. A pod that uses one is refused with that reason rather than placed
+without its devices; for all others this plugin keeps its place in profiles, messages and scores.
+"""
+
+from typing import Final
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.config.duration import Duration
+
+_ONE_SECOND: Final = Duration.of(1)
+
+HAS_RUN: fw.StateKey[bool] = fw.StateKey("DynamicResources/has run")
+
+
+class DynamicResourcesArgs(fw.Args, frozen=True):
+    """How long a node may be thought about (0: as long as it takes), and a binding may take."""
+
+    filter_timeout: Duration = Duration.of(10)
+    binding_timeout: Duration = Duration.of(600)
+
+    def __post_init__(self) -> None:
+        if self.filter_timeout < Duration():
+            raise ValueError(
+                f'filterTimeout: Invalid value: "{self.filter_timeout}": must be zero or positive'
+            )
+        if self.binding_timeout < _ONE_SECOND:
+            raise ValueError(
+                f'bindingTimeout: Invalid value: "{self.binding_timeout}":'
+                " must be at least 1 second"
+            )
+
+
+class DynamicResources(
+    fw.Plugin[DynamicResourcesArgs],
+    fw.PreEnqueue,
+    fw.PreFilter,
+    fw.Filter,
+    fw.PostFilter,
+    fw.NormalizeScore,
+    fw.Reserve,
+    fw.PreBind,
+):
+    """Refuse pods with resource claims; say nothing about the others, at every point."""
+
+    name = "DynamicResources"
+    wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
+
+    UNSUPPORTED = fw.Status.unresolvable(
+        "the pod uses resource claims, which mooring does not support yet"
+    )
+    NOTHING_TO_FREE = fw.Status.unschedulable("no new claims to deallocate")
+    NEVER_RAN = fw.Status.error("not found")
+
+    def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
+        return self.UNSUPPORTED if pod.spec.resource_claims else fw.OK
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[HAS_RUN] = True
+        return self.UNSUPPORTED if pod.spec.resource_claims else fw.SKIP
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        return fw.Verdicts.passing(nodes)
+
+    def post_filter(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
+    ) -> fw.Status:
+        # As there: an earlier plugin that ends PreFilter leaves no state, and that is an error.
+        return self.NOTHING_TO_FREE if HAS_RUN in state else self.NEVER_RAN
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores)
+
+    def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        return fw.OK
+
+    def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None:
+        """There is nothing to give back."""
+
+    def pre_flight(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        return fw.SKIP
+
+    async def pre_bind(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        return fw.OK

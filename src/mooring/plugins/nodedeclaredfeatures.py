@@ -1,0 +1,78 @@
+"""Some pods need a kubelet that has learnt something new: nodes declare what theirs can do."""
+
+from typing import Final
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.framework.events import POD
+
+RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+
+REQUIRED: fw.StateKey[frozenset[str]] = fw.StateKey("NodeDeclaredFeatures/required")
+
+
+class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
+    """Refuse nodes that do not declare every feature the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+    wakes_on = (
+        fw.Event.NODE_ADDED,
+        fw.Event.NODE_FEATURES_CHANGED,
+        fw.ClusterEvent(POD, fw.Action.UPDATE),
+    )
+
+    LACKING = fw.Status.unresolvable("node(s) didn't match Pod's required features")
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        required = features_of(pod)
+        if not required:
+            return fw.SKIP
+        state[REQUIRED] = required
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if self._required(state, pod) <= declared(node) else self.LACKING
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        required = self._required(state, pod)
+        verdicts = fw.Verdicts.passing(nodes)
+        if not required:
+            return verdicts
+        lacks = (not required <= declared(node) for node in nodes)
+        return verdicts.reject(np.fromiter(lacks, np.bool_, len(nodes)), self.LACKING)
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if isinstance(old, core.Node) and isinstance(new, core.Node):
+            return old.status.declared_features != new.status.declared_features
+        if isinstance(old, fw.Pod) and isinstance(new, fw.Pod):
+            return new.uid == pod.uid and features_of(new) != features_of(old)
+        return True  # a new node
+
+    def _required(self, state: fw.CycleState, pod: fw.Pod) -> frozenset[str]:
+        found = state.get(REQUIRED)
+        return features_of(pod) if found is None else found
+
+
+def features_of(pod: fw.Pod) -> frozenset[str]:
+    """What a node has to be able to do, of all that Kubernetes 1.36 has nodes declare.
+
+    The other features it knows (ExtendWebSocketsToKubelet and those of in-place resizing) matter
+    when a running pod is changed or attached to, not where it is placed.
+    """
+    spec = pod.spec
+    found = set()
+    rules = [c.restart_policy_rules for c in (*spec.containers, *spec.init_containers)]
+    if any(rule.action == "RestartAllContainers" for some in rules for rule in some):
+        found.add(RESTART_ALL)
+    if spec.host_network and spec.host_users is False:
+        found.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    return frozenset(found)
+
+
+def declared(node: fw.Node) -> frozenset[str]:
+    return frozenset(node.api.status.declared_features)

@@ -1,0 +1,199 @@
+"""A node can hold so many volumes of a driver, and no more; its CSINode says how many."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolumeClaim
+from mooring.api.storage import CSINode, VolumeAttachment
+from mooring.plugins._attachable_volumes import (
+    Attachable,
+    Unusable,
+    attached_to,
+    inline_driver,
+    is_attachable,
+    volumes_of,
+)
+from mooring.plugins._volume_claims import PVC_ADDED, uses_claim
+
+NO_LIMIT: Final = 2**62
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The volumes of the pod to place; in-tree disks are a driver's only where a CSINode is."""
+
+    here: frozenset[Attachable] | fw.Status  # on nodes with a CSINode
+    elsewhere: fw.Status  # on the others there are no limits; only what is wrong with the pod
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What the CSINodes say, as columns over some nodes."""
+
+    names: tuple[str, ...]
+    version: int
+    has_csi_node: fw.BoolArray
+    per_driver: Mapping[str, fw.IntArray]
+
+
+class Attachments(msgspec.Struct, frozen=True):
+    """How many VolumeAttachments there are per node."""
+
+    names: tuple[str, ...]
+    version: int
+    counts: fw.IntArray
+
+
+WANTED: fw.StateKey[Wanted] = fw.StateKey("NodeVolumeLimits/wanted")
+
+
+class NodeVolumeLimits(fw.PreFilter, fw.Filter):
+    """Refuse nodes that can't hold the pod's volumes beside those they hold already."""
+
+    name = "NodeVolumeLimits"
+    wakes_on = (
+        fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.ADD),
+        fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.UPDATE),
+        fw.Event.POD_DELETED,
+        PVC_ADDED,
+        fw.ClusterEvent("storage.k8s.io/VolumeAttachment", fw.Action.DELETE),
+    )
+
+    FULL = fw.Status.unschedulable("node(s) exceed max volume count")
+
+    def __init__(self, args: fw.NoArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._limits: Limits | None = None
+        self._attachments: Attachments | None = None
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        if not any(map(is_attachable, pod.spec.volumes)):
+            return fw.SKIP
+        state[WANTED] = self._wanted_by(pod)
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        wanted = state.get(WANTED) or self._wanted_by(pod)
+        csi_node = self.handle.objects.get(CSINode, node.name)
+        if csi_node is None:
+            return wanted.elsewhere
+        if isinstance(wanted.here, fw.Status):
+            return wanted.here
+        limits = limits_of(csi_node)
+        if not wanted.here or not limits:
+            return fw.OK
+        objects = self.handle.objects
+        held = frozenset(it for pod in node.pods for it in volumes_of(pod, objects, True))
+        total = Counter(volume.driver for volume in held)
+        total.update(volume.driver for volume in attached_to(node.name, objects) - held)
+        new = Counter(volume.driver for volume in wanted.here - held)
+        for driver, count in new.items():
+            if driver in limits and total[driver] + count > limits[driver]:
+                return self.FULL
+        return fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        wanted = state.get(WANTED) or self._wanted_by(pod)
+        limits = self._limits_of(nodes)
+        if not wanted.elsewhere.ok:
+            verdicts.reject(~limits.has_csi_node, wanted.elsewhere)
+        if isinstance(wanted.here, fw.Status):
+            return verdicts.reject(limits.has_csi_node, wanted.here)
+        tight = np.zeros(len(nodes), dtype=np.bool_)
+        at_most: fw.IntArray | None = None  # volumes held, as if no two pods shared any
+        for driver, count in Counter(volume.driver for volume in wanted.here).items():
+            limit = limits.per_driver.get(driver)
+            if limit is not None:
+                at_most = self._held_at_most(nodes) if at_most is None else at_most
+                tight |= at_most + count > limit
+        for place in np.flatnonzero(tight).tolist():
+            verdicts.set(place, self.filter(state, pod, nodes[place]))
+        return verdicts
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if isinstance(new, CSINode) and isinstance(old, CSINode):
+            before = limits_of(old)
+            return any(limit > before.get(name, 0) for name, limit in limits_of(new).items())
+        if isinstance(new, PersistentVolumeClaim):
+            return uses_claim(pod, new)
+        if isinstance(old, fw.Pod):
+            had_a_place = bool(old.node_name or old.nominated_node_name)
+            return had_a_place and any(map(is_attachable, old.spec.volumes))
+        if isinstance(old, VolumeAttachment):
+            return any(
+                volume.persistent_volume_claim is not None
+                or inline_driver(volume) == old.spec.attacher
+                for volume in pod.spec.volumes
+            )
+        return True
+
+    def _wanted_by(self, pod: fw.Pod) -> Wanted:
+        def ask(has_csi_node: bool) -> frozenset[Attachable] | fw.Status:
+            try:
+                return frozenset(volumes_of(pod, objects, has_csi_node, is_new=True))
+            except Unusable as unusable:
+                return unusable.status
+
+        objects = self.handle.objects
+        elsewhere = ask(False)
+        return Wanted(ask(True), elsewhere if isinstance(elsewhere, fw.Status) else fw.OK)
+
+    # --- columns, kept until something changes ---------------------------------------------------
+
+    def _limits_of(self, nodes: fw.Nodes) -> Limits:
+        version = self.handle.objects.version(CSINode)
+        known = self._limits
+        if known is None or known.names is not nodes.names or known.version != version:
+            known = self._limits = self._read_limits(nodes.names, version)
+        return known
+
+    def _read_limits(self, names: tuple[str, ...], version: int) -> Limits:
+        has_csi_node = np.zeros(len(names), dtype=np.bool_)
+        per_driver: dict[str, fw.IntArray] = {}
+        for place, name in enumerate(names):
+            csi_node = self.handle.objects.get(CSINode, name)
+            if csi_node is None:
+                continue
+            has_csi_node[place] = True
+            for driver, limit in limits_of(csi_node).items():
+                if driver not in per_driver:
+                    per_driver[driver] = np.full(len(names), NO_LIMIT, dtype=np.int64)
+                per_driver[driver][place] = limit
+        return Limits(names, version, has_csi_node, per_driver)
+
+    def _held_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
+        features = nodes.count_features("attachable volumes", numbered_volumes)
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for number in features.distinct:
+            total += features.per_node(number)
+        return total + self._attachments_of(nodes)
+
+    def _attachments_of(self, nodes: fw.Nodes) -> fw.IntArray:
+        version = self.handle.objects.version(VolumeAttachment)
+        known = self._attachments
+        if known is None or known.names is not nodes.names or known.version != version:
+            listed = self.handle.objects.list(VolumeAttachment)
+            counts = Counter(attachment.spec.node_name for attachment in listed)
+            column = np.fromiter((counts[name] for name in nodes.names), np.int64, len(nodes))
+            known = self._attachments = Attachments(nodes.names, version, column)
+        return known.counts
+
+
+def numbered_volumes(pod: fw.Pod) -> Iterable[int]:
+    """A number per volume that counts; summed over all numbers, pods become volumes."""
+    return range(sum(map(is_attachable, pod.spec.volumes)))
+
+
+def limits_of(csi_node: CSINode) -> dict[str, int]:
+    """The most volumes per driver; no entry means no limit."""
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }

@@ -1,0 +1,204 @@
+"""Pods per domain: what the hard constraints refuse by, and what the soft ones score by.
+
+Domains are known by the label code of their value (`Nodes.label_codes`); code 0 is no domain.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.plugins.podtopologyspread.constraints import (
+    Constraint,
+    Constraints,
+    Inclusion,
+    PodsLike,
+    both,
+    has_all_keys,
+    with_all_keys,
+)
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+_NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
+
+
+class Domains(msgspec.Struct, frozen=True, eq=False):
+    """The domains of one hard constraint and the matching pods in each."""
+
+    constraint: Constraint
+    itself: int  # 1 if the pod to be placed matches its own constraint
+    counts: fw.IntArray  # pods, per label code; 0 where there is no domain
+    exists: fw.BoolArray  # per label code: some node that counts has this value
+    minimum: int  # pods in the emptiest domain; 0 if there are fewer domains than asked for
+
+    @classmethod
+    def by(
+        cls, constraint: Constraint, itself: int, counts: fw.IntArray, exists: fw.BoolArray
+    ) -> "Domains":
+        if np.count_nonzero(exists) < constraint.min_domains:
+            minimum = 0
+        else:
+            minimum = int(counts[exists].min(initial=_NO_MINIMUM))
+        return cls(constraint, itself, counts, exists, minimum)
+
+    @property
+    def room(self) -> int:
+        """How many matching pods a domain may hold and still take this one."""
+        return self.constraint.max_skew + self.minimum - self.itself
+
+    def changed(self, code: int, by: int) -> "Domains":
+        """As if there were so many pods more in one domain."""
+        counts = self.counts.copy()
+        counts[code] += by
+        return Domains.by(self.constraint, self.itself, counts, self.exists)
+
+
+class HardSpread:
+    """All hard constraints of a pod; `count` changes them, `clone` keeps what-ifs apart."""
+
+    __slots__ = ("domains", "inclusion")
+
+    def __init__(self, inclusion: Inclusion, domains: list[Domains]) -> None:
+        self.inclusion = inclusion
+        self.domains = domains
+
+    @classmethod
+    def of(cls, pod: fw.Pod, constraints: Constraints, nodes: fw.Nodes) -> "HardSpread":
+        """Count on all nodes of the cluster."""
+        inclusion = Inclusion(pod)
+        labelled = with_all_keys(nodes, constraints)
+        domains = []
+        for constraint in constraints:
+            counted = both(labelled, inclusion.covered(nodes, constraint))
+            codes = nodes.label_codes(constraint.topology_key)
+            counts = count_by_domain(nodes, constraint.topology_key, constraint.pods(pod), counted)
+            seen = codes if counted is None else codes[counted]
+            exists = np.bincount(seen, minlength=len(counts)) > 0
+            itself = int(constraint.selector.matches(pod.labels))
+            domains.append(Domains.by(constraint, itself, counts, exists))
+        return cls(inclusion, domains)
+
+    def clone(self) -> "HardSpread":
+        return HardSpread(self.inclusion, list(self.domains))
+
+    def count(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> None:
+        """Another pod comes to a node in thought, or leaves it."""
+        if not has_all_keys(node.labels, [domains.constraint for domains in self.domains]):
+            return
+        for place, domains in enumerate(self.domains):
+            constraint = domains.constraint
+            if constraint.pods(pod)(other) and self.inclusion.covers(node, constraint):
+                code = node.label_code(constraint.topology_key)
+                self.domains[place] = domains.changed(code, change)
+
+
+class Credit(msgspec.Struct, frozen=True, eq=False):
+    """What one soft constraint adds to a node's score: the more pods in its domain, the more."""
+
+    constraint: Constraint
+    pods: PodsLike
+    weight: float  # grows with the number of domains, so that few and many compare
+    counts: fw.IntArray | None  # pods, per label code; None: count those on the node itself
+
+    def of(self, count: int) -> float:
+        return count * self.weight + (self.constraint.max_skew - 1)
+
+    def at(self, node: fw.Node) -> float:
+        """What a node that is in one of the domains gets."""
+        if self.counts is None:
+            return self.of(sum(1 for pod in node.pods if self.pods(pod)))
+        return self.of(int(self.counts[node.label_code(self.constraint.topology_key)]))
+
+    def at_all(self, nodes: fw.Nodes) -> fw.FloatArray:
+        """As `at`; 0 for nodes that are in none of the domains."""
+        codes = nodes.label_codes(self.constraint.topology_key)
+        skew = self.constraint.max_skew - 1
+        if self.counts is None:
+            here = np.zeros(len(nodes)) if self.pods.is_nobody else self._on(nodes) * self.weight
+            found: fw.FloatArray = np.where(codes != 0, here + skew, 0.0)
+            return found
+        by_domain: fw.FloatArray = self.counts * np.float64(self.weight) + skew
+        by_domain[0] = 0.0
+        return by_domain[codes]
+
+    def _on(self, nodes: fw.Nodes) -> fw.IntArray:
+        return nodes.count_pods(self.pods, self.pods)
+
+
+class SoftSpread(msgspec.Struct, frozen=True, eq=False):
+    """All soft constraints of a pod, and whether a node must be in a domain of each of them."""
+
+    constraints: Constraints
+    credits: tuple[Credit, ...]
+    needs_all_keys: bool
+
+    @classmethod
+    def of(
+        cls,
+        pod: fw.Pod,
+        constraints: Constraints,
+        feasible: fw.Nodes,
+        everywhere: fw.Nodes,
+        *,
+        needs_all_keys: bool,
+    ) -> "SoftSpread":
+        """Count on all nodes; how many domains there are depends on the feasible ones."""
+        inclusion = Inclusion(pod)
+        labelled = with_all_keys(everywhere, constraints) if needs_all_keys else None
+        scored = with_all_keys(feasible, constraints) if needs_all_keys else None
+        credits = []
+        for constraint in constraints:
+            key, pods = constraint.topology_key, constraint.pods(pod)
+            counts = None
+            if key == HOSTNAME:
+                size = len(feasible) if scored is None else int(np.count_nonzero(scored))
+            else:
+                counted = both(labelled, inclusion.covered(everywhere, constraint))
+                counts = count_by_domain(everywhere, key, pods, counted)
+                codes = feasible.label_codes(key)
+                seen = np.bincount(codes if scored is None else codes[scored]) > 0
+                size = int(np.count_nonzero(seen))
+                if not needs_all_keys:
+                    counts, twins = with_the_unlabelled(feasible, key, counts, seen)
+                    size -= twins
+            credits.append(Credit(constraint, pods, math.log(size + 2), counts))
+        return cls(constraints, tuple(credits), needs_all_keys)
+
+    def ignores(self, node: fw.Node) -> bool:
+        return self.needs_all_keys and not has_all_keys(node.labels, self.constraints)
+
+    def scored(self, nodes: fw.Nodes) -> fw.BoolArray | None:
+        """The nodes that are not ignored; None if none is."""
+        return with_all_keys(nodes, self.constraints) if self.needs_all_keys else None
+
+
+def count_by_domain(
+    nodes: fw.Nodes, key: str, pods: PodsLike, counted: fw.BoolArray | None
+) -> fw.IntArray:
+    """Pods per label code, of those on the nodes that count; None: all nodes do."""
+    if pods.is_nobody:
+        return np.zeros(int(nodes.label_codes(key).max(initial=0)) + 1, dtype=np.int64)
+    if counted is None:
+        return nodes.count_pods_by(key, pods, pods)
+    here = np.where(counted, nodes.count_pods(pods, pods), 0)
+    return np.bincount(nodes.label_codes(key), weights=here, minlength=1).astype(np.int64)
+
+
+def with_the_unlabelled(
+    nodes: fw.Nodes, key: str, counts: fw.IntArray, seen: fw.BoolArray
+) -> tuple[fw.IntArray, int]:
+    """Nodes without the label are in one domain with those where it is empty, as in kube-scheduler.
+
+    Returns the counts, and how many domains were taken for two.
+    """
+    values = nodes.label_values(key)
+    if "" not in values:
+        return counts, 0
+    empty = values.index("")
+    if empty >= len(counts):
+        return counts, 0
+    merged = counts.copy()
+    merged[empty] += counts[0]
+    return merged, int(empty < len(seen) and seen[empty] and seen[0])

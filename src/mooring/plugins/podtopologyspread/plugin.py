@@ -1,0 +1,195 @@
+"""Keep pods of a kind evenly spread: refuse domains that have too many, prefer those with few."""
+
+import math
+
+import numpy as np
+from msgspec import structs
+
+import mooring.framework as fw
+from mooring.api import core
+from mooring.api.selectors import Selector, SelectorError
+from mooring.plugins.podtopologyspread.args import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    SYSTEM,
+    SYSTEM_CONSTRAINTS,
+    PodTopologySpreadArgs,
+)
+from mooring.plugins.podtopologyspread.constraints import Constraint, Constraints, own_constraints
+from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread
+from mooring.plugins.podtopologyspread.owners import selector_by_owners
+from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
+
+HARD: fw.StateKey[HardSpread] = fw.StateKey("PodTopologySpread/hard")
+SOFT: fw.StateKey[SoftSpread] = fw.StateKey("PodTopologySpread/soft")
+
+
+class PodTopologySpread(
+    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.NormalizeScore
+):
+    """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
+
+    DoNotSchedule constraints filter, ScheduleAnyway constraints score. A pod without any gets the
+    default ones, for the pods that its services and its controller select.
+    """
+
+    name = "PodTopologySpread"
+    wakes_on = (
+        fw.Event.POD_ADDED,
+        fw.Event.POD_LABELS_CHANGED,
+        fw.Event.POD_TOLERATIONS_CHANGED,
+        fw.Event.POD_DELETED,
+        fw.Event.NODE_ADDED,
+        fw.Event.NODE_DELETED,
+        fw.Event.NODE_LABELS_CHANGED,
+        fw.Event.NODE_TAINTS_CHANGED,
+    )
+
+    TOO_MANY = fw.Status.unschedulable("node(s) didn't match pod topology spread constraints")
+    NO_DOMAIN = fw.Status.unresolvable(
+        "node(s) didn't match pod topology spread constraints (missing required label)"
+    )
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._is_system = args.defaulting_type == SYSTEM
+        raw = SYSTEM_CONSTRAINTS if self._is_system else args.default_constraints
+        self._defaults = {
+            action: tuple(
+                Constraint.by(constraint, Selector.NOTHING)
+                for constraint in raw
+                if constraint.when_unsatisfiable == action
+            )
+            for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        }
+
+    # --- filter ----------------------------------------------------------------------------------
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        try:
+            constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        except SelectorError as error:
+            text = f"obtaining pod's hard topology spread constraints: {error}"
+            return fw.Status.error(text, cause=error)
+        if not constraints:
+            return fw.SKIP
+        state[HARD] = HardSpread.of(pod, constraints, nodes)
+        return fw.OK
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        state[HARD].count(pod, added, node, +1)
+        return fw.OK
+
+    def remove_pod(
+        self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
+    ) -> fw.Status:
+        state[HARD].count(pod, removed, node, -1)
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        for domains in state[HARD].domains:
+            code = node.label_code(domains.constraint.topology_key)
+            if code == 0:
+                return self.NO_DOMAIN
+            if domains.counts[code] > domains.room:
+                return self.TOO_MANY
+        return fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        refusals = [self.NO_DOMAIN, self.TOO_MANY]
+        index: fw.IntArray | None = None
+        for domains in state[HARD].domains:
+            answers = np.where(domains.counts > domains.room, 2, 0)  # per label code
+            answers[0] = 1
+            here = answers[nodes.label_codes(domains.constraint.topology_key)]
+            index = here if index is None else np.where(index, index, here)
+        if index is None:
+            return fw.Verdicts.passing(nodes)
+        return fw.Verdicts.coded(index, refusals)
+
+    # --- score -----------------------------------------------------------------------------------
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        try:
+            constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+        except SelectorError as error:
+            text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
+            return fw.Status.error(f"{text}: {error}", cause=error)
+        if not constraints or not len(self.handle.nodes):
+            return fw.SKIP
+        is_asked = bool(pod.spec.topology_spread_constraints) or not self._is_system
+        state[SOFT] = SoftSpread.of(
+            pod, constraints, nodes, self.handle.nodes, needs_all_keys=is_asked
+        )
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        soft = state[SOFT]
+        if soft.ignores(node):
+            return 0
+        total = 0.0
+        for credit in soft.credits:
+            if credit.constraint.topology_key in node.labels:
+                total += credit.at(node)
+        whole = math.floor(total)
+        return whole + 1 if total - whole >= 0.5 else whole  # half away from zero; never negative
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        soft = state[SOFT]
+        total = np.zeros(len(nodes), dtype=np.float64)
+        for credit in soft.credits:
+            total += credit.at_all(nodes)
+        whole = np.floor(total)
+        scores = whole.astype(np.int64) + (total - whole >= 0.5)
+        scored = soft.scored(nodes)
+        return scores if scored is None else np.where(scored, scores, 0)
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        scored = state[SOFT].scored(nodes)
+        counting = scores if scored is None else scores[scored]
+        if not len(counting):
+            return np.zeros_like(scores)
+        most, least = int(counting.max()), int(counting.min())
+        if most == 0:
+            points = np.full_like(scores, fw.MAX_SCORE)
+        else:
+            points = fw.MAX_SCORE * (most + least - scores) // most
+        return points if scored is None else np.where(scored, points, 0)
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if any(isinstance(other, fw.Pod) and not concerns(other, pod) for other in (old, new)):
+            return False
+        try:
+            constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        except SelectorError:
+            return True
+        if isinstance(old, core.Node) or isinstance(new, core.Node):
+            before = old if isinstance(old, core.Node) else None
+            after = new if isinstance(new, core.Node) else None
+            return node_change_helps(constraints, before, after)
+        return pod_change_helps(
+            constraints,
+            pod,
+            old if isinstance(old, fw.Pod) else None,
+            new if isinstance(new, fw.Pod) else None,
+        )
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _constraints(self, pod: fw.Pod, action: str) -> Constraints:
+        """The pod's own constraints of one kind, or the default ones if it has none at all."""
+        if pod.spec.topology_spread_constraints:
+            return own_constraints(pod, action)
+        defaults = self._defaults[action]
+        if not defaults:
+            return ()
+        selector = selector_by_owners(self.handle.objects, pod)
+        if selector.is_empty:
+            return ()
+        return tuple(structs.replace(constraint, selector=selector) for constraint in defaults)

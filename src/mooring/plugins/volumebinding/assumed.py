@@ -1,0 +1,69 @@
+"""Objects as they will be once our writes have come back to us.
+
+Between the decision and the moment the watch shows its effect, the next pods must not be given the
+same volume. So a changed object is assumed here: it is taken for the real one until the watch shows
+any other version of it than the one it was made from.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim
+from mooring.cache.objects import Objects
+
+T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
+
+
+class OutOfDate(Exception):
+    """The object has changed since the decision was made."""
+
+
+class Assumed(Generic[T]):
+    """The objects of one kind, with what is assumed about some of them."""
+
+    def __init__(self, type_: type[T], objects: Callable[[], Objects]) -> None:
+        self._type: type[T] = type_
+        self._objects = objects
+        self._assumed: dict[tuple[str, str], T] = {}
+
+    def __len__(self) -> int:
+        return len(self._assumed)
+
+    def stored(self, name: str, namespace: str = "") -> T | None:
+        """What the watch has shown."""
+        return self._objects().get(self._type, name, namespace)
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        stored = self.stored(name, namespace)
+        if stored is None:
+            self._assumed.pop((namespace, name), None)
+            return None
+        return self.latest(stored)
+
+    def latest(self, stored: T) -> T:
+        """What is assumed about an object, or the object itself."""
+        if not self._assumed:
+            return stored
+        key = (stored.namespace, stored.name)
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return stored
+        if assumed.metadata.resource_version == stored.metadata.resource_version:
+            return assumed
+        del self._assumed[key]
+        return stored
+
+    def assume(self, value: T) -> None:
+        """Take this for the real one; OutOfDate if it was not made from what is known now."""
+        stored = self.stored(value.name, value.namespace)
+        known = stored.metadata.resource_version if stored is not None else "none"
+        made_from = value.metadata.resource_version
+        if stored is None or known != made_from:
+            raise OutOfDate(f'"{value.key}" is out of sync (stored: {known}, assume: {made_from})')
+        self._assumed[value.namespace, value.name] = value
+
+    def restore(self, value: T) -> None:
+        """Assume it no longer. What others assumed about the object since is left alone."""
+        key = (value.namespace, value.name)
+        if self._assumed.get(key) is value:
+            del self._assumed[key]

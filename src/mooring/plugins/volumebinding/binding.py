@@ -1,0 +1,245 @@
+"""From a decision to bound claims: promise volumes, ask for new ones, wait until all are bound.
+
+What is written here starts the work of others: the volume controller completes a promise from both
+sides, a driver makes the volume of a claim with a selected node. They report by changing the same
+objects, so waiting means looking.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import structs
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim
+from mooring.api.frozen import FrozenDict
+from mooring.api.meta import ObjectReference
+from mooring.errors import ApiError
+from mooring.plugins._csi_migration import Untranslatable
+from mooring.plugins._volume_claims import SELECTED_NODE, is_bound, not_found
+from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
+from mooring.plugins.volumebinding.fitting import Plan, is_within_reach
+
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+POLL: Final = 1.0  # seconds
+TIMED_OUT: Final = "context deadline exceeded"
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """A volume, with its claim written into it."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+
+
+class Reservation(msgspec.Struct):
+    """What was decided for a pod on its node, as it shall be; what is written is taken off."""
+
+    promises: tuple[Promise, ...]
+    orders: tuple[PersistentVolumeClaim, ...]  # claims with the node selected
+    unwritten_volumes: list[PersistentVolume]
+    unwritten_claims: list[PersistentVolumeClaim]
+
+
+class BindingFailed(Exception):
+    """The pod has to be scheduled again."""
+
+
+class Binder:
+    """Carries out plans, with the objects that are assumed meanwhile."""
+
+    def __init__(
+        self,
+        handle: fw.Handle,
+        volumes: Assumed[PersistentVolume],
+        claims: Assumed[PersistentVolumeClaim],
+        timeout: float,
+    ) -> None:
+        self._handle = handle
+        self._volumes = volumes
+        self._claims = claims
+        self._timeout = timeout  # seconds
+
+    # --- in memory -------------------------------------------------------------------------------
+
+    def reserve(self, plan: Plan, node_name: str) -> Reservation:
+        """Assume what the plan says; OutOfDate, and nothing assumed, if something has changed."""
+        reservation = Reservation(
+            promises=tuple(Promise(promised(volume, to), to) for volume, to in plan.bindings),
+            orders=tuple(ordered(claim, node_name) for claim in plan.provisions),
+            unwritten_volumes=[],
+            unwritten_claims=[],
+        )
+        try:
+            for promise in reservation.promises:
+                self._volumes.assume(promise.volume)
+                reservation.unwritten_volumes.append(promise.volume)
+            for claim in reservation.orders:
+                self._claims.assume(claim)
+                reservation.unwritten_claims.append(claim)
+        except OutOfDate:
+            self.release(reservation)
+            raise
+        return reservation
+
+    def release(self, reservation: Reservation) -> None:
+        """Take back what was assumed. What was written is a fact, and only waits to be seen."""
+        for volume in reservation.unwritten_volumes:
+            self._volumes.restore(volume)
+        for claim in reservation.unwritten_claims:
+            self._claims.restore(claim)
+
+    # --- in the cluster --------------------------------------------------------------------------
+
+    async def bind(self, reservation: Reservation, pod: fw.Pod, node_name: str) -> fw.Status:
+        """Write everything, then look once a second until all is bound."""
+        try:
+            await self._write(reservation, node_name)
+        except ApiError as error:
+            return fw.Status.error(str(error))
+        clock = self._handle.clock
+        deadline = clock.now() + self._timeout
+        problem = TIMED_OUT
+        try:
+            while (left := deadline - clock.now()) > 0:
+                await clock.sleep(min(POLL, left))
+                if self._is_done(reservation, pod, node_name):
+                    self._tidy(reservation)
+                    return fw.OK
+        except BindingFailed as failure:
+            problem = str(failure)
+        self._tidy(reservation)
+        return fw.Status.error(f"binding volumes: {problem}")
+
+    async def _write(self, reservation: Reservation, node_name: str) -> None:
+        client = self._handle.client
+        for promise in reservation.promises:
+            volume = promise.volume
+            stored = self._volumes.stored(volume.name)
+            if stored is None or not _names(stored, promise.claim):
+                await client.update(volume)
+            reservation.unwritten_volumes.remove(volume)
+        for claim in reservation.orders:
+            stored_claim = self._claims.stored(claim.name, claim.namespace)
+            if stored_claim is None or _selected(stored_claim) != node_name:
+                await client.update(claim)
+            reservation.unwritten_claims.remove(claim)
+
+    def _tidy(self, reservation: Reservation) -> None:
+        """Forget the assumptions that the watch has overtaken, which reading them does."""
+        for promise in reservation.promises:
+            self._volumes.get(promise.volume.name)
+        for claim in reservation.orders:
+            self._claims.get(claim.name, claim.namespace)
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def _is_done(self, reservation: Reservation, pod: fw.Pod, node_name: str) -> bool:
+        """Whether all claims are bound. BindingFailed if they never will be."""
+        node = self._handle.nodes.get(node_name)
+        if node is None:
+            missing = not_found("node", node_name)
+            raise BindingFailed(f'failed to get node "{node_name}": {missing}')
+        if all(other.uid != pod.uid for other in node.pods):
+            # An assumed pod that is deleted loses its place at once.
+            missing = not_found("pod", pod.name)
+            raise BindingFailed(f"pod does not exist any more: {missing}")
+        return all(self._is_kept(promise, node) for promise in reservation.promises) and all(
+            self._is_delivered(claim, node) for claim in reservation.orders
+        )
+
+    def _is_kept(self, promise: Promise, node: fw.Node) -> bool:
+        ours = promise.volume
+        volume = self._volumes.stored(ours.name)
+        if volume is None:
+            missing = not_found("persistentvolumes", ours.name)
+            raise BindingFailed(f"failed to check binding: {missing}")
+        claim = self._claims.stored(promise.claim.name, promise.claim.namespace)
+        if claim is None:
+            missing = not_found("persistentvolumeclaims", promise.claim.key)
+            raise BindingFailed(f"failed to check binding: {missing}")
+        if _is_not_seen_yet(ours, volume) and not _names(volume, promise.claim):
+            return False
+        self._check_reach(volume, node)
+        if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
+        return is_bound(claim)
+
+    def _is_delivered(self, ours: PersistentVolumeClaim, node: fw.Node) -> bool:
+        claim = self._claims.stored(ours.name, ours.namespace)
+        if claim is None:
+            missing = not_found("persistentvolumeclaims", ours.key)
+            raise BindingFailed(f"failed to check provisioning pvc: {missing}")
+        if _selected(claim) != node.name:
+            if _is_not_seen_yet(ours, claim):
+                return False
+            if not claim.metadata.annotations:
+                raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
+            # A driver that fails takes the node back, so that another one can be tried.
+            raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
+        if claim.spec.volume_name:
+            volume = self._volumes.stored(claim.spec.volume_name)
+            if volume is None:
+                return False  # news of it may only be late
+            self._check_reach(volume, node)
+        return is_bound(claim)
+
+    def _check_reach(self, volume: PersistentVolume, node: fw.Node) -> None:
+        try:
+            within = is_within_reach(volume, node.name, node.labels, self._handle.objects)
+        except Untranslatable as problem:
+            text = f"failed to translate pv to csi: could not translate pv: {problem}"
+            raise BindingFailed(text) from problem
+        if not within:
+            raise BindingFailed(
+                f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}":'
+                " no matching NodeSelectorTerms"
+            )
+
+
+def promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """The volume with the claim in it. If people had promised it, it is not marked as our doing."""
+    if _names(volume, claim):
+        return volume
+    metadata = volume.metadata
+    if volume.spec.claim_ref is None:
+        annotations = FrozenDict({**metadata.annotations, BOUND_BY_CONTROLLER: "yes"})
+        metadata = structs.replace(metadata, annotations=annotations)
+    reference = ObjectReference(
+        api_version=claim.API_VERSION,
+        kind=claim.KIND,
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )
+    spec = structs.replace(volume.spec, claim_ref=reference)
+    return structs.replace(volume, metadata=metadata, spec=spec)
+
+
+def ordered(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
+    """The claim with the node selected for which its volume is to be made."""
+    annotations = FrozenDict({**claim.metadata.annotations, SELECTED_NODE: node_name})
+    metadata = structs.replace(claim.metadata, annotations=annotations)
+    return structs.replace(claim, metadata=metadata)
+
+
+def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    named = volume.spec.claim_ref
+    return named is not None and (named.namespace, named.name, named.uid) == (
+        claim.namespace,
+        claim.name,
+        claim.uid,
+    )
+
+
+def _selected(claim: PersistentVolumeClaim) -> str | None:
+    return claim.metadata.annotations.get(SELECTED_NODE)
+
+
+def _is_not_seen_yet(
+    ours: PersistentVolume | PersistentVolumeClaim,
+    stored: PersistentVolume | PersistentVolumeClaim,
+) -> bool:
+    """Whether the watch still shows the version that ours was made from."""
+    return ours.metadata.resource_version == stored.metadata.resource_version

@@ -1,0 +1,227 @@
+"""Which existing volume a claim would get on a node: the smallest that will do.
+
+A volume that was promised to the claim goes before all others. What does not depend on the node is
+asked once per claim (`candidates_for`); what is left is whether the node can reach the volume.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.core import NodeSelector, PersistentVolume, PersistentVolumeClaim
+from mooring.api.quantity import Quantity
+from mooring.api.selectors import LabelRequirement, Selector, compile_node_selector
+from mooring.cache.objects import Objects
+from mooring.plugins._csi_migration import required_nodes
+from mooring.plugins._volume_claims import class_of_claim, class_of_volume, requested_storage
+from mooring.plugins.volumebinding.assumed import Assumed
+from mooring.plugins.volumebinding.provisioning import meeting_all
+
+AVAILABLE: Final = "Available"
+_FILESYSTEM: Final = "Filesystem"
+_REMEMBERED: Final = 100_000  # affinities; a cluster of local disks has one per node
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """The volumes that a claim could be bound to, wherever they are."""
+
+    promised: tuple[PersistentVolume, ...] = ()  # to this claim; the first decides, for or against
+    free: tuple[PersistentVolume, ...] = ()  # smallest first
+
+    def pick(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
+        """The volume for a node with these labels, where others of the pod's are taken."""
+        for volume in self.promised:
+            if volume.name not in taken:
+                return volume if is_reachable(required_nodes(volume), labels) else None
+        for volume in self.free:
+            if volume.name not in taken and is_reachable(required_nodes(volume), labels):
+                return volume
+        return None
+
+
+def candidates_for(
+    claim: PersistentVolumeClaim, volumes: Assumed[PersistentVolume], objects: Objects
+) -> Candidates:
+    """What there is for a claim. SelectorError if the claim's selector makes no sense."""
+    class_name = class_of_claim(claim)
+    selector = (
+        Selector.from_label_selector(claim.spec.selector)
+        if claim.spec.selector is not None
+        else Selector.EVERYTHING
+    )
+    claimed = objects.select(PersistentVolume, claimant, (claim.namespace, claim.name))
+    promised = [
+        volume
+        for volume in map(volumes.latest, claimed)
+        if class_of_volume(volume) == class_name and _is_promised(volume, claim)
+    ]
+    free = []
+    for volume in map(volumes.latest, objects.select(PersistentVolume, free_in_class, class_name)):
+        if _is_promised(volume, claim):  # assumed so
+            promised.append(volume)
+        elif volume.spec.claim_ref is None and _is_fit(volume, claim, selector):
+            free.append(volume)
+    promised = [volume for volume in promised if _would_do(volume, claim)]
+    promised.sort(key=lambda volume: volume.name)
+    free.sort(key=lambda volume: (capacity_of(volume), volume.name))
+    return Candidates(tuple(promised), tuple(free))
+
+
+def claimant(volume: PersistentVolume) -> tuple[str, str] | None:
+    """The claim that a volume is bound or promised to."""
+    claim = volume.spec.claim_ref
+    return (claim.namespace, claim.name) if claim is not None else None
+
+
+def free_in_class(volume: PersistentVolume) -> str | None:
+    """The class of a volume that nobody has claimed."""
+    return class_of_volume(volume) if volume.spec.claim_ref is None else None
+
+
+def capacity_of(volume: PersistentVolume) -> Quantity:
+    return volume.spec.capacity.get("storage", Quantity.ZERO)
+
+
+def _is_promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume names this claim; a promise by name alone, without uid, counts."""
+    named = volume.spec.claim_ref
+    return (
+        named is not None
+        and (named.namespace, named.name) == (claim.namespace, claim.name)
+        and named.uid in ("", claim.uid)
+    )
+
+
+def _would_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """What even a promised volume has to fulfil."""
+    offered, wanted = volume.spec, claim.spec
+    return (
+        capacity_of(volume) >= requested_storage(claim)
+        and (offered.volume_mode or _FILESYSTEM) == (wanted.volume_mode or _FILESYSTEM)
+        and (offered.volume_attributes_class_name or "")
+        == (wanted.volume_attributes_class_name or "")
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def _is_fit(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
+    return (
+        _would_do(volume, claim)
+        and volume.status.phase == AVAILABLE
+        and selector.matches(volume.metadata.labels)
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+    )
+
+
+# --- volumes and nodes ----------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _alternatives(required: NodeSelector) -> tuple[tuple[LabelRequirement, ...], ...]:
+    """The terms of a volume's node affinity, as far as they are about labels.
+
+    As volume.CheckNodeAffinity, which shows the terms a node without a name: tests of the name are
+    passed over, even in a term that tests nothing else.
+    """
+    terms = compile_node_selector(required).terms
+    return tuple(term.requirements for term in terms if not (term.errors or term.is_empty))
+
+
+def is_reachable(required: NodeSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels meets a volume's node affinity."""
+    return required is None or any(
+        all(test.matches(labels) for test in tests) for tests in _alternatives(required)
+    )
+
+
+def reachable(required: NodeSelector | None, nodes: fw.Nodes) -> fw.BoolArray:
+    """Likewise for every node."""
+    if required is None:
+        return np.ones(len(nodes), dtype=np.bool_)
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for tests in _alternatives(required):
+        found |= meeting_all(nodes, tests)
+    return found
+
+
+def matched(wishes: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]:
+    """For each claim in turn the nodes where it gets a volume that no claim before it has there."""
+    places = Places(nodes)
+    taken: dict[str, list[fw.IntArray]] = {}  # volume -> where a claim has picked it
+    found = []
+    for candidates in wishes:
+        undecided = np.ones(len(nodes), dtype=np.bool_)
+        got = np.zeros(len(nodes), dtype=np.bool_)
+        left = len(nodes)
+        for volume in candidates.promised:
+            asked = undecided.copy()
+            for rows in taken.get(volume.name, ()):
+                asked[rows] = False
+            hits = asked & reachable(required_nodes(volume), nodes)
+            got |= hits
+            undecided &= ~asked
+            taken.setdefault(volume.name, []).append(np.flatnonzero(hits))
+            left = int(undecided.sum())
+        for volume in candidates.free:
+            if not left:
+                break
+            rows = places.of(required_nodes(volume))
+            rows = rows[undecided[rows]]
+            for others in taken.get(volume.name, ()):
+                rows = np.setdiff1d(rows, others, assume_unique=True)
+            if len(rows):
+                got[rows] = True
+                undecided[rows] = False
+                left -= len(rows)
+                taken.setdefault(volume.name, []).append(rows)
+        found.append(got)
+    return found
+
+
+class Places:
+    """The places of the nodes a volume can be reached from; there may be as many volumes as nodes.
+
+    Local disks name the one value of one label: for those a label is sorted once, and then each
+    answer is a lookup.
+    """
+
+    def __init__(self, nodes: fw.Nodes) -> None:
+        self._nodes = nodes
+        self._everywhere = np.arange(len(nodes), dtype=np.int64)
+        self._known: dict[NodeSelector, fw.IntArray] = {}
+        self._by_value: dict[str, dict[str | None, fw.IntArray]] = {}
+
+    def of(self, required: NodeSelector | None) -> fw.IntArray:
+        if required is None:
+            return self._everywhere
+        found = self._known.get(required)
+        if found is None:
+            found = self._known[required] = self._look(required)
+        return found
+
+    def _look(self, required: NodeSelector) -> fw.IntArray:
+        match _alternatives(required):
+            case ((LabelRequirement(key=key, operator="In", values=values),),):
+                pass
+            case _:
+                return np.flatnonzero(reachable(required, self._nodes))
+        by_value = self._by_value.get(key)
+        if by_value is None:
+            by_value = self._by_value[key] = self._sorted(key)
+        parts = [by_value[value] for value in values if value in by_value]
+        return np.concatenate(parts) if parts else self._everywhere[:0]
+
+    def _sorted(self, key: str) -> dict[str | None, fw.IntArray]:
+        codes, values = self._nodes.label_codes(key), self._nodes.label_values(key)
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(values)), side="right").tolist()
+        starts = [0, *ends]
+        return {
+            value: order[start:end]
+            for value, start, end in zip(values, starts, ends, strict=False)
+            if end > start
+        }

@@ -1,0 +1,151 @@
+"""A pod's claims, sorted by what has to be done about them."""
+
+import msgspec
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim
+from mooring.api.selectors import SelectorError
+from mooring.api.storage import StorageClass
+from mooring.cache.objects import Objects
+from mooring.plugins._volume_claims import (
+    SELECTED_NODE,
+    claim_name,
+    class_of_claim,
+    is_bound,
+    not_found,
+    ownership_problem,
+    requested_storage,
+    waits_for_consumer,
+)
+from mooring.plugins.volumebinding.assumed import Assumed
+from mooring.plugins.volumebinding.matching import Candidates, candidates_for
+from mooring.plugins.volumebinding.provisioning import Provision, provision_for
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A claim that waits for a node to be chosen."""
+
+    claim: PersistentVolumeClaim
+    provision: Provision
+    candidates: Candidates = Candidates()
+    selected_node: str | None = None  # an earlier attempt has asked for a volume there
+
+
+class PodClaims(msgspec.Struct, frozen=True):
+    """All claims of a pod."""
+
+    bound: tuple[PersistentVolume | None, ...]  # the volumes; None where one does not exist
+    ordered: tuple[Wish, ...]  # with a selected node: a volume is being made
+    open: tuple[Wish, ...]  # the others, by rising size, so that the small get the small
+
+    @property
+    def wishes(self) -> tuple[Wish, ...]:
+        return (*self.ordered, *self.open)
+
+
+class Unschedulable(Exception):
+    """No node could help."""
+
+    def __init__(self, status: fw.Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+UNBOUND_IMMEDIATE = fw.Status.unresolvable("pod has unbound immediate PersistentVolumeClaims")
+
+
+def sort_claims(
+    pod: fw.Pod,
+    objects: Objects,
+    claims: Assumed[PersistentVolumeClaim],
+    volumes: Assumed[PersistentVolume],
+) -> PodClaims | None:
+    """The pod's claims, None if it has none; `Unschedulable` says what is wrong with one."""
+    known = _existing_claims(pod, claims)
+    if not known:
+        return None
+    bound: list[PersistentVolume | None] = []
+    wishes: list[Wish] = []
+    is_complete = True
+    for claim in map(claims.latest, known):
+        if is_bound(claim):
+            bound.append(volumes.get(claim.spec.volume_name))
+            continue
+        storage_class = _class_that_waits(claim, objects)
+        if storage_class is None or claim.spec.volume_name:
+            is_complete = False  # somebody else is to bind it, at once
+        else:
+            wishes.append(_wish(claim, storage_class, objects, volumes))
+    if not is_complete:
+        raise Unschedulable(UNBOUND_IMMEDIATE)
+    open_ = [wish for wish in wishes if wish.selected_node is None]
+    open_.sort(key=lambda wish: requested_storage(wish.claim))
+    ordered = tuple(wish for wish in wishes if wish.selected_node is not None)
+    return PodClaims(tuple(bound), ordered, tuple(open_))
+
+
+def _existing_claims(
+    pod: fw.Pod, claims: Assumed[PersistentVolumeClaim]
+) -> list[PersistentVolumeClaim]:
+    found = {}  # by name: a pod may mount one claim twice
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is None:
+            continue
+        is_named = volume.persistent_volume_claim is not None
+        claim = claims.stored(name, pod.namespace)
+        if claim is None:
+            raise Unschedulable(fw.Status.unresolvable(_missing(name, is_named)))
+        problem = _problem_of(pod, claim, is_named)
+        if problem is not None:
+            raise Unschedulable(fw.Status.unresolvable(problem))
+        found[name] = claim
+    return list(found.values())
+
+
+def _missing(name: str, is_named: bool) -> str:
+    if is_named:
+        return not_found("persistentvolumeclaim", name)
+    return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+
+
+def _problem_of(pod: fw.Pod, claim: PersistentVolumeClaim, is_named: bool) -> str | None:
+    if claim.status.phase == "Lost":
+        volume = claim.spec.volume_name
+        return (
+            f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume'
+            f' "{volume}"'
+        )
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    return None if is_named else ownership_problem(pod, claim)
+
+
+def _class_that_waits(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass | None:
+    """The claim's storage class, if that is one whose claims wait for a pod."""
+    name = class_of_claim(claim)
+    found = objects.get(StorageClass, name) if name else None
+    if found is None:
+        return None
+    if found.volume_binding_mode is None:
+        text = f'VolumeBindingMode not set for StorageClass "{name}"'
+        raise Unschedulable(fw.Status.error(text))
+    return found if waits_for_consumer(found) else None
+
+
+def _wish(
+    claim: PersistentVolumeClaim,
+    storage_class: StorageClass,
+    objects: Objects,
+    volumes: Assumed[PersistentVolume],
+) -> Wish:
+    provision = provision_for(claim, storage_class, objects)
+    selected = claim.metadata.annotations.get(SELECTED_NODE)
+    if selected is not None:
+        return Wish(claim, provision, selected_node=selected)
+    try:
+        candidates = candidates_for(claim, volumes, objects)
+    except SelectorError as error:
+        text = f"error creating internal label selector for claim: {claim.key}: {error}"
+        raise Unschedulable(fw.Status.error(text)) from error
+    return Wish(claim, provision, candidates)

@@ -1,0 +1,133 @@
+"""Where a new volume could be made for a claim: what its storage class allows, and free space."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolumeClaim
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.api.quantity import Quantity
+from mooring.api.selectors import LabelRequirement, Selector, SelectorError
+from mooring.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    StorageClass,
+    TopologySelectorTerm,
+)
+from mooring.cache.objects import Objects
+from mooring.plugins._volume_claims import requested_storage
+from mooring.plugins.volumebinding.reasons import NONE, Reason
+
+
+class Provision(msgspec.Struct, frozen=True):
+    """What a node needs for a new volume. None among the selectors means: nothing."""
+
+    is_possible: bool
+    topologies: tuple[Selector, ...] | None = None  # one must match
+    spaces: tuple[Selector, ...] | None = None  # likewise: where enough is left
+
+    def lack(self, labels: Mapping[str, str]) -> Reason:
+        """What keeps the volume from being made for a node with these labels."""
+        if not self.is_possible or not _any_matches(self.topologies, labels):
+            return Reason.BIND_CONFLICT
+        return NONE if _any_matches(self.spaces, labels) else Reason.NOT_ENOUGH_SPACE
+
+    def lacks(self, nodes: fw.Nodes) -> fw.IntArray:
+        """Likewise for every node."""
+        if not self.is_possible:
+            return np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
+        found = np.zeros(len(nodes), dtype=np.int64)
+        if self.spaces is not None:
+            found[~_matching_any(nodes, self.spaces)] = Reason.NOT_ENOUGH_SPACE
+        if self.topologies is not None:
+            found[~_matching_any(nodes, self.topologies)] = Reason.BIND_CONFLICT
+        return found
+
+
+IMPOSSIBLE = Provision(is_possible=False)
+
+
+def provision_for(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects
+) -> Provision:
+    """What it would take to make a volume for this claim."""
+    if storage_class.provisioner in ("", "kubernetes.io/no-provisioner"):
+        return IMPOSSIBLE
+    allowed = storage_class.allowed_topologies
+    return Provision(
+        is_possible=True,
+        topologies=tuple(_topologies(allowed)) if allowed else None,
+        spaces=_spaces(claim, storage_class, objects),
+    )
+
+
+def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
+    """The largest volume that can still be made; the driver may know better than the sum says."""
+    if capacity.maximum_volume_size is not None:
+        return capacity.maximum_volume_size
+    return capacity.capacity
+
+
+def capacity_class(capacity: CSIStorageCapacity) -> str:
+    return capacity.storage_class_name
+
+
+def _topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selector]:
+    """The terms that can match at all: neither empty nor nonsense."""
+    for term in terms:
+        tests = tuple(
+            LabelSelectorRequirement(key=test.key, operator="In", values=test.values)
+            for test in term.match_label_expressions
+        )
+        selector = _parsed(LabelSelector(match_expressions=tests))
+        if tests and selector is not None:
+            yield selector
+
+
+def _spaces(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects
+) -> tuple[Selector, ...] | None:
+    """The topologies with room for the claim; None if the driver does not report any."""
+    if "storage" not in claim.spec.resources.requests:
+        return None
+    driver = objects.get(CSIDriver, storage_class.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
+        return None
+    size = requested_storage(claim).value
+    found = []
+    for capacity in objects.select(CSIStorageCapacity, capacity_class, storage_class.name):
+        limit = volume_limit(capacity)
+        if limit is not None and limit.value >= size:
+            selector = _parsed(capacity.node_topology)
+            if selector is not None:
+                found.append(selector)
+    return tuple(found)
+
+
+def _parsed(selector: LabelSelector | None) -> Selector | None:
+    try:
+        return Selector.from_label_selector(selector)
+    except SelectorError:
+        return None
+
+
+def _any_matches(selectors: tuple[Selector, ...] | None, labels: Mapping[str, str]) -> bool:
+    return selectors is None or any(selector.matches(labels) for selector in selectors)
+
+
+def _matching_any(nodes: fw.Nodes, selectors: tuple[Selector, ...]) -> fw.BoolArray:
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for selector in selectors:
+        if not selector.matches_nothing:
+            found |= meeting_all(nodes, selector.requirements)
+    return found
+
+
+def meeting_all(nodes: fw.Nodes, tests: Iterable[LabelRequirement]) -> fw.BoolArray:
+    """The nodes whose labels pass every test."""
+    found = np.ones(len(nodes), dtype=np.bool_)
+    for test in tests:
+        found &= nodes.meeting(test)
+    return found

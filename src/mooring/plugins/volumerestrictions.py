@@ -1,0 +1,168 @@
+"""Volumes that are not to be shared: disks with one writer, claims with one pod."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api.core import PersistentVolumeClaim, Volume
+from mooring.plugins._volume_claims import PVC_ADDED, named_claims, names_claim, not_found
+
+ONE_POD: Final = "ReadWriteOncePod"
+
+
+class Exclusive:
+    """The claims a pod must have for itself, and how often others use them; follows what-ifs."""
+
+    __slots__ = ("claims", "namespace", "uses")
+
+    def __init__(self, namespace: str, claims: frozenset[str], uses: int) -> None:
+        self.namespace = namespace
+        self.claims = claims
+        self.uses = uses
+
+    def count(self, other: fw.Pod, sign: int) -> None:
+        if other.namespace == self.namespace:
+            self.uses += sign * sum(1 for name in named_claims(other) if name in self.claims)
+
+    def clone(self) -> "Exclusive":
+        return Exclusive(self.namespace, self.claims, self.uses)
+
+
+EXCLUSIVE: fw.StateKey[Exclusive] = fw.StateKey("PreFilterVolumeRestrictions")
+NO_STATE: Final = f'cannot read "{EXCLUSIVE.name}" from cycleState'
+
+
+class VolumeRestrictions(fw.PreFilter, fw.Filter):
+    """Refuse nodes where a pod holds a disk the pod wants, and all if a claim of one pod is in use.
+
+    The count of uses is that of the whole cluster, so its refusal does not depend on the node.
+    """
+
+    name = "VolumeRestrictions"
+    wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
+
+    DISK_TAKEN = fw.Status.unschedulable("node(s) had no available disk")
+    CLAIM_TAKEN = fw.Status.unschedulable(
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+        " already in-use by another pod"
+    )
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        if not pod.spec.volumes:
+            return fw.SKIP
+        claims = set()
+        for name in named_claims(pod):
+            claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            if claim is None:
+                return fw.Status.unresolvable(not_found("persistentvolumeclaim", name))
+            if ONE_POD in claim.spec.access_modes:
+                claims.add(name)
+        uses = 0
+        if claims:
+            used = nodes.count_features("claims in use", claims_in_use)
+            uses = sum(int(used.per_node((pod.namespace, name)).sum()) for name in claims)
+        if not uses and not has_disks(pod):
+            return fw.SKIP
+        state[EXCLUSIVE] = Exclusive(pod.namespace, frozenset(claims), uses)
+        return fw.OK
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        return self._count(state, added, +1)
+
+    def remove_pod(
+        self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
+    ) -> fw.Status:
+        return self._count(state, removed, -1)
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        if has_disks(pod) and any(conflict(pod, other) for other in node.pods):
+            return self.DISK_TAKEN
+        return self._claims_status(state)
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        verdicts = fw.Verdicts.passing(nodes)
+        if has_disks(pod):
+            holders = nodes.count_pods("pods with disks of their own", has_disks)
+            for place in np.flatnonzero(holders).tolist():
+                if any(conflict(pod, other) for other in nodes[place].pods):
+                    verdicts.set(place, self.DISK_TAKEN)
+        status = self._claims_status(state)
+        return verdicts if status.ok else verdicts.reject_all(status)
+
+    def hint(
+        self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
+    ) -> bool:
+        if isinstance(old, fw.Pod):
+            return old.namespace == pod.namespace and (
+                conflict(pod, old) or not set(named_claims(pod)).isdisjoint(named_claims(old))
+            )
+        if isinstance(new, PersistentVolumeClaim):
+            return names_claim(pod, new)
+        return True
+
+    def _count(self, state: fw.CycleState, other: fw.Pod, sign: int) -> fw.Status:
+        exclusive = state.get(EXCLUSIVE)
+        if exclusive is None:
+            return fw.Status.error(NO_STATE)
+        exclusive.count(other, sign)
+        return fw.OK
+
+    def _claims_status(self, state: fw.CycleState) -> fw.Status:
+        exclusive = state.get(EXCLUSIVE)
+        if exclusive is None:
+            return fw.Status.error(NO_STATE)
+        return self.CLAIM_TAKEN if exclusive.uses > 0 else fw.OK
+
+
+def claims_in_use(pod: fw.Pod) -> Iterable[tuple[str, str]]:
+    """The claims a pod uses by name, with its namespace."""
+    return [(pod.namespace, name) for name in named_claims(pod)]
+
+
+def is_disk(volume: Volume) -> bool:
+    """Whether a volume is of a kind that pods can get in each other's way with."""
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.rbd is not None
+        or volume.iscsi is not None
+    )
+
+
+def has_disks(pod: fw.Pod) -> bool:
+    return any(is_disk(volume) for volume in pod.spec.volumes)
+
+
+def conflict(pod: fw.Pod, other: fw.Pod) -> bool:
+    """Whether two pods want the same disk in a way that one node can't grant."""
+    return any(
+        disks_conflict(a, b)
+        for a in pod.spec.volumes
+        if is_disk(a)
+        for b in other.spec.volumes
+        if is_disk(b)
+    )
+
+
+def disks_conflict(a: Volume, b: Volume) -> bool:
+    """Most disks may be shared by readers; those of AWS by nobody."""
+    gce_a, gce_b = a.gce_persistent_disk, b.gce_persistent_disk
+    if gce_a is not None and gce_b is not None:
+        same = gce_a.pd_name == gce_b.pd_name
+        if same and not (gce_a.read_only and gce_b.read_only):
+            return True
+    ebs_a, ebs_b = a.aws_elastic_block_store, b.aws_elastic_block_store
+    if ebs_a is not None and ebs_b is not None and ebs_a.volume_id == ebs_b.volume_id:
+        return True
+    iscsi_a, iscsi_b = a.iscsi, b.iscsi
+    if iscsi_a is not None and iscsi_b is not None:
+        same = iscsi_a.iqn == iscsi_b.iqn
+        if same and not (iscsi_a.read_only and iscsi_b.read_only):
+            return True
+    rbd_a, rbd_b = a.rbd, b.rbd
+    if rbd_a is None or rbd_b is None or (rbd_a.read_only and rbd_b.read_only):
+        return False
+    same = rbd_a.pool == rbd_b.pool and rbd_a.image == rbd_b.image
+    return same and not set(rbd_a.monitors).isdisjoint(rbd_b.monitors)

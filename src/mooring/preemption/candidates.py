@@ -1,0 +1,125 @@
+"""On which nodes evictions would make room for a pod, and which of them is the best.
+
+Called by the plugin that preempts; `worth_trying` says where, `search` tries.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.snapshot import Nodes
+from mooring.framework.status import Code, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.preemption.victims import NO_VICTIMS, Candidate, Question, find_victims
+
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+_LOWEST_PRIORITY: Final = -(2**31)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a search found out, node by node."""
+
+    nodes: int  # all there are, also those that were not worth trying
+    candidates: dict[str, Candidate] = {}  # by node name
+    failures: dict[str, Status] = {}  # by node name: why evictions would not help there
+    best: tuple[str, ...] = ()  # equally good candidates, sorted
+    chosen: Candidate | None = None
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Reason -> nodes that gave it; makes sense when there is no candidate."""
+        counted = Counter(reason for status in self.failures.values() for reason in status.reasons)
+        untried = self.nodes - len(self.failures) - len(self.candidates)
+        if untried:
+            counted[NOT_HELPFUL] += untried
+        return dict(counted)
+
+    @property
+    def message(self) -> str:
+        """Why no node is a candidate, in kube-scheduler's words."""
+        # Sorted as strings, as in the sentence this one is appended to.
+        counted = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
+        return f"0/{self.nodes} nodes are available: {', '.join(counted)}."
+
+    @property
+    def error(self) -> str:
+        """What broke during the search, if anything did."""
+        broken = (status for status in self.failures.values() if status.code is Code.ERROR)
+        texts = tuple(dict.fromkeys(status.message for status in broken))
+        return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+
+
+def worth_trying(verdicts: Verdicts) -> IntArray:
+    """The rows of the nodes that evictions might help: those refused as exactly Unschedulable."""
+    if verdicts.index is None:
+        return np.empty(0, dtype=np.int64)
+    codes = (status.code is Code.UNSCHEDULABLE for status in verdicts.statuses)
+    hopeful = np.array([False, *codes], dtype=np.bool_)
+    return np.flatnonzero(hopeful[verdicts.index])
+
+
+def search(
+    question: Question, nodes: Nodes, rows: IntArray, *, wanted: int | None = None, start: int = 0
+) -> Report:
+    """Try the nodes in `rows`, in turn, from the one at `start`.
+
+    With `wanted`, the search ends once that many candidates are known and one of them breaks no
+    disruption budget; without, every node is tried.
+    """
+    names = nodes.names
+    has_victims = _with_less_important_pods(question, nodes)
+    candidates: dict[str, Candidate] = {}
+    failures: dict[str, Status] = {}
+    has_harmless = False
+    for row in np.roll(rows, -start).tolist():
+        found = find_victims(question, nodes[row]) if has_victims[row] else NO_VICTIMS
+        if isinstance(found, Status):
+            failures[names[row]] = found
+            continue
+        candidates[names[row]] = found
+        has_harmless |= found.pdb_violations == 0
+        if wanted is not None and has_harmless and len(candidates) >= wanted:
+            break
+    best = pick(question, candidates.values())
+    return Report(
+        nodes=len(nodes),
+        candidates=candidates,
+        failures=failures,
+        best=tuple(sorted(candidate.node_name for candidate in best)),
+        chosen=best[0] if best else None,
+    )
+
+
+def pick(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates that do least harm, in the order given; several if nothing sets them apart."""
+    harms = [(_harm(question, candidate), candidate) for candidate in candidates]
+    least = min((harm for harm, _ in harms), default=None)
+    return [candidate for harm, candidate in harms if harm == least]
+
+
+def _harm(question: Question, candidate: Candidate) -> tuple[float, ...]:
+    """What counts against a candidate, what matters most first."""
+    victims = candidate.victims
+    return (
+        candidate.pdb_violations,
+        victims[0].priority,
+        # From zero up, so that more victims are never better, however unimportant they are.
+        sum(victim.priority - _LOWEST_PRIORITY for victim in victims),
+        len(victims),
+        # The first is, of the most important ones, the one that runs longest: it should be young.
+        -question.started(victims[0]),
+    )
+
+
+def _with_less_important_pods(question: Question, nodes: Nodes) -> BoolArray:
+    """Where there is anybody to evict at all. Counted once, then kept current by the cache."""
+    priority = question.pod.priority
+    key = ("pods of lower priority than", priority)
+    found: BoolArray = nodes.count_pods(key, lambda other: other.priority < priority) > 0
+    return found

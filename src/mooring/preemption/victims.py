@@ -1,0 +1,156 @@
+"""Which pods of one node have to go so that a pod fits there: as few and as unimportant as can be.
+
+All pods that may go are taken away in thought. If the pod fits then, they are put back one by one,
+those protected by a disruption budget first and the important before the others, as long as the
+pod still fits: that is the *reprieve*. Who can't be put back is a victim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from mooring.api.meta import parse_time
+from mooring.api.policy import PodDisruptionBudget
+from mooring.api.selectors import Selector, SelectorError
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node
+from mooring.framework.handle import WhatIf
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+
+NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node where the pod fits once these pods are gone."""
+
+    node_name: str
+    victims: tuple[Pod, ...]  # by falling importance, never empty
+    pdb_violations: int = 0  # victims whose eviction no budget allows
+
+
+class Budgets:
+    """Disruption budgets, parsed once for a search."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        for budget in budgets:
+            try:
+                selector = Selector.from_label_selector(budget.spec.selector)
+            except SelectorError:
+                continue  # matches nobody
+            if not (selector.matches_nothing or selector.is_empty):
+                here = self._by_namespace.setdefault(budget.namespace, [])
+                here.append((budget, selector))
+
+    def split(self, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+        """Those whose eviction would break a budget, and the others; the order stays.
+
+        Evictions are counted in the order given: a budget that allows two protects the third.
+        """
+        protected: list[Pod] = []
+        free: list[Pod] = []
+        spent: dict[int, int] = {}  # id of a budget -> evictions so far
+        for pod in pods:
+            breaks = False
+            for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.labels else ():
+                status = budget.status
+                # A pod that the budget counts as disrupted already costs nothing more.
+                if pod.name in status.disrupted_pods or not selector.matches(pod.labels):
+                    continue
+                spent[id(budget)] = spent.get(id(budget), 0) + 1
+                breaks |= spent[id(budget)] > status.disruptions_allowed
+            (protected if breaks else free).append(pod)
+        return protected, free
+
+
+class Question(msgspec.Struct, frozen=True):
+    """For whom room is to be made, and at whose expense."""
+
+    state: CycleState
+    pod: Pod
+    what_if: WhatIf
+    budgets: Budgets
+    spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
+    now: float  # seconds; when pods started that do not say
+
+    def may_evict(self, other: Pod) -> bool:
+        return other.priority < self.pod.priority and not self.spares(other)
+
+    def started(self, other: Pod) -> float:
+        text = other.status.start_time
+        return self.now if text is None else parse_time(text)
+
+    def by_importance(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Higher priority first, then whoever runs longer; by name if there is no difference."""
+        return sorted(pods, key=lambda p: (-p.priority, self.started(p), p.key))
+
+
+class _Thought:
+    """One node as it might be, with what the plugins remember of it."""
+
+    def __init__(self, question: Question, node: Node) -> None:
+        self._question = question
+        self._state = question.state.clone()
+        self._node = node
+
+    def without(self, other: Pod) -> Status:
+        self._node = self._node.without_pod(other)
+        tell = self._question.what_if.remove_pod
+        return _as_accident(tell(self._state, self._question.pod, other, self._node))
+
+    def again_with(self, other: Pod) -> Status:
+        self._node = self._node.with_pod(other)
+        tell = self._question.what_if.add_pod
+        return _as_accident(tell(self._state, self._question.pod, other, self._node))
+
+    def fits(self) -> Status:
+        question = self._question
+        return question.what_if.fits(self._state, question.pod, self._node)
+
+
+def find_victims(question: Question, node: Node) -> Candidate | Status:
+    """Whom to evict from this node; a status says why that would not help."""
+    removable = [other for other in node.pods if question.may_evict(other)]
+    if not removable:
+        return NO_VICTIMS
+    thought = _Thought(question, node)
+    for other in removable:
+        status = thought.without(other)
+        if not status.ok:
+            return status
+    status = thought.fits()
+    if not status.ok:
+        return status
+    protected, free = question.budgets.split(question.by_importance(removable))
+    broken, status = _without_reprieve(thought, protected)
+    victims: list[Pod] = []
+    if status.ok:
+        victims, status = _without_reprieve(thought, free)
+    if not status.ok:
+        return status
+    if not (broken or victims):
+        return Status.error(f'expected at least one victim pod on node "{node.name}"')
+    found = question.by_importance((*broken, *victims))
+    return Candidate(node.name, tuple(found), len(broken))
+
+
+def _without_reprieve(thought: _Thought, pods: Sequence[Pod]) -> tuple[list[Pod], Status]:
+    """Put back whom there is room for; returns the others."""
+    victims = []
+    for other in pods:
+        status = thought.again_with(other)
+        if status.ok and not thought.fits().ok:
+            victims.append(other)
+            status = thought.without(other)
+        if not status.ok:
+            return victims, status
+    return victims, OK
+
+
+def _as_accident(status: Status) -> Status:
+    """A plugin that can't follow a what-if is no refusal of the node, and nobody's verdict."""
+    return OK if status.ok else Status.error(*status.reasons, cause=status.cause)

@@ -1,0 +1,196 @@
+"""Carries out what preemption chose: its victims leave, and the pod they leave for waits meanwhile.
+
+       evict                  all but the last are deleted
+    ----------> the others -------------------------------> the last
+                    |                                        |    | seen to be gone or terminating,
+                    |       the API server refuses           |    | or called off
+                    +---> the pod is made active <-----------+    v
+                          and chooses again                       the gate is open
+
+The preemptor is kept out of the queue until its last victim is seen to leave: otherwise each one
+that goes would wake it, and it would find no room and choose further victims. What wakes it in the
+end is the event of a victim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from mooring.api.meta import Condition, format_time
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.errors import ApiError
+from mooring.framework.handle import Client, Clock, Recorder
+from mooring.framework.status import OK, Status
+from mooring.observe.metrics import Metrics
+from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler.binding import PreBinding
+from mooring.scheduler.failure import Spawn
+
+log = logging.getLogger(__name__)
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+WAITING: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class _Eviction:
+    """The victims of one preemptor, on their way out."""
+
+    def __init__(self, preemptor: Pod, node_name: str, victims: list[Pod], plugin: str) -> None:
+        self.preemptor = preemptor
+        self.node_name = node_name
+        self.plugin = plugin  # that chose them
+        *self.others, self.last = victims
+        self.is_at_the_last = False  # the others have been seen to
+        self.is_called_off = False  # the last was not bound yet and goes back to the queue
+
+    def is_over(self, cache: Cache) -> bool:
+        """Whether the last victim leaves, as far as the watch has shown."""
+        if self.is_called_off or not self.is_at_the_last:
+            return self.is_called_off
+        last = cache.get_pod(self.last.uid)
+        return last is None or last.is_terminating
+
+
+class Evictor:
+    """Evicts for all profiles, and gates the pods that it evicts for."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
+        pre_binding: PreBinding,
+        client: Client,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: Metrics,
+        spawn: Spawn,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting = waiting
+        self._pre_binding = pre_binding
+        self._client = client
+        self._recorder = recorder
+        self._clock = clock
+        self._metrics = metrics
+        self._spawn = spawn
+        self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid
+
+    def gate(self, pod: Pod) -> Status:
+        """Whether a pod may enter the queue; refused in the name of the plugin that preempts."""
+        eviction = self._under_way.get(pod.uid)
+        if eviction is None or eviction.is_over(self._cache):
+            return OK
+        return WAITING.by(eviction.plugin)
+
+    def evict(self, preemptor: Pod, node_name: str, victims: tuple[Pod, ...], plugin: str) -> None:
+        """Begin, in the background; from now on the preemptor is gated."""
+        staying = [victim for victim in victims if not victim.is_terminating]
+        if not staying:
+            return
+        self._metrics.preemption_victims.labels().observe(len(victims))
+        eviction = _Eviction(preemptor, node_name, staying, plugin)
+        self._under_way = {
+            uid: other for uid, other in self._under_way.items() if not other.is_over(self._cache)
+        }
+        self._under_way[preemptor.uid] = eviction
+        self._spawn(self._carry_out(eviction))
+
+    async def _carry_out(self, eviction: _Eviction) -> None:
+        pod = eviction.preemptor
+        is_cleared = is_done = False
+        try:
+            is_cleared = await self._clear_claims(eviction)
+            is_done = await self._evict_all(eviction)
+        except Exception:
+            log.exception("evicting broke", extra={"pod": pod.key, "node": eviction.node_name})
+        if not is_done and self._under_way.get(pod.uid) is eviction:
+            del self._under_way[pod.uid]
+        if not (is_done and is_cleared) or self._is_left_at_the_gate(eviction):
+            self._queue.activate([pod.key])
+
+    def _is_left_at_the_gate(self, eviction: _Eviction) -> bool:
+        """Whether the last event has come while the gate was shut: there will be no other."""
+        is_gone = self._cache.get_pod(eviction.last.uid) is None
+        return is_gone and self._queue.where(eviction.preemptor.key) == "gated"
+
+    async def _clear_claims(self, eviction: _Eviction) -> bool:
+        """Less important pods that expect to fit on this node may not any more: let them look."""
+        preemptor, is_done = eviction.preemptor, True
+        for other in self._queue.nominator.nominated_on(eviction.node_name):
+            if other.priority < preemptor.priority and other.nominated_node_name:
+                try:
+                    await self._client.patch_pod_status(other, None, "")
+                except ApiError as error:
+                    extra = {"pod": other.key, "error": str(error)}
+                    log.warning("could not withdraw a nomination", extra=extra)
+                    is_done = False
+        return is_done
+
+    async def _evict_all(self, eviction: _Eviction) -> bool:
+        """All at once but the last, which ends the preemptor's wait. False if one can't be."""
+        gone = await asyncio.gather(*(self._try(eviction, other) for other in eviction.others))
+        if not all(gone):
+            return False  # the sooner the preemptor chooses anew, the better
+        eviction.is_at_the_last = True
+        return await self._try(eviction, eviction.last)
+
+    async def _try(self, eviction: _Eviction, victim: Pod) -> bool:
+        try:
+            await self._evict(eviction, victim)
+        except ApiError as error:
+            extra = {"pod": victim.key, "preemptor": eviction.preemptor.key, "error": str(error)}
+            log.warning("could not evict a pod", extra=extra)
+            return False
+        return True
+
+    async def _evict(self, eviction: _Eviction, victim: Pod) -> None:
+        preemptor, node_name = eviction.preemptor, eviction.node_name
+        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        if self._call_off(victim, eviction.plugin):
+            note += " (in kube-scheduler memory)."
+            eviction.is_called_off |= victim is eviction.last
+        elif not await self._delete(victim, preemptor):
+            return
+        extra = {"preemptor": preemptor.key, "victim": victim.key, "node": node_name}
+        log.info("Preemptor Pod preempted victim Pod", extra=extra)
+        self._recorder.event(victim, "Normal", "Preempted", "Preempting", note)
+
+    def _call_off(self, victim: Pod, plugin: str) -> bool:
+        """A pod that is not bound yet need not be deleted: it goes back to the queue."""
+        held = self._waiting.get(victim.uid)
+        if held is not None:
+            return held.preempt(plugin, "preempted")
+        return self._pre_binding.cancel(victim.uid, f"preempted by {plugin}")
+
+    async def _delete(self, victim: Pod, preemptor: Pod) -> bool:
+        """Say why, then delete; False if somebody else was faster."""
+        condition = Condition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason="PreemptionByScheduler",
+            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+            observed_generation=victim.api.metadata.generation,
+            last_transition_time=format_time(self._clock.now()),
+        )
+        if not _has(victim, condition):
+            try:
+                await self._client.patch_pod_status(victim, condition, None)
+            except ApiError:
+                if self._cache.get_pod(victim.uid) is None:
+                    return False
+                raise
+        await self._client.delete_pod(victim)
+        return True
+
+
+def _has(pod: Pod, condition: Condition) -> bool:
+    wanted = (condition.type, condition.status, condition.reason, condition.message)
+    known = pod.status.conditions
+    return any((c.type, c.status, c.reason, c.message) == wanted for c in known)

@@ -1,0 +1,306 @@
+"""Would this pod fit, where, and why? One frozen cluster, every node looked at, nothing written.
+
+The stages are those of the scheduler, run by the same code; what differs is only that everything is
+kept: the verdict of every node, the points of every plugin, and every candidate of a preemption.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mooring import config as cfg
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.errors import ConfigError, Problem
+from mooring.framework.plugin import Base
+from mooring.framework.state import CycleState
+from mooring.framework.status import Status
+from mooring.framework.verdicts import Verdicts
+from mooring.observe.metrics import Metrics
+from mooring.preemption.candidates import Report
+from mooring.queue.nominator import NominatedPods
+from mooring.runtime.evaluation import Evaluation, Scores
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.registry import Registry
+from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
+from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler import diagnosis as diagnoses
+from mooring.scheduler.cycle import NO_NODES
+from mooring.scheduler.handle import SchedulerHandle
+from mooring.scheduler.profiles import ProfileWhatIf
+from mooring.simulator.cluster import LocalCluster
+from mooring.simulator.scenario import BadLine, Scenario, read_scenarios
+
+Result = dict[str, Any]
+_HEADER = {"apiVersion": cfg.API_VERSION, "kind": cfg.KIND}
+
+
+class Evaluator:
+    """Answers scenarios; plans of profiles are kept, plugins are made anew for each scenario."""
+
+    def __init__(
+        self,
+        config: cfg.KubeSchedulerConfiguration | None = None,
+        plugins: Iterable[type[Base]] = (),
+        registry: Registry | None = None,
+    ) -> None:
+        self._registry = registry or Registry.discover(plugins)
+        config = config or cfg.default_configuration()
+        self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, self._registry)}
+        self._fragments: dict[str, ProfilePlan] = {}
+
+    def lines(self, lines: Iterable[bytes | str]) -> Iterator[Result]:
+        """One result per scenario line; a scenario that can't be answered says why in its place."""
+        for scenario in read_scenarios(lines):
+            if isinstance(scenario, BadLine):
+                yield {"id": scenario.id, "line": scenario.line, "error": scenario.problem}
+                continue
+            try:
+                yield {"id": scenario.id, **self.answer(scenario)}
+            except ConfigError as error:
+                problems = "; ".join(map(str, error.problems))
+                yield {"id": scenario.id, "error": f"profile: {problems}"}
+
+    def answer(self, scenario: Scenario) -> Result:
+        """What kube-scheduler's recordings call `expect`."""
+        return _Trial(self._plan_for(scenario), scenario).run()
+
+    def _plan_for(self, scenario: Scenario) -> ProfilePlan:
+        if scenario.profile is None:
+            name = scenario.pod.spec.scheduler_name
+            if name not in self._plans:
+                known = ", ".join(sorted(self._plans))
+                problem = f'no profile for schedulerName "{name}"; there are: {known}'
+                raise ConfigError([Problem("pod.spec.schedulerName", problem)])
+            return self._plans[name]
+        key = json.dumps(scenario.profile, sort_keys=True)
+        plan = self._fragments.get(key)
+        if plan is None:
+            profile = {"schedulerName": cfg.DEFAULT_SCHEDULER_NAME, **scenario.profile}
+            text = json.dumps({**_HEADER, "profiles": [profile]})
+            plan = plan_profiles(cfg.load_text(text, "profile"), self._registry)[0]
+            self._fragments[key] = plan
+        return plan
+
+
+class _FrozenClock:
+    """The moment of the question, for plugins that compare with now."""
+
+    def __init__(self) -> None:
+        self._now = time.time()
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing waits in an evaluation")
+
+
+class _Trial:
+    """One scenario on its own cluster, with its own plugins."""
+
+    def __init__(self, plan: ProfilePlan, scenario: Scenario) -> None:
+        self.pod = Pod(scenario.pod)
+        self.nominator = NominatedPods()
+        self.state = CycleState(exhaustive=True)
+        cache = _filled(scenario, self.nominator)
+        self.nodes = cache.nodes
+        cluster = LocalCluster()
+        handle = SchedulerHandle(
+            plan.scheduler_name,
+            cache=cache,
+            clock=_FrozenClock(),
+            rng=random.Random(0),
+            client=cluster,
+            recorder=cluster,
+            waiting=WaitingPods(),
+        )
+        self.profile = plan.build(handle)
+        guard = Guard(Metrics())
+        self.runner = Runner(self.profile, guard)
+        self.evaluation = Evaluation(self.profile, guard, self.runner, self.nominator)
+        what_if = ProfileWhatIf(self.runner, self.evaluation, lambda pod: True)
+        handle.attach(self.nominator, what_if, lambda keys: None)
+
+    def run(self) -> Result:
+        gate = self.runner.pre_enqueue(self.pod)
+        if not gate.ok:
+            return {"outcome": "Gated", "preEnqueue": _status(gate)}
+        if not len(self.nodes):
+            return {"outcome": "NoNodes", "fitError": NO_NODES.message}
+        before = self.runner.pre_filter(self.state, self.pod, self.nodes)
+        names = sorted(before.only) if before.status.ok and before.only is not None else None
+        result: Result = {"preFilter": {**_status(before.status), "nodeNames": names}}
+        if before.status.rejected:
+            verdicts = Verdicts.passing(self.nodes).reject_all(before.status)
+            found = diagnoses.of_pre_filter(before.status, len(self.nodes), before.restricted_by)
+            return {"outcome": "Unschedulable", **result, **self._refused(verdicts, found)}
+        if not before.status.ok:
+            return {"outcome": "Error", **result}
+        return {**result, **self._filter(before)}
+
+    # --- filter ------------------------------------------------------------------------------
+
+    def _filter(self, before: PreFilterOutcome) -> Result:
+        verdicts, status = self.evaluation.filter(self.state, self.pod, self.nodes)
+        excluded = _outside(self.nodes, before)
+        if not status.ok:
+            return self._broken_filter(excluded)
+        result: Result = {"filter": self._verdicts(verdicts, excluded)}
+        passed = verdicts.passed & ~excluded
+        if passed.any():
+            feasible = self.nodes.take(passed)
+            return {**result, "feasible": sorted(feasible.names), **self._score(feasible)}
+        if excluded.any():
+            text = f"node(s) didn't satisfy plugin(s) [{' '.join(before.restricted_by)}]"
+            outside = Verdicts.passing(self.nodes).reject(excluded, Status.unresolvable(text))
+            for row in np.flatnonzero(~excluded).tolist():
+                outside.set(row, verdicts.status(row))
+            verdicts = outside
+        found = diagnoses.of_verdicts(verdicts, before.restricted_by)
+        return {"outcome": "Unschedulable", **result, **self._refused(verdicts, found)}
+
+    def _broken_filter(self, excluded: Any) -> Result:
+        """A plugin broke on some node: say what each node gives, one by one."""
+        evaluation, state, pod = self.evaluation, self.state, self.pod
+        answers: Result = {}
+        is_error = False
+        for node, outside in zip(self.nodes, excluded.tolist(), strict=True):
+            status = evaluation.filter_node_with_nominated(state, pod, node)
+            is_error |= not (status.ok or status.rejected or outside)
+            answers[node.name] = _sorted_status(status, outside)
+        return {"outcome": "Error" if is_error else "Unschedulable", "filter": answers}
+
+    def _verdicts(self, verdicts: Verdicts, excluded: Any) -> Result:
+        return {
+            name: _sorted_status(verdicts.status(row), outside)
+            for row, (name, outside) in enumerate(
+                zip(self.nodes.names, excluded.tolist(), strict=True)
+            )
+        }
+
+    # --- score -------------------------------------------------------------------------------
+
+    def _score(self, feasible: Nodes) -> Result:
+        status = self.runner.pre_score(self.state, self.pod, feasible)
+        scores = None
+        if status.ok:
+            scores, status = self.evaluation.score(self.state, self.pod, feasible)
+        if scores is None:
+            return {"outcome": "Error", "scoreError": status.message}
+        result: Result = {"outcome": "Scheduled"}
+        totals = scores.totals
+        if self.profile.weights:
+            result["scores"] = self._points(feasible, scores)
+        else:
+            totals = np.ones(len(feasible), dtype=np.int64)
+        best = totals.max()
+        by_name = dict(zip(feasible.names, totals.tolist(), strict=True))
+        result["total"] = by_name
+        result["best"] = sorted(name for name, total in by_name.items() if total == best)
+        return result
+
+    def _points(self, feasible: Nodes, scores: Scores) -> Result:
+        given = {table.plugin: table.scores for table in scores.plugins}
+        points: Result = {}
+        for name, weight in self.profile.weights.items():
+            if name in given:
+                by_name = dict(zip(feasible.names, given[name].tolist(), strict=True))
+                points[name] = {"weight": weight, "nodes": by_name}
+            else:
+                points[name] = {"weight": weight, "skipped": True}
+        return points
+
+    # --- nobody ------------------------------------------------------------------------------
+
+    def _refused(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
+        after = self.runner.post_filter(self.state, self.pod, self.nodes, verdicts)
+        if after is None:
+            return {"fitError": found.message, "fitErrorFinal": found.message}
+        return {
+            "fitError": found.message,
+            "fitErrorFinal": found.followed_by(after.status.message).message,
+            "postFilter": _post_filter(after),
+        }
+
+
+def _filled(scenario: Scenario, nominator: NominatedPods) -> Cache:
+    cache = Cache()
+    # By name, because the first node that reports an image decides its size.
+    for node in sorted(scenario.cluster.nodes, key=lambda node: node.metadata.name):
+        cache.put_node(node)
+    for api in scenario.cluster.pods:
+        pod = Pod(api)
+        if pod.node_name:
+            cache.put_pod(pod)
+        elif not pod.is_finished:
+            nominator.nominate(pod, None)
+    for value in scenario.cluster.other_objects():
+        cache.objects.put(value)
+    return cache
+
+
+def _outside(nodes: Nodes, before: PreFilterOutcome) -> Any:
+    if before.only is None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    only = before.only
+    return np.fromiter((name not in only for name in nodes.names), np.bool_, len(nodes))
+
+
+def _status(status: Status) -> Result:
+    result: Result = {"code": status.code.label}
+    if status.plugin and not status.ok:
+        result["plugin"] = status.plugin
+    if status.reasons:
+        result["reasons"] = list(status.reasons)
+    return result
+
+
+def _sorted_status(status: Status, outside: bool = False) -> Result:
+    result = _status(status)
+    if "reasons" in result:
+        result["reasons"].sort()
+    if outside:
+        result["prefiltered"] = True
+    return result
+
+
+def _post_filter(after: PostFilterOutcome) -> Result:
+    result = _status(after.status)
+    report = next((r for r in after.reports.values() if isinstance(r, Report)), None)
+    best = report.best if report is not None and after.status.ok else ()
+    tied = len(best) > 1
+    result["nominatedNodes"] = list(best)
+    result["victims"] = None if tied else sorted(victim.key for victim in after.victims)
+    result["deleted"] = (
+        None if tied else sorted(v.key for v in after.victims if not v.is_terminating)
+    )
+    if after.nominate == "":
+        result["clearNominatedNode"] = True
+    result["candidates"] = {}
+    if report is not None:
+        result["candidates"] = {
+            name: {
+                "victims": [victim.key for victim in candidate.victims],
+                "numPDBViolations": candidate.pdb_violations,
+            }
+            for name, candidate in report.candidates.items()
+        }
+        if report.failures:
+            result["dryRunFailures"] = {
+                name: _sorted_status(status) for name, status in report.failures.items()
+            }
+    return result
+
+
+def evaluate_lines(lines: Iterable[bytes | str]) -> Iterator[Result]:
+    """Answer scenario lines with the default configuration."""
+    return Evaluator().lines(lines)

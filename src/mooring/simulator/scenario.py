@@ -1,0 +1,90 @@
+"""A scenario: one pod, one frozen cluster, and the profile that decides, as one line of JSON.
+
+The format is that of the recorded decisions of kube-scheduler, so recordings, generated scenarios
+and snapshots of real clusters are read alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from mooring.api import codec, core
+from mooring.api.apps import ReplicaSet, StatefulSet
+from mooring.api.meta import Object
+from mooring.api.policy import PodDisruptionBudget
+from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+
+
+class ClusterState(msgspec.Struct, frozen=True):
+    """Everything there is, in lists without order."""
+
+    nodes: tuple[core.Node, ...] = ()
+    pods: tuple[core.Pod, ...] = ()
+    namespaces: tuple[core.Namespace, ...] = ()
+    services: tuple[core.Service, ...] = ()
+    replicationcontrollers: tuple[core.ReplicationController, ...] = ()
+    replicasets: tuple[ReplicaSet, ...] = ()
+    statefulsets: tuple[StatefulSet, ...] = ()
+    persistentvolumes: tuple[PersistentVolume, ...] = ()
+    persistentvolumeclaims: tuple[PersistentVolumeClaim, ...] = ()
+    storageclasses: tuple[StorageClass, ...] = ()
+    csinodes: tuple[CSINode, ...] = ()
+    csidrivers: tuple[CSIDriver, ...] = ()
+    csistoragecapacities: tuple[CSIStorageCapacity, ...] = ()
+    poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
+
+    def other_objects(self) -> Iterator[Object]:
+        """All that is neither pod nor node."""
+        for field in self.__struct_fields__:
+            if field not in ("nodes", "pods"):
+                yield from getattr(self, field)
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """One question."""
+
+    pod: core.Pod
+    id: str = ""
+    family: str = ""
+    profile: dict[str, Any] | None = None  # a fragment of a KubeSchedulerProfile; None: the default
+    cluster: ClusterState = ClusterState()
+
+
+class BadLine(ValueError):
+    """A line that is no scenario; says which line and what is wrong with it."""
+
+    def __init__(self, line: int, problem: str, id_: str = "") -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.line = line
+        self.id = id_
+        self.problem = problem
+
+
+def read_scenarios(lines: Iterable[bytes | str]) -> Iterator[Scenario | BadLine]:
+    """Read lines of JSON; a bad one is returned in its place, and the rest is read all the same."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield codec.decode(line, Scenario)
+        except codec.DecodeError as error:
+            yield BadLine(number, _without_subject(error), _id_of(line))
+
+
+def _without_subject(error: codec.DecodeError) -> str:
+    return f"{error.path}: {error.problem}" if error.path else str(error.problem)
+
+
+def _id_of(line: bytes | str) -> str:
+    """What can still be told about a line that could not be read."""
+    try:
+        raw = json.loads(line)
+    except ValueError:
+        return ""
+    found = raw.get("id") if isinstance(raw, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,78 @@
+"""Pods that run since some minute, budgets, and questions to a profile of one filter."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+import mooring.framework as fw
+from mooring.api import codec
+from mooring.api.policy import PodDisruptionBudget
+from mooring.cache.pods import Pod
+from mooring.plugins.noderesources.fit import NodeResourcesFit
+from mooring.preemption.candidates import Report, search, worth_trying
+from mooring.preemption.victims import Budgets, Question
+from mooring.testing.build import StubWhatIf, build
+from mooring.testing.builders import pod
+
+NOW = 1_767_229_200.0  # 2026-01-01T01:00:00Z
+
+
+def runs(name: str, since: int | None = 0, **about: Any) -> Pod:
+    """A pod that started so many minutes after midnight, or nobody knows when."""
+    plain = pod(name, **{"cpu": 1, "priority": 0, **about})
+    text = None if since is None else f"2026-01-01T00:{since:02}:00Z"
+    return Pod(structs.replace(plain.api, status=structs.replace(plain.status, start_time=text)))
+
+
+def budget(
+    name: str,
+    allowed: int,
+    selects: Mapping[str, str] | None,
+    *,
+    namespace: str = "default",
+    disrupted: tuple[str, ...] = (),
+) -> PodDisruptionBudget:
+    raw: dict[str, Any] = {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {} if selects is None else {"selector": {"matchLabels": dict(selects)}},
+        "status": {
+            "disruptionsAllowed": allowed,
+            "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
+        },
+    }
+    return codec.convert(raw, PodDisruptionBudget)
+
+
+def what_if(*filters: fw.Filter) -> StubWhatIf:
+    asked = StubWhatIf()
+    asked.filters = list(filters) or [build(NodeResourcesFit)]
+    return asked
+
+
+def question(
+    preemptor: Pod,
+    *budgets: PodDisruptionBudget,
+    asked: fw.WhatIf | None = None,
+    spares: Callable[[Pod], bool] = lambda other: False,
+) -> Question:
+    return Question(
+        state=fw.CycleState(),
+        pod=preemptor,
+        what_if=what_if() if asked is None else asked,
+        budgets=Budgets(budgets),
+        spares=spares,
+        now=NOW,
+    )
+
+
+def look(
+    asked: Question, cluster: fw.Nodes, *, wanted: int | None = None, start: int = 0
+) -> Report:
+    """Search every node that the filters refuse with the code Unschedulable."""
+    verdicts = fw.Verdicts.of(asked.what_if.fits(asked.state, asked.pod, n) for n in cluster)
+    return search(asked, cluster, worth_trying(verdicts), wanted=wanted, start=start)
+
+
+def names(pods: Any) -> str:
+    return " ".join(p.name for p in pods)
