@@ -67,7 +67,7 @@ def ports(dice: Dice) -> Scene:
     crowded = dice.chance(0.4)
     cluster["nodes"] = objects.nodes(dice, 3, 5 if crowded else 18, bare=True)
     for node in objects.names(cluster["nodes"]):
-        for _ in range(dice.between(4, 12) if crowded else dice.between(0, 6)):
+        for _ in range(dice.between(8, 18) if crowded else dice.between(0, 6)):
             item = objects.pod(dice, priority=dice.pick((0, 0, 1000)), on=node)
             _add_ports(dice, item)
             cluster["pods"].append(item)

@@ -1,0 +1,156 @@
+"""Both forms, before and after what-ifs, say what plain loops over all pods say."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.plugins.interpodaffinity import model
+from tests.plugins.interpodaffinity.model import World
+from tests.plugins.interpodaffinity.strategies import pods, worlds
+
+from mooring.api import codec, core
+from mooring.cache.cache import Cache
+from mooring.framework import CycleState, Nodes, Pod, Status
+from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
+from mooring.testing.build import StubHandle, build
+
+
+def cache_of(world: World) -> Cache:
+    cache = Cache()
+    for name, labels in world.nodes.items():
+        raw: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}}
+        cache.put_node(codec.convert(raw, core.Node))
+    for resident in world.pods:
+        cache.put_pod(resident)
+    for name, labels in world.namespaces.items():
+        raw = {"metadata": {"name": name, "labels": dict(labels)}}
+        cache.objects.put(codec.convert(raw, core.Namespace))
+    return cache
+
+
+def plugin_in(cache: Cache, **args: Any) -> InterPodAffinity:
+    handle = StubHandle(nodes=cache.nodes, objects=cache.objects)
+    return build(InterPodAffinity, handle=handle, **args)
+
+
+def answers(
+    plugin: InterPodAffinity, state: CycleState, incoming: Pod, nodes: Nodes
+) -> dict[str, str]:
+    """What the plugin says of each node, in both forms and of some of the nodes."""
+    each = {node.name: plugin.filter(state, incoming, node) for node in nodes}
+    for some in (nodes, nodes.take(np.arange(0, len(nodes), 2))):
+        verdicts = plugin.filter_all(state, incoming, some)
+        found = {name: verdicts.status(place) for place, name in enumerate(some.names)}
+        assert found == {name: each[name] for name in some.names}
+    codes = {model.NEAR: Status.unresolvable, model.FAR: Status.unschedulable}
+    for status in each.values():
+        assert status.ok or status == codes.get(status.message, Status.unschedulable)(
+            status.message
+        )
+    return {name: status.message for name, status in each.items()}
+
+
+def meant(incoming: Pod, world: World) -> dict[str, str]:
+    return {name: model.refusal(incoming, labels, world) for name, labels in world.nodes.items()}
+
+
+@given(world=worlds(), incoming=pods("new"))
+@settings(max_examples=400, deadline=None)
+def test_filters_as_plain_loops_do(world: World, incoming: Pod) -> None:
+    cache = cache_of(world)
+    plugin, state = plugin_in(cache), CycleState()
+    status = plugin.pre_filter(state, incoming, cache.nodes)
+    if status.skipped:
+        assert not model.near_terms(incoming)
+        assert not model.far_terms(incoming)
+        assert not any(meant(incoming, world).values())
+    else:
+        assert status.ok
+        assert answers(plugin, state, incoming, cache.nodes) == meant(incoming, world)
+
+
+@given(world=worlds(), incoming=pods("new"), data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_what_ifs_equal_the_cluster_they_imagine(
+    world: World, incoming: Pod, data: st.DataObject
+) -> None:
+    cache = cache_of(world)
+    nodes = cache.nodes
+    plugin, state = plugin_in(cache), CycleState()
+    if plugin.pre_filter(state, incoming, nodes).skipped:
+        return
+    before = answers(plugin, state, incoming, nodes)
+    imagined, there = state.clone(), {pod.uid: pod for pod in world.pods}
+    for step in range(data.draw(st.integers(1, 4))):
+        if there and data.draw(st.booleans()):
+            gone = there.pop(data.draw(st.sampled_from(sorted(there))))
+            node = nodes.get(gone.node_name)
+            assert node is not None
+            assert plugin.remove_pod(imagined, incoming, gone, node.without_pod(gone)).ok
+        else:
+            on = data.draw(st.sampled_from(sorted(world.nodes)))
+            more = data.draw(pods(f"more{step}", on=on))
+            node = nodes.get(on)
+            assert node is not None
+            assert plugin.add_pod(imagined, incoming, more, node.with_pod(more)).ok
+            there[more.uid] = more
+    changed = world._replace(pods=tuple(there.values()))
+    assert answers(plugin, imagined, incoming, nodes) == meant(incoming, changed)
+    assert answers(plugin, state, incoming, nodes) == before
+
+
+@given(
+    world=worlds(),
+    incoming=pods("new"),
+    hard_weight=st.sampled_from([0, 1, 7, 100]),
+    ignore=st.booleans(),
+)
+@settings(max_examples=400, deadline=None)
+def test_scores_as_plain_loops_do(
+    world: World, incoming: Pod, hard_weight: int, ignore: bool
+) -> None:
+    cache = cache_of(world)
+    plugin = plugin_in(
+        cache, hard_pod_affinity_weight=hard_weight, ignore_preferred_terms_of_existing_pods=ignore
+    )
+    expected = model.scores(incoming, world, hard_weight, ignore)
+    feasible = cache.nodes.take(np.arange(0, len(world.nodes), 2))
+    state = CycleState()
+    status = plugin.pre_score(state, incoming, feasible)
+    assert status.skipped == (expected is None)
+    if expected is None:
+        return
+    raw = plugin.score_all(state, incoming, feasible)
+    assert raw.dtype == np.int64
+    assert dict(zip(feasible.names, raw.tolist(), strict=True)) == {
+        name: expected[name] for name in feasible.names
+    }
+    assert [plugin.score(state, incoming, node) for node in feasible] == raw.tolist()
+    normal = plugin.normalize_score(state, incoming, feasible, raw)
+    least, most = int(raw.min()), int(raw.max())
+    assert normal.tolist() == [
+        int(100.0 * (float(score - least) / float(most - least))) if most > least else 0
+        for score in raw.tolist()
+    ]
+
+
+@given(world=worlds(), incoming=pods("new"), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_follows_pods_that_come_and_go(world: World, incoming: Pod, data: st.DataObject) -> None:
+    cache = cache_of(world)
+    plugin = plugin_in(cache)
+    there = {pod.uid: pod for pod in world.pods}
+    for step in range(data.draw(st.integers(1, 4))):
+        state = CycleState()
+        if not plugin.pre_filter(state, incoming, cache.nodes).skipped:
+            now = world._replace(pods=tuple(there.values()))
+            assert answers(plugin, state, incoming, cache.nodes) == meant(incoming, now)
+        if there and data.draw(st.booleans()):
+            cache.remove_pod(there.pop(data.draw(st.sampled_from(sorted(there)))))
+        else:
+            more = data.draw(
+                pods(f"more{step}", on=data.draw(st.sampled_from(sorted(world.nodes))))
+            )
+            cache.put_pod(more)
+            there[more.uid] = more
