@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench lock clean
+.PHONY: help setup check test demo bench lock clean oracle parity-fuzz
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ check: setup ## format, lint, types, layers
 
 test: setup ## all tests
 	$(BIN)/python -m pytest
+
+oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
+	$(BIN)/python -m tests.oracle.oracle
+
+parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
+	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))
 
 demo: setup ## schedule a few dozen pods on an in-process cluster and show why
 	$(BIN)/mooring demo

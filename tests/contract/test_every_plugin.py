@@ -46,6 +46,11 @@ DEFAULT_CONSTRAINTS = {
     ],
 }
 ARGS: dict[str, list[dict[str, Any]]] = {
+    "InterPodAffinity": [
+        {},
+        {"hardPodAffinityWeight": 0},
+        {"hardPodAffinityWeight": 100, "ignorePreferredTermsOfExistingPods": True},
+    ],
     "NodeAffinity": [{}, ADDED_AFFINITY],
     "NodeResourcesFit": [
         {},

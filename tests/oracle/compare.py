@@ -58,6 +58,9 @@ def _plain(path: str, expected: Any, got: Any) -> Iterator[str]:
 
 def _entries(path: str, expected: Answer | None, got: Answer | None) -> Iterator[str]:
     expected, got = expected or {}, got or {}
+    if bool(expected) != bool(got):  # one side did not get there: one line is enough
+        yield f"{path}: expected {_some(expected)}, got {_some(got)}"
+        return
     for key in sorted(expected.keys() | got.keys()):
         if expected.get(key) != got.get(key):
             yield f"{path}[{key}]: expected {_show(expected.get(key))}, got {_show(got.get(key))}"
@@ -100,6 +103,9 @@ def _node_statuses(path: str, expected: Answer | None, got: Answer | None) -> It
 
 
 def _scores(expected: Answer, got: Answer) -> Iterator[str]:
+    if bool(expected) != bool(got):
+        yield f"scores: expected {_some(expected)}, got {_some(got)}"
+        return
     for plugin in sorted(expected.keys() | got.keys()):
         path = f"scores[{plugin}]"
         said, ours = expected.get(plugin), got.get(plugin)
@@ -160,6 +166,10 @@ def _show_status(status: Answer | None) -> str:
     if status.get("prefiltered"):
         words.append("(prefiltered)")
     return " ".join(str(word) for word in words if word)
+
+
+def _some(entries: Answer) -> str:
+    return ", ".join(sorted(entries)) or "nothing"
 
 
 def _present(score: Answer | None) -> str:

@@ -1,12 +1,13 @@
 """`make parity-fuzz`: random scenarios, decided by kube-scheduler's own code and by ours.
 
-Prints how many differ in each family and, for every way of differing, the smallest scenario that shows
-it; those are written to a folder outside the tree as lines that `tests/parity` could replay.
+Prints how many differ in each family and, for every way of differing, the smallest scenario that
+shows it; those are written to a folder outside the tree as lines that `tests/parity` could replay.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import logging
 import re
@@ -122,6 +123,12 @@ def signature(difference: str, scenario: Object) -> str:
     return re.sub(r"\d+", "#", difference)
 
 
+def recorded(path: Path) -> Iterator[Object]:
+    """The scenarios of a file of lines, packed or not."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        yield from map(json.loads, lines)
+
+
 def report(fuzz: Fuzz, folder: Path, most: int) -> None:
     """Print the table and the ways; write the smallest scenario of each."""
     differing = Counter(finding.scenario["family"] for finding in fuzz.findings)
@@ -157,14 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--family", choices=list(FAMILIES), help="default: all in turn")
     parser.add_argument("--ways", type=int, default=10, help="reduce so many kinds (default 10)")
-    parser.add_argument("--replay", type=Path, help="compare the scenarios of this file instead")
+    parser.add_argument("--replay", type=Path, help="the scenarios of this file instead")
     options = parser.parse_args(arguments)
     logging.disable(logging.WARNING)  # odd profiles are the point here
     try:
         with Oracle() as oracle:
             fuzz = Fuzz(oracle)
             if options.replay:
-                fuzz.run(map(json.loads, options.replay.read_text().splitlines()))
+                fuzz.run(recorded(options.replay))
             else:
                 fuzz.run(generate(options.n, options.seed, options.family))
             folder = oracles.cache_folder() / "parity" / f"seed-{options.seed}"

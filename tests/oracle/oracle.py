@@ -1,7 +1,7 @@
 """Builds the oracle, a Go program that links kube-scheduler's own packages, and asks it.
 
 The binary is kept outside the tree under the hash of its sources: the first build takes minutes,
-every later use nothing. Without Go there is no oracle; `missing()` says so in a sentence.
+every later use nothing. Without Go there is no oracle: `OracleError` says so in a sentence.
 """
 
 from __future__ import annotations
@@ -42,13 +42,6 @@ def go() -> str | None:
     return shutil.which("go") or (str(_USUAL_PLACE) if _USUAL_PLACE.exists() else None)
 
 
-def missing() -> str | None:
-    """Why there is no oracle on this machine, or None when there can be one."""
-    if _binary_path().exists() or go():
-        return None
-    return "the oracle is a Go program and there is no Go on this machine (looked on PATH)"
-
-
 def build() -> Path:
     """The binary for the sources as they are; built if this is the first time they are seen."""
     binary = _binary_path()
@@ -56,7 +49,7 @@ def build() -> Path:
         return binary
     command = go()
     if command is None:
-        raise OracleError(str(missing()))
+        raise OracleError("the oracle is a Go program, and there is no Go on this machine's PATH")
     binary.parent.mkdir(parents=True, exist_ok=True)
     with (binary.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one build is enough for all who wait

@@ -8,8 +8,11 @@ from functools import partial
 import msgspec
 
 from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
+from mooring.framework.state import CycleState
+from mooring.framework.status import Status
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
 from mooring.runtime.evaluation import Evaluation
@@ -48,10 +51,21 @@ class ProfileWhatIf:
     def __init__(
         self, runner: Runner, evaluation: Evaluation, is_ours: Callable[[Pod], bool]
     ) -> None:
-        self.add_pod = runner.add_pod
-        self.remove_pod = runner.remove_pod
-        self.fits = evaluation.filter_node_with_nominated
-        self.is_ours = is_ours
+        self._runner = runner
+        self._evaluation = evaluation
+        self._is_ours = is_ours
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        return self._runner.add_pod(state, pod, added, node)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        return self._runner.remove_pod(state, pod, removed, node)
+
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        return self._evaluation.filter_node_with_nominated(state, pod, node)
+
+    def is_ours(self, pod: Pod) -> bool:
+        return self._is_ours(pod)
 
 
 def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:

@@ -16,9 +16,9 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 class World(NamedTuple):
-    nodes: dict[str, Labels]
+    nodes: Mapping[str, Labels]
     pods: tuple[Pod, ...]  # on these nodes
-    namespaces: dict[str, Labels]
+    namespaces: Mapping[str, Labels]
 
     def located(self) -> Iterable[tuple[Pod, Labels]]:
         return ((pod, self.nodes[pod.node_name]) for pod in self.pods)
@@ -74,15 +74,14 @@ def far_terms(pod: Pod) -> tuple[core.PodAffinityTerm, ...]:
 
 def wishes(pod: Pod) -> list[tuple[int, core.PodAffinityTerm]]:
     """Preferred terms with their weights; those of anti-affinity below zero."""
-    affinity = pod.spec.affinity
-    found = []
-    if affinity and affinity.pod_affinity:
-        for wish in affinity.pod_affinity.preferred_during_scheduling_ignored_during_execution:
-            found.append((wish.weight, wish.pod_affinity_term))
-    if affinity and affinity.pod_anti_affinity:
-        for wish in affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution:
-            found.append((-wish.weight, wish.pod_affinity_term))
-    return found
+    affinity = pod.spec.affinity or core.Affinity()
+    near = affinity.pod_affinity or core.PodAffinity()
+    far = affinity.pod_anti_affinity or core.PodAntiAffinity()
+    return [
+        (sign * wish.weight, wish.pod_affinity_term)
+        for sign, part in ((1, near), (-1, far))
+        for wish in part.preferred_during_scheduling_ignored_during_execution
+    ]
 
 
 def refusal(pod: Pod, node: Labels, world: World) -> str:

@@ -3,14 +3,19 @@
 import pytest
 from tests.plugins.volumes.worlds import random_world
 
-from mooring.framework import Base
+from mooring.framework import Base, CycleState
 from mooring.plugins.nodevolumelimits import NodeVolumeLimits
 from mooring.plugins.volumebinding.plugin import VolumeBinding
 from mooring.plugins.volumerestrictions import VolumeRestrictions
 from mooring.plugins.volumezone import VolumeZone
-from mooring.testing import Examples, check_plugin
+from mooring.testing import Examples, StubHandle, build, check_plugin, nodes
 
-PLUGINS = (NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone)
+PLUGINS: tuple[type[NodeVolumeLimits | VolumeBinding | VolumeRestrictions | VolumeZone], ...] = (
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -19,3 +24,33 @@ def test_keeps_the_contract_with_volumes(plugin: type[Base], seed: int) -> None:
     world = random_world(seed)
     examples = Examples(seeds=[seed], pods=world.pods, nodes=world.nodes, objects=world.objects)
     check_plugin(plugin, examples=examples)
+
+
+@pytest.mark.parametrize("seed", range(4, 40))
+def test_both_forms_agree_about_every_world(seed: int) -> None:
+    world = random_world(seed)
+    cluster = nodes(*world.nodes)
+    handle = StubHandle(nodes=cluster, objects=world.objects)
+    for plugin in (build(kind, handle=handle) for kind in PLUGINS):
+        for waiting in world.pods:
+            state = CycleState()
+            if plugin.pre_filter(state, waiting, cluster).ok:
+                one_by_one = [plugin.filter(state, waiting, it) for it in cluster]
+                verdicts = plugin.filter_all(state, waiting, cluster)
+                assert [verdicts.status(row) for row in range(len(cluster))] == one_by_one
+
+
+@pytest.mark.parametrize("seed", range(4, 40))
+def test_what_is_reserved_can_be_given_back(seed: int) -> None:
+    world = random_world(seed)
+    cluster = nodes(*world.nodes)
+    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=world.objects))
+    for waiting in world.pods:
+        state = CycleState()
+        if not plugin.pre_filter(state, waiting, cluster).ok:
+            continue
+        for there in cluster:
+            if plugin.filter(state, waiting, there).ok:
+                assert plugin.reserve(state, waiting, there.name).ok
+                plugin.unreserve(state, waiting, there.name)
+    assert (len(plugin._volumes), len(plugin._claims)) == (0, 0)

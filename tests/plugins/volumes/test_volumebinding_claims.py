@@ -1,5 +1,7 @@
 """What VolumeBinding says about a pod before it looks at nodes, and what it can be told."""
 
+from typing import Any
+
 import pytest
 from tests.plugins.volumes.storage import (
     DRIVER,
@@ -130,7 +132,7 @@ def test_does_not_score_for_now() -> None:
         ({"shape": [{"utilization": 0, "score": 0}]}, "feature gate StorageCapacityScoring"),
     ],
 )
-def test_refuses_arguments_that_make_no_sense(args: dict[str, object], problem: str) -> None:
+def test_refuses_arguments_that_make_no_sense(args: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         build(VolumeBinding, **args)
 

@@ -1,61 +1,15 @@
-"""Which nodes VolumeBinding lets through, and what the claims get there."""
+"""Which nodes VolumeBinding lets through for volumes that exist, and which the claims get."""
 
 from typing import Any
 
 import pytest
-from tests.plugins.volumes.storage import (
-    DRIVER,
-    capacity,
-    claim,
-    csi_driver,
-    csi_node,
-    storage_class,
-    term,
-    user,
-    volume,
-)
+from tests.plugins.volumes.asking import CONFLICT, GONE, LOCAL, NOTHING, ask, gets, refused
+from tests.plugins.volumes.storage import claim, csi_node, storage_class, term, volume
 
 from mooring.api.meta import Object
-from mooring.framework import OK, CycleState, Node, Status
-from mooring.plugins.volumebinding.plugin import RESERVATION, VolumeBinding
-from mooring.testing import StubHandle, build, node, nodes
+from mooring.framework import OK, Status
+from mooring.testing import node
 from mooring.testing.builders import ZONE
-
-LOCAL = storage_class(provisioner="kubernetes.io/no-provisioner")
-CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
-NOTHING = "node(s) didn't find available persistent volumes to bind"
-NO_SPACE = "node(s) did not have enough free storage"
-GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-TWO = (node("a", zone="east"), node("b", zone="west"))
-
-
-def ask(claims: str, *objects: Object, members: tuple[Node, ...] = TWO) -> list[Status]:
-    """What both forms say of each node; they must agree, in any selection of nodes."""
-    cluster = nodes(*members)
-    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=objects))
-    waiting, state = user("p", *claims.split()), CycleState()
-    assert plugin.pre_filter(state, waiting, cluster) is OK
-    one_by_one = [plugin.filter(state, waiting, it) for it in cluster]
-    verdicts = plugin.filter_all(state, waiting, cluster)
-    assert [verdicts.status(row) for row in range(len(cluster))] == one_by_one
-    return one_by_one
-
-
-def refused(*reasons: str) -> Status:
-    return Status.unresolvable(*reasons)
-
-
-def gets(claims: str, *objects: Object, on: str = "a") -> dict[str, str]:
-    """Claim -> the volume it would get on a node, or "new"."""
-    cluster = nodes(*TWO)
-    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=objects))
-    waiting, state = user("p", *claims.split()), CycleState()
-    assert plugin.pre_filter(state, waiting, cluster) is OK
-    assert plugin.reserve(state, waiting, on) is OK
-    reservation = state[RESERVATION]
-    found = {promise.claim.name: promise.volume.name for promise in reservation.promises}
-    return found | {order.name: "new" for order in reservation.orders}
-
 
 # --- bound claims ---------------------------------------------------------------------------------
 
@@ -114,8 +68,8 @@ def test_asks_for_the_label_of_the_driver_where_it_took_over(
 
 def test_is_an_error_where_the_driver_cannot_be_told_about_the_disk() -> None:
     disk = volume("pv", labels={ZONE: "x__y"}, source={"gcePersistentDisk": {"pdName": "d"}})
-    objects = [claim("data", bound_to="pv"), disk]
-    objects.append(csi_node("a", migrated=["kubernetes.io/gce-pd"]))  # type: ignore[arg-type]  # a list of what came first
+    there = csi_node("a", migrated=["kubernetes.io/gce-pd"])
+    objects = [claim("data", bound_to="pv"), disk, there]
     text = (
         "could not translate pv: failed to get region from zones: zone in unexpected format,"
         " expected: {locale}-{region}-{zone}, got: x"
@@ -211,7 +165,8 @@ def test_serves_a_claim_once_that_is_mounted_twice() -> None:
 
 
 def test_adds_up_the_reasons_of_bound_and_open_claims() -> None:
-    objects = [claim("far", bound_to="pv"), volume("pv", zone="west"), LOCAL, claim("data")]
+    far = [claim("far", bound_to="pv"), volume("pv", zone="west", promised_to="far")]
+    objects = [*far, LOCAL, claim("data")]
     assert ask("far data", *objects) == [refused(CONFLICT, NOTHING), refused(NOTHING)]
 
 
@@ -221,106 +176,3 @@ def test_finds_one_of_many_local_disks() -> None:
     several = volume("wide", affinity=[term("kubernetes.io/hostname", "n11", "n12", "no-such")])
     expected = [OK] * 9 + [refused(NOTHING)] * 2 + [OK] * 2 + [refused(NOTHING)] * 7
     assert ask("data", LOCAL, claim("data"), *disks, several, members=hosts) == expected
-
-
-# --- volumes to be made ---------------------------------------------------------------------------
-
-
-def test_makes_volumes_only_where_the_class_allows_it() -> None:
-    assert ask("data", storage_class(), claim("data")) == [OK, OK]
-    assert ask("data", storage_class(zones=["east"]), claim("data")) == [OK, refused(NOTHING)]
-    assert ask("data", storage_class(provisioner=""), claim("data")) == [refused(NOTHING)] * 2
-    empty = storage_class(topologies=[{}])
-    assert ask("data", empty, claim("data")) == [refused(NOTHING)] * 2
-    bad = storage_class(topologies=[{"matchLabelExpressions": [{"key": ZONE, "values": []}]}])
-    assert ask("data", bad, claim("data")) == [refused(NOTHING)] * 2
-
-
-@pytest.mark.parametrize(
-    ("reported", "expected"),
-    [
-        ([], [refused(NO_SPACE)] * 2),
-        ([capacity(topology={})], [OK, OK]),
-        ([capacity(topology=None)], [refused(NO_SPACE)] * 2),
-        ([capacity(topology={"matchLabels": {ZONE: "east"}})], [OK, refused(NO_SPACE)]),
-        ([capacity(size="1Mi", topology={})], [refused(NO_SPACE)] * 2),
-        ([capacity(size=None, topology={})], [refused(NO_SPACE)] * 2),
-        ([capacity(size="1Mi", largest="5Gi", topology={})], [OK, OK]),
-        ([capacity(size="5Gi", largest="1Mi", topology={})], [refused(NO_SPACE)] * 2),
-        ([capacity(storage_class="other", topology={})], [refused(NO_SPACE)] * 2),
-        (
-            [capacity(topology={"matchExpressions": [{"key": ZONE, "operator": "Near"}]})],
-            [refused(NO_SPACE)] * 2,
-        ),
-    ],
-)
-def test_makes_volumes_only_where_the_driver_has_room(
-    reported: list[Object], expected: list[Status]
-) -> None:
-    objects = [storage_class(), claim("data"), *reported]
-    assert ask("data", csi_driver(), *objects) == expected
-    assert ask("data", csi_driver(tracks_capacity=False), *objects) == [OK, OK]
-    assert ask("data", csi_driver("other"), *objects) == [OK, OK]
-
-
-def test_asks_for_room_only_if_the_claim_has_a_size() -> None:
-    assert ask("data", storage_class(), claim("data", size=None), csi_driver()) == [OK, OK]
-
-
-def test_says_what_the_first_claim_lacks() -> None:
-    tracked = storage_class("tracked")
-    objects = [LOCAL, tracked, csi_driver(), claim("none", size="1Gi")]
-    roomy = claim("roomy", size="2Gi", storage_class="tracked")
-    assert ask("none roomy", *objects, roomy) == [refused(NOTHING)] * 2
-    smaller = claim("roomy", size="1Mi", storage_class="tracked")
-    assert ask("none roomy", *objects, smaller) == [refused(NO_SPACE)] * 2
-
-
-def test_makes_a_volume_on_the_node_that_was_selected() -> None:
-    objects = [storage_class(), claim("data", selected="b"), volume("pv")]
-    assert ask("data", *objects) == [refused(NOTHING), OK]
-    assert gets("data", *objects, on="b") == {"data": "new"}
-    other = claim("other", selected="a")
-    assert ask("data other", *objects, other) == [refused(NOTHING)] * 2
-    assert ask("data", storage_class(), claim("data", selected="gone")) == [refused(NOTHING)] * 2
-    elsewhere = storage_class(zones=["east"])
-    assert ask("data", elsewhere, claim("data", selected="b")) == [refused(NOTHING)] * 2
-    assert ask("data", storage_class(provisioner=DRIVER), claim("data", selected="")) == (
-        [refused(NOTHING)] * 2
-    )
-
-
-# --- reserving ------------------------------------------------------------------------------------
-
-
-def reserved(*objects: Object) -> tuple[VolumeBinding, CycleState]:
-    cluster = nodes(*TWO)
-    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=objects))
-    state, waiting = CycleState(), user("p", "data")
-    assert plugin.pre_filter(state, waiting, cluster) is OK
-    return plugin, state
-
-
-def test_reserves_nothing_if_all_is_bound() -> None:
-    plugin, state = reserved(claim("data", bound_to="pv"), volume("pv"))
-    assert plugin.reserve(state, user("p", "data"), "a") is OK
-    assert plugin.pre_flight(state, user("p", "data"), "a").skipped
-
-
-def test_cannot_reserve_on_a_node_that_went() -> None:
-    plugin, state = reserved(LOCAL, claim("data"), volume("pv", on="a"))
-    assert plugin.reserve(state, user("p", "data"), "gone") == Status.error('node "gone" not found')
-    assert plugin.reserve(state, user("p", "data"), "b") == refused(NOTHING)
-
-
-def test_does_not_reserve_what_has_changed_since_it_was_looked_at() -> None:
-    disks = [volume("one"), volume("two", size="2Gi")]
-    cluster = nodes(*TWO)
-    handle = StubHandle(nodes=cluster, objects=[LOCAL, claim("x"), claim("y", size="2Gi"), *disks])
-    plugin = build(VolumeBinding, handle=handle)
-    state, waiting = CycleState(), user("p", "x", "y")
-    assert plugin.pre_filter(state, waiting, cluster) is OK
-    handle.objects.remove(disks[1])
-    status = plugin.reserve(state, waiting, "a")
-    assert status == Status.error('"two" is out of sync (stored: none, assume: 1)')
-    assert len(plugin._volumes) == 0  # nor is the first one kept

@@ -96,7 +96,7 @@ def fit_all(claims: PodClaims, nodes: fw.Nodes, objects: Objects) -> fw.Verdicts
     reasons = _reach_bound_all(claims, nodes, objects, verdicts)
     if claims.wishes:
         reasons |= _serve_wishes(claims, nodes)
-    for combination in np.unique(reasons).tolist():
+    for combination in np.flatnonzero(np.bincount(reasons)).tolist():
         if combination:
             verdicts.reject(reasons == combination, status_of(combination))
     return verdicts

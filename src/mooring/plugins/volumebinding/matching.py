@@ -29,14 +29,14 @@ _REMEMBERED: Final = 100_000  # affinities; a cluster of local disks has one per
 class Candidates(msgspec.Struct, frozen=True):
     """The volumes that a claim could be bound to, wherever they are."""
 
-    promised: tuple[PersistentVolume, ...] = ()  # to this claim; the first decides, for or against
+    promised: PersistentVolume | None = None  # to this claim; then it is this one or none
     free: tuple[PersistentVolume, ...] = ()  # smallest first
 
     def pick(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
         """The volume for a node with these labels, where others of the pod's are taken."""
-        for volume in self.promised:
-            if volume.name not in taken:
-                return volume if is_reachable(required_nodes(volume), labels) else None
+        promised = self.promised
+        if promised is not None:
+            return promised if is_reachable(required_nodes(promised), labels) else None
         for volume in self.free:
             if volume.name not in taken and is_reachable(required_nodes(volume), labels):
                 return volume
@@ -66,9 +66,8 @@ def candidates_for(
         elif volume.spec.claim_ref is None and _is_fit(volume, claim, selector):
             free.append(volume)
     promised = [volume for volume in promised if _would_do(volume, claim)]
-    promised.sort(key=lambda volume: volume.name)
-    free.sort(key=lambda volume: (capacity_of(volume), volume.name))
-    return Candidates(tuple(promised), tuple(free))
+    free.sort(key=lambda volume: (capacity_of(volume).nanos, volume.name))
+    return Candidates(min(promised, key=lambda it: it.name, default=None), tuple(free))
 
 
 def claimant(volume: PersistentVolume) -> tuple[str, str] | None:
@@ -100,7 +99,7 @@ def _would_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """What even a promised volume has to fulfil."""
     offered, wanted = volume.spec, claim.spec
     return (
-        capacity_of(volume) >= requested_storage(claim)
+        capacity_of(volume).nanos >= requested_storage(claim).nanos
         and (offered.volume_mode or _FILESYSTEM) == (wanted.volume_mode or _FILESYSTEM)
         and (offered.volume_attributes_class_name or "")
         == (wanted.volume_attributes_class_name or "")
@@ -154,18 +153,11 @@ def matched(wishes: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]
     taken: dict[str, list[fw.IntArray]] = {}  # volume -> where a claim has picked it
     found = []
     for candidates in wishes:
+        if candidates.promised is not None:
+            found.append(reachable(required_nodes(candidates.promised), nodes))
+            continue
         undecided = np.ones(len(nodes), dtype=np.bool_)
-        got = np.zeros(len(nodes), dtype=np.bool_)
         left = len(nodes)
-        for volume in candidates.promised:
-            asked = undecided.copy()
-            for rows in taken.get(volume.name, ()):
-                asked[rows] = False
-            hits = asked & reachable(required_nodes(volume), nodes)
-            got |= hits
-            undecided &= ~asked
-            taken.setdefault(volume.name, []).append(np.flatnonzero(hits))
-            left = int(undecided.sum())
         for volume in candidates.free:
             if not left:
                 break
@@ -174,11 +166,10 @@ def matched(wishes: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]
             for others in taken.get(volume.name, ()):
                 rows = np.setdiff1d(rows, others, assume_unique=True)
             if len(rows):
-                got[rows] = True
                 undecided[rows] = False
                 left -= len(rows)
                 taken.setdefault(volume.name, []).append(rows)
-        found.append(got)
+        found.append(~undecided)
     return found
 
 
@@ -198,21 +189,23 @@ class Places:
     def of(self, required: NodeSelector | None) -> fw.IntArray:
         if required is None:
             return self._everywhere
+        alternatives = _alternatives(required)
+        if len(alternatives) == 1 and len(alternatives[0]) == 1:
+            test = alternatives[0][0]
+            if test.operator == "In":
+                return self._having(test.key, test.values)
         found = self._known.get(required)
         if found is None:
-            found = self._known[required] = self._look(required)
+            found = self._known[required] = np.flatnonzero(reachable(required, self._nodes))
         return found
 
-    def _look(self, required: NodeSelector) -> fw.IntArray:
-        match _alternatives(required):
-            case ((LabelRequirement(key=key, operator="In", values=values),),):
-                pass
-            case _:
-                return np.flatnonzero(reachable(required, self._nodes))
+    def _having(self, key: str, values: frozenset[str]) -> fw.IntArray:
         by_value = self._by_value.get(key)
         if by_value is None:
             by_value = self._by_value[key] = self._sorted(key)
         parts = [by_value[value] for value in values if value in by_value]
+        if len(parts) == 1:
+            return parts[0]
         return np.concatenate(parts) if parts else self._everywhere[:0]
 
     def _sorted(self, key: str) -> dict[str | None, fw.IntArray]:
