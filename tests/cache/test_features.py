@@ -93,6 +93,17 @@ def test_follows_nodes_that_change_their_zone_or_their_row() -> None:
     assert per_zone(cache, "red") == {None: 1, "a": 0, "b": 0, "c": 0}
 
 
+def test_survives_zones_that_are_numbered_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_table, "_SPARE_CODES", 0)
+    cache = cluster(n0="z0")
+    cache.put_pod(member("p", "n0", "red"))
+    for number in range(1, 9):
+        assert per_zone(cache, "red")[f"z{number - 1}"] == 1
+        cache.put_node(node("n0", zone=f"z{number}").api)
+    assert per_zone(cache, "red")["z8"] == 1
+    assert len(cache.nodes.label_values(ZONE)) < 9
+
+
 def test_counts_a_feature_as_often_as_a_pod_has_it() -> None:
     cache = cluster(n0="a")
     cache.put_pod(member("p", "n0", "red"))

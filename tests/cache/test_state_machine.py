@@ -111,11 +111,21 @@ class CacheMachine(RuleBasedStateMachine):
         forgets=st.booleans(),
         no_labels=st.booleans(),
         lists_always=st.booleans(),
+        asked=st.sets(st.tuples(st.sampled_from(list(QUESTIONS)), st.sampled_from(LABEL_KEYS))),
+        features=st.sets(st.tuples(st.sampled_from(list(FEATURES)), st.sampled_from(LABEL_KEYS))),
     )
-    def choose_limits(
-        self, deals_anew: bool, forgets: bool, no_labels: bool, lists_always: bool
+    def begin(
+        self,
+        deals_anew: bool,
+        forgets: bool,
+        no_labels: bool,
+        lists_always: bool,
+        asked: set[tuple[str, str]],
+        features: set[tuple[str, str]],
     ) -> None:
         """Codes may be dealt anew, counters and features forgotten all the time."""
+        self.asked = asked
+        self.asked_features = features
         self.deals_anew = deals_anew
         self.lists_always = lists_always
         if deals_anew:

@@ -11,6 +11,7 @@ from mooring.api.meta import Condition
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.plugins.defaultpreemption import DefaultPreemption
+from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.candidates import Report
 from mooring.testing.build import StubHandle, StubWhatIf, build
 from mooring.testing.builders import node, nodes, pod
@@ -40,6 +41,7 @@ def answer(
 ) -> fw.Status | fw.Nominate:
     verdicts = fw.Verdicts.passing(cluster).reject_all(status)
     state = fw.CycleState(exhaustive=exhaustive)
+    build(NodeResourcesFit).pre_filter(state, preemptor, cluster)
     return asked.post_filter(state, preemptor, cluster, verdicts)
 
 

@@ -52,7 +52,6 @@ def test_knows_what_a_pod_needs(spec: dict[str, Any], expected: set[str]) -> Non
 def test_skips_pods_that_need_nothing_special() -> None:
     plugin, state, nodes = build(NodeDeclaredFeatures), fw.CycleState(), cluster(declaring("a"))
     assert plugin.pre_filter(state, pod(), nodes) is fw.SKIP
-    assert plugin.filter_all(state, pod(), nodes).passed.all()
 
 
 def test_wants_every_feature_declared() -> None:
@@ -68,12 +67,6 @@ def test_wants_every_feature_declared() -> None:
     expected = [lacking, lacking, fw.OK, lacking]
     assert [plugin.filter(state, demanding, member) for member in nodes] == expected
     assert plugin.filter_all(state, demanding, nodes) == fw.Verdicts.of(expected)
-
-
-def test_answers_without_having_been_asked_before() -> None:
-    plugin, demanding = build(NodeDeclaredFeatures), pod(spec=BOTH)
-    [member] = cluster(declaring("a"))
-    assert plugin.filter(fw.CycleState(), demanding, member) == NodeDeclaredFeatures.LACKING
 
 
 def test_wakes_for_new_nodes_and_changed_features() -> None:

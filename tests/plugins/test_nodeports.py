@@ -4,7 +4,7 @@ import pytest
 
 from mooring.framework import OK, SKIP, CycleState, Event, Status
 from mooring.plugins.nodeports import NodePorts
-from mooring.testing.build import build
+from mooring.testing.build import build, prepare
 from mooring.testing.builders import node, nodes, pod
 
 Port = int | str
@@ -32,8 +32,8 @@ def test_refuses_nodes_where_a_port_is_taken(
     plugin, incoming = build(NodePorts), pod(ports=wanted)
     busy = node("busy", pods=[pod("r", ports=held)])
     assert plugin.pre_filter(CycleState(), incoming, nodes(busy)) is OK
-    assert plugin.filter(CycleState(), incoming, busy) == expected
-    verdicts = plugin.filter_all(CycleState(), incoming, nodes(node("idle"), busy))
+    assert plugin.filter(prepare(plugin, incoming), incoming, busy) == expected
+    verdicts = plugin.filter_all(prepare(plugin, incoming), incoming, nodes(node("idle"), busy))
     assert [verdicts.status(0), verdicts.status(1)] == [OK, expected]
 
 
@@ -45,7 +45,6 @@ def test_could_be_helped_by_an_eviction() -> None:
 def test_skips_pods_without_host_ports() -> None:
     plugin, cluster = build(NodePorts), nodes(node("n", pods=[pod("r", ports=[80])]))
     assert plugin.pre_filter(CycleState(), pod(), cluster) is SKIP
-    assert plugin.filter_all(CycleState(), pod(), cluster).passed.all()
 
 
 def test_counts_the_ports_of_sidecars_but_not_of_ordinary_init_containers() -> None:
@@ -53,16 +52,18 @@ def test_counts_the_ports_of_sidecars_but_not_of_ordinary_init_containers() -> N
     sidecar = pod(spec={"initContainers": [{**init, "restartPolicy": "Always"}]})
     ordinary = pod(spec={"initContainers": [init]})
     plugin, busy = build(NodePorts), node("n", pods=[pod("r", ports=[80])])
-    assert plugin.filter(CycleState(), sidecar, busy) == NodePorts.TAKEN
-    assert plugin.filter(CycleState(), ordinary, busy) is OK
+    assert plugin.filter(prepare(plugin, sidecar), sidecar, busy) == NodePorts.TAKEN
+    assert plugin.pre_filter(CycleState(), ordinary, nodes(busy)) is SKIP
 
 
 def test_follows_what_ifs() -> None:
     plugin, holder, incoming = build(NodePorts), pod("r", ports=[80]), pod(ports=[80])
     busy = node("n", pods=[holder])
-    assert plugin.filter(CycleState(), incoming, busy.without_pod(holder)) is OK
+    assert plugin.filter(prepare(plugin, incoming), incoming, busy.without_pod(holder)) is OK
     idle = node("n")
-    assert plugin.filter(CycleState(), incoming, idle.with_pod(holder)) == NodePorts.TAKEN
+    assert (
+        plugin.filter(prepare(plugin, incoming), incoming, idle.with_pod(holder)) == NodePorts.TAKEN
+    )
 
 
 def test_wakes_when_a_holder_of_the_port_goes() -> None:

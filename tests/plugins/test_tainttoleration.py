@@ -5,7 +5,7 @@ import pytest
 
 from mooring.framework import OK, CycleState, Event, Status
 from mooring.plugins.tainttoleration import TaintToleration
-from mooring.testing.build import build
+from mooring.testing.build import build, prepare
 from mooring.testing.builders import node, nodes, pod
 
 TAINTED = TaintToleration.TAINTED
@@ -54,14 +54,14 @@ def test_prefers_nodes_with_fewer_soft_taints() -> None:
     raw = plugin.score_all(state, incoming, cluster)
     assert raw.tolist() == [0, 0, 1, 2]
     assert [plugin.score(state, incoming, n) for n in cluster] == raw.tolist()
-    assert plugin.score_all(CycleState(), incoming, cluster).tolist() == raw.tolist()
+    assert plugin.score_all(prepare(plugin, incoming), incoming, cluster).tolist() == raw.tolist()
     normal = plugin.normalize_score(state, incoming, cluster, raw)
     assert normal.tolist() == [100, 100, 50, 0]
 
 
 def test_gives_everybody_full_marks_where_nothing_is_tainted() -> None:
     plugin, cluster = build(TaintToleration), nodes(node("a"), node("b"))
-    raw = plugin.score_all(CycleState(), pod(), cluster)
+    raw = plugin.score_all(prepare(plugin, pod()), pod(), cluster)
     assert raw.dtype == np.int64
     assert plugin.normalize_score(CycleState(), pod(), cluster, raw).tolist() == [100, 100]
 

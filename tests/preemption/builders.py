@@ -12,7 +12,7 @@ from mooring.cache.pods import Pod
 from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.candidates import Report, search, worth_trying
 from mooring.preemption.victims import Budgets, Question
-from mooring.testing.build import StubWhatIf, build
+from mooring.testing.build import StubWhatIf, build, prepare
 from mooring.testing.builders import pod
 
 NOW = 1_767_229_200.0  # 2026-01-01T01:00:00Z
@@ -57,7 +57,7 @@ def question(
     spares: Callable[[Pod], bool] = lambda other: False,
 ) -> Question:
     return Question(
-        state=fw.CycleState(),
+        state=prepare(build(NodeResourcesFit), preemptor),
         pod=preemptor,
         what_if=what_if() if asked is None else asked,
         budgets=Budgets(budgets),

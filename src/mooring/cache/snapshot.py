@@ -299,7 +299,7 @@ class Features:
 class Node:
     """One node, read-only, possibly with pods added or taken away in thought."""
 
-    __slots__ = ("_added", "_removed", "_row", "_table", "api", "name")
+    __slots__ = ("_added", "_moves", "_removed", "_row", "_table", "api", "name")
 
     def __init__(
         self,
@@ -307,11 +307,13 @@ class Node:
         row: int,
         added: tuple[Pod, ...] = (),
         removed: Mapping[str, Pod] | None = None,
+        moves: tuple[tuple[bool, Pod], ...] = (),
     ) -> None:
         self._table = table
         self._row = row
         self._added = added
         self._removed = removed or {}
+        self._moves = moves  # what was thought, in order: (comes, pod)
         self.api: core.Node = table.api[row]
         self.name: str = table.names[row]
 
@@ -382,34 +384,54 @@ class Node:
         return state.size if state is not None and self._row in state.rows else None
 
     def port_taken(self, port: HostPort) -> bool:
-        if self._added or self._removed:
-            held = (other for pod in self.pods for other in pod.host_ports)
+        if self._moves:
             return any(
                 other.port == port.port
                 and other.protocol == port.protocol
                 and ips_conflict(other.ip, port.ip)
-                for other in held
+                for other in self._ports_after_moves()
             )
         ips = self._table.ports.holders(port).get(self._row, {})
         return any(ips_conflict(ip, port.ip) for ip in ips)
+
+    def _ports_after_moves(self) -> set[HostPort]:
+        """The host ports held, in thought.
+
+        As in kube-scheduler, where a node's ports are a set: of two pods that hold the same port,
+        which can't both run, the first to go gives it back.
+        """
+        held = {port for pod in self._table.pods[self._row].values() for port in pod.host_ports}
+        for comes, pod in self._moves:
+            if comes:
+                held.update(pod.host_ports)
+            else:
+                held.difference_update(pod.host_ports)
+        return held
 
     def with_pod(self, pod: Pod) -> Node:
         """This node as if the pod were on it too; a pod that is there already is replaced."""
         if self._removed.get(pod.uid) is pod:
             removed = {uid: other for uid, other in self._removed.items() if uid != pod.uid}
-            return Node(self._table, self._row, self._added, removed)
+            moves = (*self._moves, (True, pod))
+            return Node(self._table, self._row, self._added, removed, moves)
         without = self.without_pod(pod)
-        return Node(self._table, self._row, (*without._added, pod), without._removed)
+        moves = (*without._moves, (True, pod))
+        added = (*without._added, pod)
+        return Node(self._table, self._row, added, without._removed, moves)
 
     def without_pod(self, pod: Pod) -> Node:
         """This node as if the pod were gone."""
-        kept = tuple(other for other in self._added if other.uid != pod.uid)
-        if len(kept) < len(self._added):
-            return Node(self._table, self._row, kept, self._removed)
+        for place, other in enumerate(self._added):
+            if other.uid == pod.uid:
+                kept = (*self._added[:place], *self._added[place + 1 :])
+                moves = (*self._moves, (False, other))
+                return Node(self._table, self._row, kept, self._removed, moves)
         here = self._table.pods[self._row].get(pod.uid)
-        if here is None:
+        if here is None or pod.uid in self._removed:
             return self
-        return Node(self._table, self._row, self._added, {**self._removed, pod.uid: here})
+        removed = {**self._removed, pod.uid: here}
+        moves = (*self._moves, (False, here))
+        return Node(self._table, self._row, self._added, removed, moves)
 
     def _read(self, columns: Mapping[str, Any], resource: str) -> int:
         column = columns.get(resource)

@@ -42,7 +42,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
-from mooring.framework.state import CycleState, StateKey
+from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.framework.verdicts import Verdicts
 
@@ -62,6 +62,7 @@ __all__ = [
     "Code",
     "CycleState",
     "Event",
+    "Failed",
     "Filter",
     "FloatArray",
     "Handle",

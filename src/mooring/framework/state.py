@@ -12,13 +12,25 @@ from typing import Any, Generic, TypeVar, cast
 T = TypeVar("T")
 
 
+class Failed(Exception):
+    """Raise it to fail an attempt with exactly this text, where an answer holds no status.
+
+    Any other exception is taken for a bug: its traceback is logged and its type named.
+    """
+
+
 class StateKey(Generic[T]):
-    """The name of one value in the cycle state. Keys are compared by identity."""
+    """The name of one value in the cycle state. Keys are compared by identity.
 
-    __slots__ = ("name",)
+    `missing` is what the attempt fails with if a plugin finds no value, because the point that
+    should have stored it is disabled.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("missing", "name")
+
+    def __init__(self, name: str, missing: str = "") -> None:
         self.name: str = name
+        self.missing: str = missing
 
     def __repr__(self) -> str:
         return f"StateKey({self.name!r})"
@@ -77,6 +89,8 @@ class CycleState:
         try:
             return cast("T", self._values[key])
         except KeyError:
+            if key.missing:
+                raise Failed(key.missing) from None
             raise KeyError(f"{key.name}: not found in the cycle state") from None
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:

@@ -63,10 +63,11 @@ class DynamicResources(
         return self.UNSUPPORTED if pod.spec.resource_claims else fw.SKIP
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        return fw.OK
+        return fw.OK if HAS_RUN in state else self.NEVER_RAN
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        return fw.Verdicts.passing(nodes)
+        verdicts = fw.Verdicts.passing(nodes)
+        return verdicts if HAS_RUN in state else verdicts.reject_all(self.NEVER_RAN)
 
     def post_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts

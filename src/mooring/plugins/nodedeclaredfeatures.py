@@ -11,7 +11,10 @@ from mooring.framework.events import POD
 RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
-REQUIRED: fw.StateKey[frozenset[str]] = fw.StateKey("NodeDeclaredFeatures/required")
+REQUIRED: fw.StateKey[frozenset[str]] = fw.StateKey(
+    "NodeDeclaredFeatures/required",
+    'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found',
+)
 
 
 class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
@@ -34,15 +37,13 @@ class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        return fw.OK if self._required(state, pod) <= declared(node) else self.LACKING
+        return fw.OK if state[REQUIRED] <= declared(node) else self.LACKING
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        required = self._required(state, pod)
-        verdicts = fw.Verdicts.passing(nodes)
-        if not required:
-            return verdicts
+        required = state[REQUIRED]
         lacks = (not required <= declared(node) for node in nodes)
-        return verdicts.reject(np.fromiter(lacks, np.bool_, len(nodes)), self.LACKING)
+        refused = np.fromiter(lacks, np.bool_, len(nodes))
+        return fw.Verdicts.passing(nodes).reject(refused, self.LACKING)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -52,10 +53,6 @@ class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
         if isinstance(old, fw.Pod) and isinstance(new, fw.Pod):
             return new.uid == pod.uid and features_of(new) != features_of(old)
         return True  # a new node
-
-    def _required(self, state: fw.CycleState, pod: fw.Pod) -> frozenset[str]:
-        found = state.get(REQUIRED)
-        return features_of(pod) if found is None else found
 
 
 def features_of(pod: fw.Pod) -> frozenset[str]:

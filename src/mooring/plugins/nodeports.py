@@ -6,6 +6,10 @@ import mooring.framework as fw
 from mooring.api.requests import HostPort
 from mooring.cache.indexes import ips_conflict
 
+WANTED: fw.StateKey[tuple[HostPort, ...]] = fw.StateKey(
+    "NodePorts/wanted", 'reading "PreFilterNodePorts" from cycleState: not found'
+)
+
 
 class NodePorts(fw.PreFilter, fw.Filter):
     """Refuse nodes where another pod holds a host port that the pod asks for."""
@@ -16,19 +20,20 @@ class NodePorts(fw.PreFilter, fw.Filter):
     TAKEN = fw.Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        return fw.OK if pod.host_ports else fw.SKIP
+        if not pod.host_ports:
+            return fw.SKIP
+        state[WANTED] = pod.host_ports
+        return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        return self.TAKEN if any(map(node.port_taken, pod.host_ports)) else fw.OK
+        wanted = state[WANTED]
+        return self.TAKEN if any(map(node.port_taken, wanted)) else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        verdicts = fw.Verdicts.passing(nodes)
-        if not pod.host_ports:
-            return verdicts
         taken = np.zeros(len(nodes), dtype=np.bool_)
-        for port in pod.host_ports:
+        for port in state[WANTED]:
             taken |= nodes.port_taken(port)
-        return verdicts.reject(taken, self.TAKEN)
+        return fw.Verdicts.passing(nodes).reject(taken, self.TAKEN)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None

@@ -6,7 +6,9 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.taints import PREFER_NO_SCHEDULE, find_untolerated, tolerates
 
-SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey("TaintToleration/soft")
+SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey(
+    "TaintToleration/soft", 'failed to read "PreScoreTaintToleration" from cycleState: not found'
+)
 """The tolerations that can cover a PreferNoSchedule taint."""
 
 
@@ -37,12 +39,12 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return count_unwelcome(node.taints, self._soft(state, pod))
+        return count_unwelcome(node.taints, state[SOFT])
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        soft = state[SOFT]
         if not nodes.has_taints:
             return np.zeros(len(nodes), dtype=np.int64)
-        soft = self._soft(state, pod)
         return nodes.by_taints(lambda taints: count_unwelcome(taints, soft))
 
     def normalize_score(
@@ -57,10 +59,6 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
             return new.uid == pod.uid
         was_open = isinstance(old, core.Node) and not is_repelled(pod, old.spec.taints)
         return isinstance(new, core.Node) and not is_repelled(pod, new.spec.taints) and not was_open
-
-    def _soft(self, state: fw.CycleState, pod: fw.Pod) -> tuple[core.Toleration, ...]:
-        found = state.get(SOFT)
-        return soft_tolerations(pod) if found is None else found
 
 
 def is_repelled(pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:

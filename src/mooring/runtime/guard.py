@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
+from mooring.framework.state import Failed
 from mooring.framework.status import Code
 from mooring.observe.metrics import Metrics
 
@@ -104,6 +105,8 @@ class Guard:
             return error
         if isinstance(error, PluginTimeout):
             return self.too_slow(plugin, point)
+        if isinstance(error, Failed):
+            return PluginError(str(error), plugin=plugin.name, point=point)
         text = f"{type(error).__name__}: {_shown(str, error)}"
         self._log_once(plugin, point, error)
         return PluginError(text, plugin=plugin.name, point=point)

@@ -54,7 +54,14 @@ class Search:
         for place, plugin in enumerate(self.plugins):
             if not _is_vectorised(plugin):
                 continue
-            answer = self._call(plugin, plugin.filter_all, self.state, self.pod, self.nodes)
+            try:
+                answer = self.guard.call(
+                    plugin, "Filter", plugin.filter_all, self.state, self.pod, self.nodes
+                )
+            except PluginError:
+                # It may have broken over nodes that were refused before it: ask about the others.
+                self._ask(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
+                continue
             fits = isinstance(answer, Verdicts) and answer.size == len(self.nodes)
             if not fits or not answer.is_well_formed:
                 error = self.guard.wrong_answer(

@@ -5,7 +5,7 @@ here runs in a scheduler.
 """
 
 from mooring.simulator.simulation import Simulation
-from mooring.testing.build import StubHandle, build
+from mooring.testing.build import StubHandle, build, prepare
 from mooring.testing.builders import node, nodes, pod
 from mooring.testing.checks import Check, Examples, check_plugin, plugin_checks
 
@@ -20,4 +20,5 @@ __all__ = [
     "nodes",
     "plugin_checks",
     "pod",
+    "prepare",
 ]

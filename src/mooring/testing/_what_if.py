@@ -25,10 +25,14 @@ def check_what_ifs_hold(trial: Trial) -> None:
         return
     before = _answers(attempt, attempt.state, {})
     dice = trial.dice
-    homes = [(node, pod) for node in attempt.candidates for pod in node.pods]
+    # Pods that are leaving already may be counted either way.
+    homes = [
+        (node, pod) for node in attempt.candidates for pod in node.pods if not pod.is_terminating
+    ]
     for node, removed in dice.sample(homes, min(_TRIES, len(homes))):
         _remove(trial, attempt, node, removed)
-    hosts, others = list(attempt.candidates), trial.case.bystanders
+    hosts = list(attempt.candidates)
+    others = [pod for pod in trial.case.bystanders if not pod.is_terminating]
     for node in dice.sample(hosts, min(_TRIES, len(hosts)) if others else 0):
         _add(trial, attempt, node, dice.choice(others).assumed_on(node.name))
     untold = "after what-ifs on clones of the state", "before"

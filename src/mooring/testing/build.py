@@ -23,7 +23,7 @@ from mooring.cache.snapshot import Node, Nodes
 from mooring.config.decode import decode_args
 from mooring.errors import ApiError, ConfigError
 from mooring.framework.handle import Handle, WaitingPod
-from mooring.framework.plugin import Args, Base, Filter, PreFilter
+from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 
@@ -237,6 +237,17 @@ def arguments(plugin: type[Base], args: Mapping[str, Any]) -> Args:
     if value is None:
         raise ConfigError(problems)
     return value
+
+
+def prepare(plugin: Base, pod: Pod, nodes: Nodes | None = None) -> CycleState:
+    """What a plugin remembers about a pod when its Filter and Score are asked."""
+    state = CycleState()
+    nodes = Cache().nodes if nodes is None else nodes
+    if isinstance(plugin, PreFilter):
+        plugin.pre_filter(state, pod, nodes)
+    if isinstance(plugin, PreScore):
+        plugin.pre_score(state, pod, nodes)
+    return state
 
 
 def _stored(values: Iterable[Any]) -> Objects:

@@ -92,6 +92,12 @@ def test_points_that_cancel_each_other_are_points() -> None:
     assert scores(nothing, there) == [0, 0, 0, 0]
 
 
+def test_nodes_without_the_label_share_no_domain() -> None:
+    fan = web("fan", affinity=liking((7, term("zone", app="web"))))
+    there = nodes(node("a1", zone="a", pods=[web()]), node("c1", pods=[fan]), node("c2"))
+    assert scores(web(affinity=liking((5, term("zone", app="web")))), there) == [5, 0, 0]
+
+
 def test_counts_pods_of_nodes_that_are_not_feasible() -> None:
     there = cluster(a1=[web()])
     feasible = there.take(np.array([False, True, True, True]))

@@ -6,14 +6,14 @@ import pytest
 
 from mooring.framework import OK, CycleState, Event, Node, Pod, Status
 from mooring.plugins.noderesources.fit import NodeResourcesFit
-from mooring.testing.build import build
+from mooring.testing.build import build, prepare
 from mooring.testing.builders import node, nodes, pod
 
 GPU = "nvidia.com/gpu"
 
 
 def verdict(incoming: Pod, target: Node, **args: Any) -> Status:
-    """The verdict, after both forms gave the same one, with and without PreFilter."""
+    """The verdict, after both forms gave the same one."""
     plugin, cluster, state = (
         build(NodeResourcesFit, **args),
         nodes(node("roomy"), target),
@@ -21,9 +21,7 @@ def verdict(incoming: Pod, target: Node, **args: Any) -> Status:
     )
     assert plugin.pre_filter(state, incoming, cluster) is OK
     status = plugin.filter(state, incoming, target)
-    assert plugin.filter(CycleState(), incoming, target) == status
     assert plugin.filter_all(state, incoming, cluster).status(1) == status
-    assert plugin.filter_all(CycleState(), incoming, cluster).status(1) == status
     return status
 
 
@@ -124,7 +122,7 @@ def test_tells_many_kinds_of_shortage_apart() -> None:
         node("cpu-too", cpu="3", pods=[pod("r3", cpu="2")]),
         node("pods", max_pods=1, pods=[pod("r4")]),
     )
-    verdicts = plugin.filter_all(CycleState(), incoming, cluster)
+    verdicts = plugin.filter_all(prepare(plugin, incoming), incoming, cluster)
     assert [verdicts.status(place) for place in range(len(cluster))] == [
         OK,
         Status.unschedulable("Insufficient cpu"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import CycleState, Nodes, Pod
+from mooring.framework import OK, CycleState, Nodes, Pod
 from mooring.plugins.podtopologyspread.plugin import PodTopologySpread
 from mooring.testing import StubHandle, build, node, nodes, pod
 from mooring.testing.builders import ZONE
@@ -85,12 +85,19 @@ def test_a_pod_on_a_node_that_does_not_count_changes_nothing(place: str) -> None
     assert plugin.filter(state, new, everywhere[0]) == PodTopologySpread.TOO_MANY
 
 
+def test_a_pod_that_is_leaving_counts_in_thought_though_it_was_not_counted() -> None:
+    everywhere, new = cluster(), waiting()
+    plugin, state = prepared(new, everywhere)
+    dying = pod("dying", labels=WEB, deleting=True)
+    plugin.add_pod(state, new, dying, everywhere[1].with_pod(dying))
+    assert plugin.filter(state, new, everywhere[0]) is OK  # as kube-scheduler does
+
+
 @pytest.mark.parametrize(
     "added",
     [
         pod("stranger", labels=WEB, namespace="elsewhere"),
         pod("other", labels={"app": "db"}),
-        pod("dying", labels=WEB, deleting=True),
     ],
     ids=lambda added: added.name,
 )

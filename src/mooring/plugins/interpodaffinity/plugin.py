@@ -29,7 +29,10 @@ from mooring.plugins.interpodaffinity.terms import (
 )
 
 AROUND: fw.StateKey[Surroundings] = fw.StateKey("InterPodAffinity/around")
-POINTS: fw.StateKey[Points] = fw.StateKey("InterPodAffinity/points")
+POINTS: fw.StateKey[Points] = fw.StateKey(
+    "InterPodAffinity/points",
+    'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
+)
 
 
 class InterPodAffinity(
@@ -170,8 +173,8 @@ class InterPodAffinity(
         return EMPTY if namespace is None else namespace.metadata.labels
 
     def _listed(self, peers: Peers) -> Peers:
-        selector = peers.namespace_selector
-        if selector.matches_nothing or selector.is_empty:
+        """The same pods, known by the names of their namespaces."""
+        if not peers.selects_namespaces:
             return peers
         return peers.in_namespaces(self.handle.objects.list(core.Namespace))
 

@@ -33,6 +33,11 @@ class Peers(msgspec.Struct, frozen=True, cache_hash=True):
             return self.selector.matches(pod.labels)
         return False
 
+    @property
+    def selects_namespaces(self) -> bool:
+        """Whether it takes their labels to know which namespaces are meant."""
+        return bool(self.namespace_selector.requirements)
+
     def in_namespaces(self, known: Iterable[core.Namespace]) -> "Peers":
         """The same, with the namespaces that the selector means listed by name.
 
@@ -40,8 +45,6 @@ class Peers(msgspec.Struct, frozen=True, cache_hash=True):
         labels are given: one that only excludes labels means every namespace.
         """
         selector = self.namespace_selector
-        if selector.is_empty or selector.matches_nothing:
-            return self
         meant = {space.name for space in known if selector.matches(space.metadata.labels)}
         return Peers(self.namespaces | meant, selector, self.selector)
 

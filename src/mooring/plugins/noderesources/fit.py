@@ -33,7 +33,9 @@ class Need(msgspec.Struct, frozen=True):
     shortage: str
 
 
-NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey("NodeResourcesFit/needs")
+NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey(
+    "NodeResourcesFit/needs", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+)
 ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesFit/asks")
 
 
@@ -65,14 +67,14 @@ class NodeResourcesFit(
         beyond_capacity = False
         if node.pod_count >= node.allocatable(PODS):
             reasons.append(TOO_MANY_PODS)
-        for need in self._needs(state, pod):
+        for need in state[NEEDS]:
             if need.amount > node.spare(need.resource):
                 reasons.append(need.shortage)
                 beyond_capacity |= need.amount > node.allocatable(need.resource)
         return refusal(reasons, beyond_capacity) if reasons else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        needs = self._needs(state, pod)
+        needs = state[NEEDS]
         fits = nodes.pod_counts < nodes.allocatable(PODS)
         for need in needs:
             fits &= nodes.spare(need.resource) >= need.amount
@@ -117,10 +119,6 @@ class NodeResourcesFit(
         )
 
     # --- inside ----------------------------------------------------------------------------------
-
-    def _needs(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Need, ...]:
-        found = state.get(NEEDS)
-        return self._needs_of(pod) if found is None else found
 
     def _needs_of(self, pod: fw.Pod) -> tuple[Need, ...]:
         asked = pod.all_requests

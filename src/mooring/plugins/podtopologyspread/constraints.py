@@ -29,11 +29,14 @@ class PodsLike(msgspec.Struct, frozen=True):
         return self.selector.is_empty or self.selector.matches_nothing
 
     def __call__(self, pod: fw.Pod) -> bool:
+        return self.matches(pod) and not pod.is_terminating
+
+    def matches(self, pod: fw.Pod) -> bool:
+        """As a call, but a pod that is leaving matches too."""
         return (
             pod.namespace == self.namespace
             and not self.is_nobody
             and self.selector.matches(pod.labels)
-            and not pod.is_terminating
         )
 
 

@@ -84,12 +84,15 @@ class HardSpread:
         return HardSpread(self.inclusion, list(self.domains))
 
     def count(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> None:
-        """Another pod comes to a node in thought, or leaves it."""
+        """Another pod comes to a node in thought, or leaves it.
+
+        As in kube-scheduler, one that is leaving anyway counts here, though it was not counted.
+        """
         if not has_all_keys(node.labels, [domains.constraint for domains in self.domains]):
             return
         for place, domains in enumerate(self.domains):
             constraint = domains.constraint
-            if constraint.pods(pod)(other) and self.inclusion.covers(node, constraint):
+            if constraint.pods(pod).matches(other) and self.inclusion.covers(node, constraint):
                 code = node.label_code(constraint.topology_key)
                 self.domains[place] = domains.changed(code, change)
 

@@ -20,8 +20,13 @@ from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread
 from mooring.plugins.podtopologyspread.owners import selector_by_owners
 from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
 
-HARD: fw.StateKey[HardSpread] = fw.StateKey("PodTopologySpread/hard")
-SOFT: fw.StateKey[SoftSpread] = fw.StateKey("PodTopologySpread/soft")
+HARD: fw.StateKey[HardSpread] = fw.StateKey(
+    "PodTopologySpread/hard", 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+)
+SOFT: fw.StateKey[SoftSpread] = fw.StateKey(
+    "PodTopologySpread/soft",
+    'error reading "PreScorePodTopologySpread" from cycleState: not found',
+)
 
 
 class PodTopologySpread(
