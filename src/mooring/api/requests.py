@@ -52,6 +52,11 @@ def pod_nonzero_requests(
     An explicit zero stays zero. With requests for the pod as a whole, a default applies only to a
     resource that nothing in the pod mentions.
     """
+    if _is_plain(pod) and not use_status:
+        asked = pod.spec.containers[0].resources.requests
+        cpu = asked[CPU] if CPU in asked else DEFAULT_REQUESTS[CPU]
+        memory = asked[MEMORY] if MEMORY in asked else DEFAULT_REQUESTS[MEMORY]
+        return cpu.milli, memory.value
     defaults: _Amounts = DEFAULT_REQUESTS
     if pod_level and _pod_level_requests(pod):
         named = _pod_requests(pod, {}, use_status, pod_level)
@@ -124,13 +129,10 @@ def _pod_requests(
     pod: Pod, defaults: _Amounts, use_status: bool, pod_level: bool
 ) -> dict[str, Quantity]:
     asked = _container_requests(pod, use_status)
-    spec = pod.spec
-    if len(spec.containers) == 1 and not (
-        spec.init_containers or spec.overhead or spec.resources is not None
-    ):
-        return {**defaults, **asked(spec.containers[0])}  # as most pods are
+    if _is_plain(pod):
+        return {**defaults, **asked(pod.spec.containers[0])}
     total: dict[str, Quantity] = {}
-    for container in spec.containers:
+    for container in pod.spec.containers:
         _add(total, {**defaults, **asked(container)})
 
     # While the i-th init container runs, the sidecars started before it run too.
@@ -151,6 +153,14 @@ def _pod_requests(
         total.update(_effective_pod_level(pod, use_status))
     _add(total, pod.spec.overhead)
     return total
+
+
+def _is_plain(pod: Pod) -> bool:
+    """One container and nothing to add to it, as most pods are."""
+    spec = pod.spec
+    return len(spec.containers) == 1 and not (
+        spec.init_containers or spec.overhead or spec.resources is not None
+    )
 
 
 def _container_requests(pod: Pod, use_status: bool) -> Callable[[Container], _Amounts]:
