@@ -302,7 +302,6 @@ class NodeSpec(Value, frozen=True, kw_only=True):
 class NodeStatus(Value, frozen=True, kw_only=True):
     """What a node offers and how it is."""
 
-    capacity: ResourceList = NO_RESOURCES
     allocatable: ResourceList = NO_RESOURCES
     conditions: tuple[Condition, ...] = ()
     images: tuple[ContainerImage, ...] = ()

@@ -5,6 +5,7 @@ NodeInfo does. The cache counts what a pod takes with these; plugins compare it 
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mooring.api._names import is_qualified_name
@@ -70,6 +71,7 @@ def amount(resource: str, quantity: Quantity) -> int:
     return quantity.milli if resource == CPU else quantity.value
 
 
+@lru_cache(maxsize=4096)  # a cluster knows few names and asks about each of them all the time
 def is_counted(resource: str) -> bool:
     """Whether nodes keep account of this resource; other names are ignored."""
     if resource in (CPU, MEMORY, EPHEMERAL_STORAGE, PODS):

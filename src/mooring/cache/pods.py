@@ -13,8 +13,8 @@ from msgspec import structs
 
 from mooring.api import core
 from mooring.api.requests import (
+    CPU,
     HostPort,
-    amount,
     host_ports,
     is_counted,
     pod_nonzero_requests,
@@ -32,7 +32,7 @@ def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
     """What a pod asks for, in the units of the columns, of the resources a scheduler counts."""
     return MappingProxyType(
         {
-            resource: amount(resource, quantity)
+            resource: quantity.milli if resource == CPU else quantity.value
             for resource, quantity in pod_requests(pod, use_status=use_status).items()
             if is_counted(resource)
         }

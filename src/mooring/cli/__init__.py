@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "evaluate":
         from mooring.cli.evaluate import evaluate
 
-        return evaluate(options.files, options.config, options.plugin)
+        return evaluate(options.files, options.config, options.plugin, options.jobs)
     from mooring.cli import config
 
     action = config.validate if options.action == "validate" else config.show
@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs="*", metavar="SCENARIOS", help="files, .gz too; none or - is standard input"
     )
     evaluate.add_argument("--config", metavar="FILE", help="for scenarios without a profile")
+    evaluate.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="processes (default: one per CPU)"
+    )
     _add_plugin_option(evaluate)
 
     config = commands.add_parser(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import gzip
+import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import islice
 
 import msgspec
 
@@ -14,37 +18,98 @@ from mooring.cli.config import print_problems, registry_with
 from mooring.errors import ConfigError
 from mooring.simulator.evaluate import Evaluator
 
-_PROGRESS_EVERY = 500
+_CHUNK = 100  # lines that a process is given at a time
+_AHEAD = 4  # chunks per process that are read before the first of them is written
+
+Answers = tuple[bytes, int, int]  # result lines, how many, how many of them without an answer
 
 
-def evaluate(files: Sequence[str], config_file: str | None, plugins: Sequence[str]) -> int:
+def evaluate(
+    files: Sequence[str], config_file: str | None, plugins: Sequence[str], jobs: int = 0
+) -> int:
     """One line of JSON per scenario; 1 if a file or a scenario could not be read."""
     try:
-        config = cfg.load_file(config_file) if config_file else None
-        evaluator = Evaluator(config, registry=registry_with(plugins))
+        worker = _Worker(config_file, plugins)
     except ConfigError as error:
         return print_problems(error, config_file or "configuration")
-    # Each scenario leaves a few cycles behind; looking for them all the time costs a tenth.
-    gc.freeze()
-    gc.set_threshold(50_000)
     answered = failed = 0
-    encoder = msgspec.json.Encoder()
     for file in files or ["-"]:
         name = "<stdin>" if file == "-" else file
         try:
-            for result in evaluator.lines(_lines(file)):
-                failed += "error" in result
-                answered += 1
-                sys.stdout.buffer.write(encoder.encode(result) + b"\n")
-                if answered % _PROGRESS_EVERY == 0 and sys.stderr.isatty():
+            for text, count, missed in _answers(worker, _lines(file), jobs or os.cpu_count() or 1):
+                sys.stdout.buffer.write(text)
+                sys.stdout.flush()
+                answered += count
+                failed += missed
+                if sys.stderr.isatty():
                     print(f"\r{answered} scenarios", end="", file=sys.stderr)
         except (OSError, EOFError) as error:
             failed += 1
             print(f"{name}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
-        sys.stdout.flush()
     if sys.stderr.isatty():
         print(f"\r{answered} scenarios, {failed} not answered", file=sys.stderr)
     return 1 if failed else 0
+
+
+class _Worker:
+    """Answers chunks of lines, here or in a process of its own."""
+
+    def __init__(self, config_file: str | None, plugins: Sequence[str]) -> None:
+        self.config_file = config_file
+        self.plugins = tuple(plugins)
+        config = cfg.load_file(config_file) if config_file else None
+        self._evaluator = Evaluator(config, registry=registry_with(plugins))
+        self._encoder = msgspec.json.Encoder()
+        # Each scenario leaves a few cycles behind; looking for them all the time costs a tenth.
+        gc.freeze()
+        gc.set_threshold(50_000)
+
+    def __reduce__(self) -> tuple[type[_Worker], tuple[str | None, tuple[str, ...]]]:
+        return _Worker, (self.config_file, self.plugins)
+
+    def answer(self, chunk: list[bytes], first_line: int) -> Answers:
+        text, failed = bytearray(), 0
+        for result in self._evaluator.lines(chunk, first_line):
+            failed += "error" in result
+            text += self._encoder.encode(result)
+            text += b"\n"
+        return bytes(text), text.count(b"\n"), failed
+
+
+def _answers(worker: _Worker, lines: Iterator[bytes], jobs: int) -> Iterator[Answers]:
+    """The answers in the order of the lines; with one chunk or one job, without any process."""
+    chunks = _chunks(lines)
+    first = list(islice(chunks, 2))
+    if jobs == 1 or len(first) < 2:
+        for chunk, line in (*first, *chunks):
+            yield worker.answer(chunk, line)
+        return
+    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(worker,)) as processes:
+        under_way: deque[Future[Answers]] = deque()
+        for chunk, line in (*first, *chunks):
+            under_way.append(processes.submit(_answer, chunk, line))
+            if len(under_way) >= jobs * _AHEAD:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], int]]:
+    line = 1
+    while chunk := list(islice(lines, _CHUNK)):
+        yield chunk, line
+        line += len(chunk)
+
+
+_here: list[_Worker] = []  # the worker of a process that was started for this
+
+
+def _start(worker: _Worker) -> None:
+    _here.append(worker)
+
+
+def _answer(chunk: list[bytes], first_line: int) -> Answers:
+    return _here[0].answer(chunk, first_line)
 
 
 def _lines(file: str) -> Iterator[bytes]:

@@ -57,9 +57,9 @@ class Evaluator:
         self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, self._registry)}
         self._fragments: dict[str, ProfilePlan] = {}
 
-    def lines(self, lines: Iterable[bytes | str]) -> Iterator[Result]:
+    def lines(self, lines: Iterable[bytes | str], first_line: int = 1) -> Iterator[Result]:
         """One result per scenario line; a scenario that can't be answered says why in its place."""
-        for scenario in read_scenarios(lines):
+        for scenario in read_scenarios(lines, first_line):
             if isinstance(scenario, BadLine):
                 yield {"id": scenario.id, "line": scenario.line, "error": scenario.problem}
                 continue

@@ -65,9 +65,11 @@ class BadLine(ValueError):
         self.problem = problem
 
 
-def read_scenarios(lines: Iterable[bytes | str]) -> Iterator[Scenario | BadLine]:
+def read_scenarios(
+    lines: Iterable[bytes | str], first_line: int = 1
+) -> Iterator[Scenario | BadLine]:
     """Read lines of JSON; a bad one is returned in its place, and the rest is read all the same."""
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first_line):
         if not line.strip():
             continue
         try:

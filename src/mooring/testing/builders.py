@@ -146,7 +146,6 @@ def node(
         },
         "status": {
             "allocatable": offered,
-            "capacity": offered,
             "images": [
                 {"names": [image], "sizeBytes": size} for image, size in (images or {}).items()
             ],
