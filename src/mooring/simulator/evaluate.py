@@ -71,7 +71,11 @@ class Evaluator:
 
     def answer(self, scenario: Scenario) -> Result:
         """What kube-scheduler's recordings call `expect`."""
-        return _Trial(self._plan_for(scenario), scenario).run()
+        return self.trial(scenario).run()
+
+    def trial(self, scenario: Scenario) -> Trial:
+        """The scenario's cluster, with the plugins of its profile ready to be asked."""
+        return Trial(self._plan_for(scenario), scenario)
 
     def _plan_for(self, scenario: Scenario) -> ProfilePlan:
         if scenario.profile is None:
@@ -104,7 +108,7 @@ class _FrozenClock:
         raise AssertionError("nothing waits in an evaluation")
 
 
-class _Trial:
+class Trial:
     """One scenario on its own cluster, with its own plugins."""
 
     def __init__(self, plan: ProfilePlan, scenario: Scenario) -> None:
