@@ -28,7 +28,7 @@ from mooring.preemption.candidates import Report
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.evaluation import Evaluation, Scores
 from mooring.runtime.guard import Guard
-from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
 from mooring.runtime.waiting import WaitingPods
@@ -112,11 +112,11 @@ class Trial:
     """One scenario on its own cluster, with its own plugins."""
 
     def __init__(self, plan: ProfilePlan, scenario: Scenario) -> None:
-        self.pod = Pod(scenario.pod)
-        self.nominator = NominatedPods()
-        self.state = CycleState(exhaustive=True)
+        self.pod: Pod = Pod(scenario.pod)
+        self.nominator: NominatedPods = NominatedPods()
+        self.state: CycleState = CycleState(exhaustive=True)
         cache = _filled(scenario, self.nominator)
-        self.nodes = cache.nodes
+        self.nodes: Nodes = cache.nodes
         cluster = LocalCluster()
         handle = SchedulerHandle(
             plan.scheduler_name,
@@ -127,10 +127,10 @@ class Trial:
             recorder=cluster,
             waiting=WaitingPods(),
         )
-        self.profile = plan.build(handle)
+        self.profile: Profile = plan.build(handle)
         guard = Guard(Metrics())
-        self.runner = Runner(self.profile, guard)
-        self.evaluation = Evaluation(self.profile, guard, self.runner, self.nominator)
+        self.runner: Runner = Runner(self.profile, guard)
+        self.evaluation: Evaluation = Evaluation(self.profile, guard, self.runner, self.nominator)
         what_if = ProfileWhatIf(self.runner, self.evaluation, lambda pod: True)
         handle.attach(self.nominator, what_if, lambda keys: None)
 
