@@ -127,7 +127,7 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
         return by_domain[codes]
 
     def _on(self, nodes: fw.Nodes) -> fw.IntArray:
-        return nodes.count_pods(self.pods, self.pods)
+        return nodes.count_pods(self.pods, self.pods, self.pods.selector)
 
 
 class SoftSpread(msgspec.Struct, frozen=True, eq=False):
@@ -184,8 +184,8 @@ def count_by_domain(
     if pods.is_nobody:
         return np.zeros(int(nodes.label_codes(key).max(initial=0)) + 1, dtype=np.int64)
     if counted is None:
-        return nodes.count_pods_by(key, pods, pods)
-    here = np.where(counted, nodes.count_pods(pods, pods), 0)
+        return nodes.count_pods_by(key, pods, pods, pods.selector)
+    here = np.where(counted, nodes.count_pods(pods, pods, pods.selector), 0)
     return np.bincount(nodes.label_codes(key), weights=here, minlength=1).astype(np.int64)
 
 
