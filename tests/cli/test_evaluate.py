@@ -100,3 +100,14 @@ def test_names_a_file_that_is_not_there_and_reads_the_others(
     out, err = capsysbinary.readouterr()
     assert json.loads(out)["id"] == "fits"
     assert b"absent: No such file or directory" in err
+
+
+def test_numbers_lines_across_processes(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    many: list[object] = [scenario(f"s{i}") for i in range(250)]
+    many[240] = "{"
+    assert main(["evaluate", "--jobs", "2", write(tmp_path / "s.jsonl", *many)]) == 1
+    results = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [r["id"] for r in results] == [f"s{i}" if i != 240 else "" for i in range(250)]
+    assert results[240]["line"] == 241

@@ -89,7 +89,7 @@ def hang(*_: Any) -> Any:
 @pytest.mark.parametrize("point", SYNC + ASYNC)
 def test_the_watchdog_ends_a_plugin_that_hangs(point: str) -> None:
     log: Log = []
-    with cornered(point, hang, log, budget=0.05) as sim:
+    with cornered(point, hang, log, budget=0.2) as sim:
         with Watchdog(sim.scheduler.guard):
             sim.schedule(pod("victim"))
         assert f"First.{point}" in log
@@ -106,7 +106,7 @@ def test_the_watchdog_ends_a_plugin_that_hangs(point: str) -> None:
     else:
         assert outcome is not None
         assert '"First"' in outcome
-        assert "took longer than its budget of 0.05s" in outcome
+        assert "took longer than its budget of 0.2s" in outcome
 
 
 def test_the_watchdog_comes_back_for_a_plugin_that_ignores_it() -> None:
@@ -120,7 +120,7 @@ def test_the_watchdog_comes_back_for_a_plugin_that_ignores_it() -> None:
             swallowed.append(error)
         hang()
 
-    with cornered("filter", deaf, log, budget=0.05) as sim:
+    with cornered("filter", deaf, log, budget=0.2) as sim:
         with Watchdog(sim.scheduler.guard):
             sim.schedule(pod("victim"))
         assert len(swallowed) == 1

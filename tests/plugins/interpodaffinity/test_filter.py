@@ -6,7 +6,7 @@ import pytest
 from tests.plugins.interpodaffinity.affinity import Json, far, liking, near, shunning, term
 
 from mooring.api import codec, core
-from mooring.framework import OK, SKIP, CycleState, Nodes, Pod, Status
+from mooring.framework import OK, SKIP, CycleState, Failed, Nodes, Pod, Status
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import node, nodes, pod
@@ -192,10 +192,12 @@ def test_a_broken_term_of_a_pod_on_a_node_voids_its_kind_only() -> None:
 def test_fails_as_kube_scheduler_does_when_pre_filter_was_left_out() -> None:
     plugin, cluster, state = build(InterPodAffinity), zones(), CycleState()
     text = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
-    assert plugin.filter(state, web(), cluster[0]) == Status.error(text)
-    verdicts = plugin.filter_all(state, web(), cluster)
-    assert [verdicts.status(row) for row in range(4)] == [Status.error(text)] * 4
-    assert plugin.add_pod(state, web(), web("other"), cluster[0]) == Status.error(text)
+    with pytest.raises(Failed, match=text):
+        plugin.filter(state, web(), cluster[0])
+    with pytest.raises(Failed, match=text):
+        plugin.filter_all(state, web(), cluster)
+    with pytest.raises(Failed, match=text):
+        plugin.add_pod(state, web(), web("other"), cluster[0])
 
 
 def test_what_ifs_change_a_clone_and_not_the_state() -> None:

@@ -28,7 +28,10 @@ from mooring.plugins.interpodaffinity.terms import (
     terms_of,
 )
 
-AROUND: fw.StateKey[Surroundings] = fw.StateKey("InterPodAffinity/around")
+AROUND: fw.StateKey[Surroundings] = fw.StateKey(
+    "InterPodAffinity/around",
+    'error reading "PreFilterInterPodAffinity" from cycleState: not found',
+)
 POINTS: fw.StateKey[Points] = fw.StateKey(
     "InterPodAffinity/points",
     'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
@@ -52,9 +55,6 @@ class InterPodAffinity(
     ALONE = fw.Status.unresolvable("node(s) didn't match pod affinity rules")
     CROWDED = fw.Status.unschedulable("node(s) didn't match pod anti-affinity rules")
     BANNED = fw.Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-    UNPREPARED = fw.Status.error(
-        'error reading "PreFilterInterPodAffinity" from cycleState: not found'
-    )
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -90,9 +90,7 @@ class InterPodAffinity(
         return self._recounted(state, removed, node, -1)
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        around = state.get(AROUND)
-        if around is None:
-            return self.UNPREPARED
+        around = state[AROUND]
         if around.lacks_company(node):
             return self.ALONE
         if around.meets_others(node):
@@ -100,10 +98,8 @@ class InterPodAffinity(
         return self.BANNED if around.is_banned(node) else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        around = state[AROUND]
         verdicts = fw.Verdicts.passing(nodes)
-        around = state.get(AROUND)
-        if around is None:
-            return verdicts.reject_all(self.UNPREPARED)
         verdicts.reject(around.lacking_company(nodes), self.ALONE)
         verdicts.reject(around.meeting_others(nodes), self.CROWDED)
         return verdicts.reject(around.banning(nodes), self.BANNED)
@@ -204,10 +200,7 @@ class InterPodAffinity(
     def _recounted(
         self, state: fw.CycleState, other: fw.Pod, node: fw.Node, change: int
     ) -> fw.Status:
-        around = state.get(AROUND)
-        if around is None:
-            return self.UNPREPARED
-        around.count(other, node, change)
+        state[AROUND].count(other, node, change)
         return fw.OK
 
 
