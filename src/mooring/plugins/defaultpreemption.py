@@ -5,11 +5,9 @@ from typing import Final
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
 from mooring.preemption.candidates import Report, search, worth_trying
-from mooring.preemption.victims import Budgets, Question
+from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, Budgets, Question
 
 NEVER: Final = "Never"
-DISRUPTION_TARGET: Final = "DisruptionTarget"
-BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 class DefaultPreemptionArgs(fw.Args, frozen=True):

@@ -21,6 +21,10 @@ from mooring.framework.handle import WhatIf
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 
+# The condition that marks a pod as evicted by a scheduler.
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+BY_SCHEDULER: Final = "PreemptionByScheduler"
+
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 
 

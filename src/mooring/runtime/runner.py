@@ -29,6 +29,12 @@ class PreFilterOutcome(msgspec.Struct, frozen=True):
     only: frozenset[str] | None = None  # None: no restriction
     restricted_by: tuple[str, ...] = ()  # the plugins that restricted, sorted
 
+    @property
+    def elsewhere(self) -> Status:
+        """What the nodes get that may not be looked at."""
+        names = " ".join(self.restricted_by)
+        return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+
 
 class PostFilterOutcome(msgspec.Struct, frozen=True):
     """What PostFilter said; `nominate` is None when the nomination stays as it is."""

@@ -113,10 +113,9 @@ class Cycle:
         rows = [row for name in before.only if (row := nodes.index_of(name)) is not None]
         places = np.array(sorted(rows), dtype=np.int64)
         within, status = self._evaluation.filter(state, pod, nodes.take(places))
-        text = f"node(s) didn't satisfy plugin(s) [{' '.join(before.restricted_by)}]"
         outside = np.ones(len(nodes), dtype=np.bool_)
         outside[places] = False
-        verdicts = Verdicts.passing(nodes).reject(outside, Status.unresolvable(text))
+        verdicts = Verdicts.passing(nodes).reject(outside, before.elsewhere)
         for place, row in enumerate(places.tolist()):
             verdicts.set(row, within.status(place))
         return verdicts, status

@@ -25,6 +25,7 @@ from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.status import OK, Status
 from mooring.observe.metrics import Metrics
+from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import PreBinding
@@ -32,7 +33,6 @@ from mooring.scheduler.failure import Spawn
 
 log = logging.getLogger(__name__)
 
-DISRUPTION_TARGET: Final = "DisruptionTarget"
 WAITING: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
@@ -174,7 +174,7 @@ class Evictor:
         condition = Condition(
             type=DISRUPTION_TARGET,
             status="True",
-            reason="PreemptionByScheduler",
+            reason=BY_SCHEDULER,
             message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
             observed_generation=victim.api.metadata.generation,
             last_transition_time=format_time(self._clock.now()),

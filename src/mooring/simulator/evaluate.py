@@ -164,8 +164,7 @@ class Trial:
             feasible = self.nodes.take(passed)
             return {**result, "feasible": sorted(feasible.names), **self._score(feasible)}
         if excluded.any():
-            text = f"node(s) didn't satisfy plugin(s) [{' '.join(before.restricted_by)}]"
-            outside = Verdicts.passing(self.nodes).reject(excluded, Status.unresolvable(text))
+            outside = Verdicts.passing(self.nodes).reject(excluded, before.elsewhere)
             for row in np.flatnonzero(~excluded).tolist():
                 outside.set(row, verdicts.status(row))
             verdicts = outside
@@ -303,8 +302,3 @@ def _post_filter(after: PostFilterOutcome) -> Result:
                 name: _sorted_status(status) for name, status in report.failures.items()
             }
     return result
-
-
-def evaluate_lines(lines: Iterable[bytes | str]) -> Iterator[Result]:
-    """Answer scenario lines with the default configuration."""
-    return Evaluator().lines(lines)
