@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench lock clean oracle parity-fuzz
+.PHONY: help setup check test demo bench lock clean oracle parity-fuzz control-plane
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test: setup ## all tests
 
 oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
 	$(BIN)/python -m tests.oracle.oracle
+
+control-plane: setup ## build etcd, kube-apiserver, kube-scheduler and kubectl for tests (needs Go); prints their folder
+	@$(BIN)/python -m tests.controlplane.build
 
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))

@@ -1,0 +1,193 @@
+"""Requests in our own terms: kinds and names in, typed objects or typed errors out.
+
+Every request waits for its turn at the limiter, binds before status patches before Events. What
+the server asks to repeat later (429, or a failure with Retry-After) is repeated here; what may have
+been carried out without an answer is not: only the caller knows how to find out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from mooring.api.codec import decode, encode
+from mooring.api.core import Binding, Pod
+from mooring.api.meta import Object
+from mooring.client import paths
+from mooring.client.errors import Forbidden, NotFound, Refused, Unreachable, refusal
+from mooring.client.limits import Limiter, Priority
+from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Transport
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
+
+_TRIES: Final = 10  # of a request that the server asks to repeat
+_LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some objects of a list, still as they came."""
+
+    items: tuple[msgspec.Raw, ...]
+    resource_version: str
+    continue_: str  # empty on the last page
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
+class ApiClient:
+    """One API server, seen by one user.
+
+    `on_forbidden` hears of every 403, so that somebody can say which rule is missing.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        limiter: Limiter | None = None,
+        fence: Fence | None = None,
+        on_forbidden: Callable[[Forbidden], None] | None = None,
+    ) -> None:
+        self.transport: Transport = transport
+        self._limiter = limiter
+        self._fence = fence
+        self._on_forbidden = on_forbidden
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def get(self, kind: type[O], name: str, namespace: str = "") -> O:
+        path = paths.single(kind, name, namespace)
+        return decode(await self._send(Request(method="GET", path=path)), kind)
+
+    async def list_page(
+        self,
+        kind: type[Object],
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 500,
+        continue_: str = "",
+    ) -> Page:
+        """One page of a list, as new as the server can tell; no `limit` with 0."""
+        asked = {"labelSelector": labels, "fieldSelector": fields, "continue": continue_}
+        asked["limit"] = str(limit) if limit else ""
+        query = {key: value for key, value in asked.items() if value}
+        path = paths.collection(kind, namespace, query)
+        body = await self._send(Request(method="GET", path=path, timeout=60.0))
+        found = msgspec.json.decode(body, type=_List)
+        meta = found.metadata
+        return Page(found.items or (), meta.resource_version, meta.continue_)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    async def create(
+        self, value: O, *, priority: Priority = Priority.WRITE, subresource: str = ""
+    ) -> O:
+        """Create an object; what the server made of it."""
+        kind, meta = type(value), value.metadata
+        if subresource:
+            path = paths.single(kind, meta.name, meta.namespace, subresource)
+        else:
+            path = paths.collection(kind, meta.namespace)
+        request = Request(method="POST", path=path, body=encode(value))
+        return decode(await self._send(request, priority, self._fence), kind)
+
+    async def replace(self, value: O, *, fenced: bool = True) -> O:
+        """Put an object whose struct holds all of its fields, such as a Lease."""
+        meta = value.metadata
+        path = paths.single(type(value), meta.name, meta.namespace)
+        request = Request(method="PUT", path=path, body=encode(value))
+        fence = self._fence if fenced else None
+        return decode(await self._send(request, fence=fence), type(value))
+
+    async def patch(
+        self,
+        kind: type[O],
+        name: str,
+        namespace: str,
+        change: Any,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+        priority: Priority = Priority.WRITE,
+    ) -> O:
+        """Change some fields of an object; what it is then."""
+        path = paths.single(kind, name, namespace, subresource)
+        request = Request(method="PATCH", path=path, body=encode(change), content_type=content_type)
+        return decode(await self._send(request, priority, self._fence), kind)
+
+    async def delete(
+        self, kind: type[Object], name: str, namespace: str = "", *, uid: str = ""
+    ) -> None:
+        """Delete an object, and with `uid` only that one; `NotFound` if it is gone already."""
+        options = {"preconditions": {"uid": uid}} if uid else {}
+        body = encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        path = paths.single(kind, name, namespace)
+        await self._send(Request(method="DELETE", path=path, body=body), fence=self._fence)
+
+    async def bind(self, binding: Binding) -> None:
+        """Create the Binding of a pod; before everything else that waits."""
+        meta = binding.metadata
+        path = paths.single(Pod, meta.name, meta.namespace, "binding")
+        request = Request(method="POST", path=path, body=encode(binding))
+        await self._send(request, Priority.BIND, self._fence)
+
+    async def post(self, path: str, body: Any) -> bytes:
+        """Ask a question by POST that changes nothing, such as a review; not fenced."""
+        return await self._send(Request(method="POST", path=path, body=encode(body)))
+
+    # --- inside --------------------------------------------------------------------------------
+
+    async def _send(
+        self,
+        request: Request,
+        priority: Priority = Priority.WRITE,
+        fence: Fence | None = None,
+    ) -> bytes:
+        for tried in range(1, _TRIES + 1):
+            if self._limiter is not None:
+                await self._limiter.acquire(priority)
+            try:
+                answer = await self.transport.send(request, fence)
+            except Unreachable as error:
+                # What was never sent may be sent again; connections die while they are idle.
+                if error.sent or tried >= 3:
+                    raise
+                continue
+            if answer.status < 300:
+                return answer.body
+            error_ = refusal(answer.status, answer.body, answer.headers)
+            pause = _pause(error_)
+            if pause is None or tried == _TRIES:
+                raise self._noticed(error_)
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _noticed(self, error: Refused) -> Refused:
+        if isinstance(error, Forbidden) and self._on_forbidden is not None:
+            self._on_forbidden(error)
+        return error
+
+
+def _pause(error: Refused) -> float | None:
+    """How long to wait before the same request may be sent again; None: never."""
+    if error.code == 429:
+        return min(error.retry_after or 1.0, _LONGEST_PAUSE)
+    if error.code >= 500 and error.retry_after is not None:
+        return min(error.retry_after, _LONGEST_PAUSE)
+    return None
+
+
+__all__ = ["JSON", "ApiClient", "NotFound", "Page"]

@@ -1,0 +1,129 @@
+"""What an API server answers when it does not do what was asked.
+
+ApiError
+├── Refused            the server answered: `code`, `reason`, its own words
+│   ├── Unauthorized   401      it does not know us
+│   ├── Forbidden      403      it knows us, and no rule allows this
+│   ├── NotFound       404
+│   ├── Conflict       409      changed, bound or created by somebody else meanwhile
+│   ├── Gone           410      the version asked for is too old: list again
+│   ├── TooManyRequests 429     later, please
+│   └── ServerError    5xx      its fault, not ours
+├── Unreachable        no answer; `sent` says whether the request may have been carried out
+└── Fenced             not sent: this process may not write any more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mooring.errors import ApiError
+
+
+class Refused(ApiError):
+    """The server answered with a failure."""
+
+    def __init__(
+        self, message: str, *, code: int, reason: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code: int = code
+        self.reason: str = reason
+        self.retry_after: float | None = retry_after  # seconds
+
+
+class Unauthorized(Refused):
+    """The credentials are missing, wrong or expired."""
+
+
+class Forbidden(Refused):
+    """No RBAC rule allows it; the message names verb and resource."""
+
+
+class NotFound(Refused):
+    """There is no such object, or no such kind."""
+
+
+class Conflict(Refused):
+    """Somebody else was faster; `reason` is Conflict or AlreadyExists."""
+
+
+class Gone(Refused):
+    """The resourceVersion, or the page, that was asked for is no longer kept."""
+
+
+class TooManyRequests(Refused):
+    """The server asks for patience."""
+
+
+class ServerError(Refused):
+    """Something broke on the server's side; a write may have been carried out all the same."""
+
+
+class Unreachable(ApiError):
+    """No answer came; after `sent` nobody knows whether the request was carried out."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent: bool = sent
+
+
+class Fenced(ApiError):
+    """Not sent, because this process has lost the right to write."""
+
+
+_BY_CODE: Final[Mapping[int, type[Refused]]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    429: TooManyRequests,
+}
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    """The `Status` object that an API server sends for a failure."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+def refusal(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> Refused:
+    """The error for an answer that is none of 2xx; the body is a Status, or whatever came."""
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+        shown = body[:200].decode(errors="replace").strip()
+        status = _Status(message=shown or f"the server answered {code}")
+    return _refused(status, code, _retry_after(headers or {}, status))
+
+
+def refusal_of_status(status: Mapping[str, Any]) -> Refused:
+    """The error for a Status that came as an event of a watch."""
+    found = msgspec.convert(dict(status), type=_Status, strict=False)
+    return _refused(found, found.code, _retry_after({}, found))
+
+
+def _refused(status: _Status, code: int, retry_after: float | None) -> Refused:
+    kind = _BY_CODE.get(code, ServerError if code >= 500 else Refused)
+    message = status.message or f"the server answered {code}"
+    return kind(message, code=code, reason=status.reason, retry_after=retry_after)
+
+
+def _retry_after(headers: Mapping[str, str], status: _Status) -> float | None:
+    asked = headers.get("retry-after", "")
+    if asked.isdecimal():
+        return float(asked)
+    if status.details is not None and status.details.retry_after_seconds > 0:
+        return float(status.details.retry_after_seconds)
+    return None

@@ -1,0 +1,56 @@
+"""Where objects live on an API server: kinds to resources, names to paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from urllib.parse import quote, urlencode
+
+from mooring.api.meta import Object
+
+
+@cache
+def group_of(kind: type[Object]) -> str:
+    """The API group; empty for the core group."""
+    group, slash, _ = kind.API_VERSION.partition("/")
+    return group if slash else ""
+
+
+@cache
+def resource_of(kind: type[Object]) -> str:
+    """The plural in lower case, as paths and RBAC rules spell it."""
+    singular = kind.KIND.lower()
+    if singular.endswith("s"):
+        return singular + "es"
+    if singular.endswith("y"):
+        return singular[:-1] + "ies"
+    return singular + "s"
+
+
+@cache
+def _root(kind: type[Object]) -> str:
+    return f"/apis/{kind.API_VERSION}" if "/" in kind.API_VERSION else f"/api/{kind.API_VERSION}"
+
+
+def collection(
+    kind: type[Object], namespace: str = "", query: Mapping[str, str] | None = None
+) -> str:
+    """The path of all objects of a kind; without a namespace, of all namespaces."""
+    place = f"/namespaces/{quote(namespace)}" if namespace else ""
+    return f"{_root(kind)}{place}/{resource_of(kind)}{_query(query)}"
+
+
+def single(
+    kind: type[Object],
+    name: str,
+    namespace: str = "",
+    subresource: str = "",
+    query: Mapping[str, str] | None = None,
+) -> str:
+    """The path of one object, or of one of its subresources."""
+    tail = f"/{subresource}" if subresource else ""
+    return f"{collection(kind, namespace)}/{quote(name)}{tail}{_query(query)}"
+
+
+def _query(query: Mapping[str, str] | None) -> str:
+    return "?" + urlencode(query) if query else ""

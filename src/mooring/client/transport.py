@@ -1,0 +1,74 @@
+"""The one seam to the wire: requests go out, answers or streams of bytes come back.
+
+`http.HttpTransport` speaks to a server over sockets; an embedded server or a test fulfils the same
+protocol in process. Whatever goes wrong on the way is `Unreachable`; an answer of any status is an
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+Fence = Callable[[], None]
+"""Raises `Fenced` if this process may not write any more; asked in the moment of sending."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request to an API server; credentials are added by the transport."""
+
+    method: str
+    path: str  # with the query, percent-encoded
+    body: bytes = b""
+    content_type: str = JSON
+    timeout: float = 30.0  # seconds until the answer is complete; of a stream, until it begins
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+
+
+class Stream(Protocol):
+    """An answer whose body arrives bit by bit."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def read(self) -> bytes:
+        """All of the body: for an answer that turns out to be a failure."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, cut anywhere; ends when the server ends it."""
+        ...
+
+
+class Transport(Protocol):
+    """Carries requests to one API server."""
+
+    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        """Send and wait for the answer. Raises `Unreachable` or what the fence raises."""
+        ...
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Send, and hold the connection while the body arrives."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        ...
