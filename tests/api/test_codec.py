@@ -13,6 +13,7 @@ from mooring.api import (
     KINDS,
     CSIStorageCapacity,
     DecodeError,
+    Extra,
     FrozenDict,
     Node,
     Object,
@@ -53,6 +54,8 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(TEXT, TEXT, max_size=2).map(FrozenDict)
     if hint is ResourceList:
         return st.dictionaries(TEXT, strategy(Quantity), max_size=2).map(ResourceList)
+    if hint is Extra:
+        return st.dictionaries(TEXT, strategy(tuple[str, ...]), max_size=2).map(Extra)
     if hint is Quantity:
         return st.integers(-(10**20), 10**20).map(Quantity)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

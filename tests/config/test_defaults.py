@@ -56,12 +56,18 @@ def test_gives_leader_election_and_client_their_defaults() -> None:
     assert election.resource_lock == "leases"
     assert (election.resource_namespace, election.resource_name) == (
         "kube-system",
-        "kube-scheduler",
+        "default-scheduler",
     )
     client = default_configuration().client_connection
     assert (client.kubeconfig, client.accept_content_types) == ("", "")
     assert client.content_type == "application/vnd.kubernetes.protobuf"
     assert (client.qps, client.burst) == (50.0, 100)
+
+
+def test_names_the_lease_after_the_first_profile() -> None:
+    profiles = (Profile(scheduler_name="gpu"), Profile(scheduler_name="batch"))
+    config = apply_defaults(KubeSchedulerConfiguration(profiles=profiles))
+    assert config.leader_election.resource_name == "gpu"
 
 
 def test_gives_extenders_five_seconds() -> None:
@@ -89,7 +95,9 @@ def test_takes_explicit_zeros_for_unset() -> None:
         client_connection=ClientConnection(content_type="", qps=0.0, burst=0),
     )
     config = apply_defaults(zeros)
-    assert config.leader_election == LeaderElection(leader_elect=False, retry_period=SHORT)
+    assert config.leader_election == LeaderElection(
+        leader_elect=False, retry_period=SHORT, resource_name="default-scheduler"
+    )
     assert config.client_connection == ClientConnection()
 
 

@@ -37,7 +37,7 @@ leaderElection:
   renewDeadline: 10s
   retryPeriod: 2s
   resourceLock: leases
-  resourceName: kube-scheduler
+  resourceName: default-scheduler
   resourceNamespace: kube-system
 clientConnection:
   kubeconfig: ''

@@ -80,22 +80,24 @@ def test_wants_a_burst_that_is_not_negative() -> None:
     ("election", "expected"),
     [
         (
-            LeaderElection(lease_duration=seconds(-1), renew_deadline=seconds(-2)),
+            LeaderElection(
+                resource_name="own", lease_duration=seconds(-1), renew_deadline=seconds(-2)
+            ),
             [
                 "leaseDuration: Invalid value: -1s: must be greater than zero",
                 "renewDeadline: Invalid value: -2s: must be greater than zero",
             ],
         ),
         (
-            LeaderElection(retry_period=seconds(0)),
+            LeaderElection(resource_name="own", retry_period=seconds(0)),
             ["retryPeriod: Invalid value: 0s: must be greater than zero"],
         ),
         (
-            LeaderElection(renew_deadline=seconds(15)),
+            LeaderElection(resource_name="own", renew_deadline=seconds(15)),
             ["leaseDuration: Invalid value: 15s: must be greater than `RenewDeadline`"],
         ),
         (
-            LeaderElection(resource_lock="endpoints"),
+            LeaderElection(resource_name="own", resource_lock="endpoints"),
             ['resourceLock: Invalid value: "endpoints": resourceLock value must be "leases"'],
         ),
         (

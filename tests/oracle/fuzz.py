@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.oracle import oracle as oracles
+from tests.golang import cache_folder
 from tests.oracle.compare import differences
 from tests.oracle.generate import generate, line
 from tests.oracle.oracle import Oracle, OracleError, Result
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 fuzz.run(recorded(options.replay))
             else:
                 fuzz.run(generate(options.n, options.seed, options.family))
-            folder = oracles.cache_folder() / "parity" / f"seed-{options.seed}"
+            folder = cache_folder() / "parity" / f"seed-{options.seed}"
             report(fuzz, folder, options.ways)
     except OracleError as error:
         print(error, file=sys.stderr)

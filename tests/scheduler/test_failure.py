@@ -7,9 +7,9 @@ from tests.scheduler.recording import Log, notes, place, probe, reason, rejector
 
 import mooring.framework as fw
 from mooring.api.meta import Condition
+from mooring.client.events import truncated
 from mooring.errors import ApiError
 from mooring.framework import OK, SKIP, Status, Wait
-from mooring.scheduler.failure import truncated
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 

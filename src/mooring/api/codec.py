@@ -12,6 +12,13 @@ import msgspec
 import yaml
 
 from mooring.api.apps import ReplicaSet, StatefulSet
+from mooring.api.auth import (
+    NO_EXTRA,
+    Extra,
+    SelfSubjectAccessReview,
+    SubjectAccessReview,
+    TokenReview,
+)
 from mooring.api.coordination import Lease
 from mooring.api.core import Binding, Namespace, Node, Pod, ReplicationController, Service
 from mooring.api.events import Event
@@ -47,9 +54,12 @@ KINDS: Final[tuple[type[Object], ...]] = (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    SelfSubjectAccessReview,
     Service,
     StatefulSet,
     StorageClass,
+    SubjectAccessReview,
+    TokenReview,
     VolumeAttachment,
 )
 
@@ -161,6 +171,8 @@ def _read(type: Any, obj: Any) -> Any:
         raise ValueError(f"expected object, got {_json_type(obj)}")
     if type is ResourceList:
         return ResourceList(_amounts(obj)) if obj else NO_RESOURCES
+    if type is Extra:
+        return Extra(msgspec.convert(obj, dict[str, tuple[str, ...]])) if obj else NO_EXTRA
     if not obj:
         return EMPTY
     for key, value in obj.items():

@@ -61,6 +61,7 @@ __all__ = [
     "CSIPersistentVolumeSource",
     "CSIVolumeSource",
     "CinderVolumeSource",
+    "ConfigMap",
     "Container",
     "ContainerImage",
     "ContainerPort",
@@ -335,6 +336,16 @@ class Namespace(Object, frozen=True, kw_only=True):
     NAMESPACED: ClassVar[bool] = False
 
     status: NamespaceStatus = NamespaceStatus()
+
+
+class ConfigMap(Object, frozen=True, kw_only=True):
+    """Texts under keys."""
+
+    API_VERSION: ClassVar[str] = "v1"
+    KIND: ClassVar[str] = "ConfigMap"
+    NAMESPACED: ClassVar[bool] = True
+
+    data: FrozenDict[str, str] = EMPTY
 
 
 class ServiceSpec(Value, frozen=True, kw_only=True):

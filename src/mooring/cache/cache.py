@@ -14,9 +14,11 @@ before their node and stay when it goes; they wait in `_homeless` and count nowh
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from mooring.api import core
+from mooring.api.requests import PODS
 from mooring.cache.nodes import NodeTable
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
@@ -33,6 +35,8 @@ class Cache:
         self._pods: dict[str, Pod] = {}  # uid -> the pod on its node, bound or assumed
         self._assumed: set[str] = set()
         self._homeless: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod
+        self._touches = itertools.count(1)
+        self._touched: dict[str, int] = {}  # node name -> number of its last change from outside
 
     @property
     def nodes(self) -> Nodes:
@@ -47,12 +51,15 @@ class Cache:
         known = self.table.row_of.get(name)
         old = self.table.api[known] if known is not None else None
         row = self.table.put(node)
+        if old is None or _is_other_home(old, node):
+            self._touched[name] = next(self._touches)
         for pod in self._homeless.pop(name, {}).values():
             self.table.add_pod(row, pod)
         return old
 
     def remove_node(self, name: str) -> None:
         if name in self.table.row_of:
+            self._touched.pop(name, None)
             pods = self.table.remove(name)
             if pods:
                 self._homeless[name] = {pod.uid: pod for pod in pods}
@@ -76,10 +83,15 @@ class Cache:
     def put_pod(self, pod: Pod) -> Pod | None:
         """A bound pod was seen, for the first time or again; returns what was known of it."""
         old = self._pods.get(pod.uid)
+        was_expected = old is not None and (
+            pod.uid in self._assumed or old.api.spec == pod.api.spec
+        )
         if old is not None:
             self._lift(pod.uid)
         if not pod.is_finished:
             self._place(pod)
+            if not (was_expected and old is not None and old.node_name == pod.node_name):
+                self.touch(pod.node_name)
         return old
 
     def remove_pod(self, pod: Pod) -> Pod | None:
@@ -88,6 +100,24 @@ class Cache:
         if old is not None:
             self._lift(pod.uid)
         return old
+
+    def touch(self, node_name: str) -> None:
+        """Somebody else has changed what is on this node."""
+        if node_name in self.table.row_of:
+            self._touched[node_name] = next(self._touches)
+
+    def last_touch(self, node_name: str) -> int:
+        """A number that changes whenever somebody else changes a node or what is on it."""
+        return self._touched.get(node_name, 0)
+
+    def is_overcommitted(self, node_name: str) -> bool:
+        """Whether the pods of a node ask for more than it has, in anything it offers."""
+        node = self.nodes.get(node_name)
+        if node is None:
+            return False
+        if node.pod_count > node.allocatable(PODS):
+            return True
+        return any(node.requested(name) > node.allocatable(name) for name in self.table.requested)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
@@ -128,3 +158,12 @@ class Cache:
         del waiting[uid]
         if not waiting:
             del self._homeless[pod.node_name]
+
+
+def _is_other_home(old: core.Node, new: core.Node) -> bool:
+    """Whether a pod that was to live here should look at the node again; a heartbeat is no news."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.allocatable != new.status.allocatable
+    )

@@ -5,7 +5,7 @@ Filled by the event handlers, read by plugins through `handle.objects`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -21,16 +21,24 @@ class Objects:
         self._by_namespace: dict[tuple[type[Any], str], dict[str, Any]] = {}
         self._indexes: dict[type[Any], dict[Callable[[Any], Hashable], _Index]] = {}
         self._versions: dict[type[Any], int] = {}
+        self._declared: frozenset[type[Any]] | None = None
+
+    def declare(self, kinds: Iterable[type[Any]]) -> None:
+        """From now on only declared kinds can be read: nobody watches the cluster for others."""
+        self._declared = (self._declared or frozenset()) | frozenset(kinds)
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
+        self._check(type_)
         store = self._stores.get(type_)
         return cast("T | None", store.get((namespace, name))) if store else None
 
     def list(self, type_: type[T]) -> Sequence[T]:
+        self._check(type_)
         return list(self._stores.get(type_, {}).values())
 
     def in_namespace(self, type_: type[T], namespace: str) -> Collection[T]:
         """Those of one namespace; a view that is true during the call, not to be kept."""
+        self._check(type_)
         return self._by_namespace.get((type_, namespace), {}).values()
 
     def select(self, type_: type[T], by: Callable[[T], Hashable], value: Hashable) -> Collection[T]:
@@ -39,6 +47,7 @@ class Objects:
         All objects are looked at the first time; from then on the index is kept current. So `by`
         must be one and the same function, and always say the same of an object.
         """
+        self._check(type_)
         indexes = self._indexes.setdefault(type_, {})
         index = indexes.get(by)
         if index is None:
@@ -72,6 +81,11 @@ class Objects:
         if old is not None:
             self._changed(type(value), key, old, None)
         return old
+
+    def _check(self, type_: type[Any]) -> None:
+        if self._declared is not None and type_ not in self._declared:
+            # An empty answer would be worse: it would look like a cluster that has none.
+            raise LookupError(f"{type_.__name__} objects are not watched: name them in `reads`")
 
     def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
         self._versions[type_] = self.version(type_) + 1

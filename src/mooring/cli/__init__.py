@@ -12,12 +12,13 @@ import sys
 from collections.abc import Sequence
 
 from mooring import __version__
+from mooring.cli.run.flags import add_flags
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(_with_command(sys.argv[1:] if argv is None else argv))
     if options.command is None:
         parser.print_help()
         return 2
@@ -26,8 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     # `module:Class` in a configuration means a module beside the file, or in the current folder.
     sys.path.insert(0, os.getcwd())
-    if getattr(options, "file", "-") != "-":
-        sys.path.insert(0, os.path.dirname(os.path.abspath(options.file)))
+    file = getattr(options, "file", None) or getattr(options, "config", None)
+    if file and file != "-":
+        sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
         code: int = _run(options)
     except BrokenPipeError:
@@ -40,7 +42,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _with_command(arguments: Sequence[str]) -> Sequence[str]:
+    """Plain `mooring --config …` runs the scheduler, as a container's command line expects.
+
+    Without any argument it does so only inside a cluster: on a laptop nobody wants a scheduler
+    in whatever cluster kubectl happens to point at.
+    """
+    if not arguments:
+        return ["run"] if os.environ.get("KUBERNETES_SERVICE_HOST") else []
+    if arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version"):
+        return ["run", *arguments]
+    return arguments
+
+
 def _run(options: argparse.Namespace) -> int:
+    if options.command == "run":
+        from mooring.cli.run.command import run
+
+        return run(options)
     if options.command == "demo":
         from mooring.cli.demo import demo
 
@@ -61,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mooring {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run",
+        help="schedule pods of a real cluster; also plain `mooring --config FILE …`",
+        description="Run a scheduler for the cluster of a kubeconfig, or the one it runs in.",
+        allow_abbrev=False,
+    )
+    add_flags(run)
 
     demo = commands.add_parser(
         "demo",

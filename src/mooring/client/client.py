@@ -8,7 +8,8 @@ been carried out without an answer is not: only the caller knows how to find out
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.errors import Forbidden, NotFound, Refused, Unreachable, refusal
 from mooring.client.limits import Limiter, Priority
-from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Transport
+from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Stream, Transport
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
 
@@ -89,6 +90,28 @@ class ApiClient:
         found = msgspec.json.decode(body, type=_List)
         meta = found.metadata
         return Page(found.items or (), meta.resource_version, meta.continue_)
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        kind: type[Object],
+        namespace: str = "",
+        *,
+        version: str,
+        seconds: int,
+        labels: str = "",
+        fields: str = "",
+    ) -> AsyncIterator[Stream]:
+        """Hold a stream of what happens after `version`, that the server ends after `seconds`."""
+        asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
+        asked |= {"timeoutSeconds": str(seconds), "labelSelector": labels, "fieldSelector": fields}
+        query = {key: value for key, value in asked.items() if value}
+        request = Request(method="GET", path=paths.collection(kind, namespace, query))
+        async with self.transport.stream(request) as stream:
+            if stream.status != 200:
+                error = refusal(stream.status, await stream.read(), stream.headers)
+                raise self._noticed(error)
+            yield stream
 
     # --- writing -------------------------------------------------------------------------------
 

@@ -58,12 +58,14 @@ def apply_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigura
     nothing.
     """
     contention = config.enable_contention_profiling
+    profiles = _named(config.profiles or (Profile(),))
+    own_lease = LeaderElection(resource_name=profiles[0].scheduler_name)
     return msgspec.structs.replace(
         config,
-        leader_election=_without_zeros(config.leader_election, LeaderElection()),
+        leader_election=_without_zeros(config.leader_election, own_lease),
         client_connection=_without_zeros(config.client_connection, ClientConnection()),
         enable_contention_profiling=config.enable_profiling if contention is None else contention,
-        profiles=_named(config.profiles or (Profile(),)),
+        profiles=profiles,
         extenders=tuple(map(_with_timeout, config.extenders)),
     )
 

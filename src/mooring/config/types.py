@@ -21,14 +21,18 @@ class Section(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class LeaderElection(Section, frozen=True, kw_only=True):
-    """How replicas agree on which of them schedules."""
+    """How replicas agree on which of them schedules.
+
+    An unset `resource_name` becomes the first profile's schedulerName: the lease that
+    kube-scheduler would take by default is kube-scheduler's own.
+    """
 
     leader_elect: bool = True
     lease_duration: Duration = Duration.of(15)
     renew_deadline: Duration = Duration.of(10)
     retry_period: Duration = Duration.of(2)
     resource_lock: str = "leases"
-    resource_name: str = "kube-scheduler"
+    resource_name: str = ""
     resource_namespace: str = "kube-system"
 
 

@@ -45,14 +45,27 @@ class Client(Protocol):
         ...
 
     async def update(self, value: Object) -> None:
-        """Replace an object; fails if it changed since `value` was read."""
+        """Bring an object to this state; fails if it changed since `value` was read.
+
+        What our structs do not know of an object is left as it is.
+        """
         ...
 
 
 class Recorder(Protocol):
     """Kubernetes Events, as `kubectl describe` shows them. Never blocks, never raises."""
 
-    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None: ...
+    def event(
+        self,
+        pod: Pod,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        """Tell about `pod`; `related` is another pod that has to do with it."""
+        ...
 
 
 class WaitingPod(Protocol):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 import msgspec
 import numpy as np
 
+from mooring.api.meta import Object
 from mooring.cache.arrays import IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
@@ -53,6 +54,12 @@ class Base(abc.ABC):
 
     wakes_on: ClassVar[tuple[ClusterEvent, ...] | None] = None
     """Events that may make a pod schedulable that this plugin refused. None: any; (): none."""
+
+    reads: ClassVar[tuple[type[Object], ...]] = ()
+    """Kinds that this plugin looks up through `handle.objects`. Only these are watched for it."""
+
+    writes: ClassVar[tuple[type[Object], ...]] = ()
+    """Kinds that this plugin changes through `handle.client.update`."""
 
     args_type: ClassVar[type[Args]] = NoArgs
     """The type of `args`; filled in from `Plugin[...]`."""

@@ -67,7 +67,7 @@ class CycleState:
 
     @property
     def skip_filter(self) -> set[str]:
-        """The plugins whose Filter has nothing to say; SKIP at PreFilter puts them here."""
+        """The plugins that are not to be asked to filter; SKIP at PreFilter puts them here."""
         return self._skip_filter
 
     @property

@@ -1,133 +1,212 @@
-"""Counters, gauges and histograms cheap enough for the scheduling cycle.
+"""Every metric of a scheduler, in one place.
 
-Names, labels and buckets are kube-scheduler's, because dashboards already read them. A child (one
-set of label values) is looked up once and kept by the caller; observing then
-costs one bisect and two adds.
+Names, labels and buckets are kube-scheduler's, because dashboards already read them; what it has no
+name for is called `mooring_…`. Left out are the families of features we do not have: batching by
+signature, asynchronous API calls, pod groups, devices with binding conditions, the volume binder.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from mooring.observe.family import Family, Histogram, Registry, Value, exponential
+
+_ATTEMPT = exponential(0.001, 2, 15)  # seconds
+_POINT = exponential(0.0001, 2, 12)
+_PLUGIN = exponential(0.00001, 1.5, 20)
+_LONG = exponential(0.01, 2, 20)
+_REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bucket bounds start, start*factor, … (count of them; +Inf is implied)."""
-    return tuple(start * factor**i for i in range(count))
-
-
-class Histogram:
-    """One child of a histogram: counts per bucket, and the sum."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds: tuple[float, ...] = tuple(bounds)
-        self.counts: list[int] = [0] * (len(self.bounds) + 1)
-        self.total: float = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
-
-class Value:
-    """One child of a counter or a gauge."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: float = 0.0
-
-    def add(self, amount: float = 1.0) -> None:
-        self.value += amount
-
-    def set(self, value: float) -> None:
-        self.value = value
-
-
-Child = TypeVar("Child", Histogram, Value)
-
-
-class Family(Generic[Child]):
-    """All children of one metric name."""
-
-    __slots__ = ("_children", "_make", "label_names", "name")
-
-    def __init__(self, name: str, label_names: tuple[str, ...], make: Callable[[], Child]) -> None:
-        self.name: str = name
-        self.label_names: tuple[str, ...] = label_names
-        self._make: Callable[[], Child] = make
-        self._children: dict[tuple[str, ...], Child] = {}
-
-    def labels(self, *values: str) -> Child:
-        child = self._children.get(values)
-        if child is None:
-            if len(values) != len(self.label_names):
-                raise ValueError(f"{self.name} takes labels {self.label_names}, got {values}")
-            child = self._children[values] = self._make()
-        return child
-
-    def __iter__(self) -> Iterator[tuple[tuple[str, ...], Child]]:
-        return iter(self._children.items())
-
-
-def _histogram(name: str, labels: tuple[str, ...], bounds: Sequence[float]) -> Family[Histogram]:
-    return Family(name, labels, lambda: Histogram(bounds))
-
-
-def _value(name: str, labels: tuple[str, ...] = ()) -> Family[Value]:
-    return Family(name, labels, Value)
-
-
-class Metrics:
+class Metrics(Registry):
     """Every metric of one scheduler; made by the scheduler and handed down, never global."""
 
     def __init__(self) -> None:
-        attempt_bounds = exponential(0.001, 2, 15)
-        self.schedule_attempts: Family[Value] = _value(
-            "scheduler_schedule_attempts_total", ("result", "profile")
+        super().__init__()
+        self._add_attempts()
+        self._add_queue()
+        self._add_framework()
+        self._add_preemption()
+        self._add_process()
+
+    def _add_attempts(self) -> None:
+        self.schedule_attempts: Family[Value] = self.counter(
+            "scheduler_schedule_attempts_total",
+            "Attempts to place a pod. 'unschedulable' means that no node would do, 'error' that"
+            " something broke.",
+            ("result", "profile"),
+            stability="STABLE",
         )
-        self.attempt_duration: Family[Histogram] = _histogram(
-            "scheduler_scheduling_attempt_duration_seconds", ("result", "profile"), attempt_bounds
+        self.attempt_duration: Family[Histogram] = self.histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "How long an attempt took, from taking the pod out of the queue to the end of binding.",
+            _ATTEMPT,
+            ("result", "profile"),
+            stability="STABLE",
         )
-        self.algorithm_duration: Family[Histogram] = _histogram(
-            "scheduler_scheduling_algorithm_duration_seconds", (), attempt_bounds
+        self.algorithm_duration: Family[Histogram] = self.histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "How long the decision about a pod took, binding not counted.",
+            _ATTEMPT,
         )
-        self.point_duration: Family[Histogram] = _histogram(
-            "scheduler_framework_extension_point_duration_seconds",
-            ("extension_point", "status", "profile"),
-            exponential(0.0001, 2, 12),
+        self.pod_attempts: Family[Histogram] = self.histogram(
+            "scheduler_pod_scheduling_attempts",
+            "How many attempts the pods needed that are bound now.",
+            exponential(1, 2, 5),
+            stability="STABLE",
         )
-        self.plugin_duration: Family[Histogram] = _histogram(
-            "scheduler_plugin_execution_duration_seconds",
-            ("plugin", "extension_point", "status"),
-            exponential(0.00001, 1.5, 20),
-        )
-        self.pending_pods: Family[Value] = _value("scheduler_pending_pods", ("queue",))
-        self.queue_incoming: Family[Value] = _value(
-            "scheduler_queue_incoming_pods_total", ("queue", "event")
-        )
-        self.unschedulable_pods: Family[Value] = _value(
-            "scheduler_unschedulable_pods", ("plugin", "profile")
-        )
-        self.preemption_attempts: Family[Value] = _value("scheduler_preemption_attempts_total")
-        self.preemption_victims: Family[Histogram] = _histogram(
-            "scheduler_preemption_victims", (), exponential(1, 2, 7)
-        )
-        self.permit_wait: Family[Histogram] = _histogram(
-            "scheduler_permit_wait_duration_seconds", ("result",), attempt_bounds
-        )
-        self.pod_attempts: Family[Histogram] = _histogram(
-            "scheduler_pod_scheduling_attempts", (), exponential(1, 2, 5)
-        )
-        self.pod_sli_duration: Family[Histogram] = _histogram(
+        self.pod_sli_duration: Family[Histogram] = self.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
+            "From the first moment a pod was ready to be tried until it was bound, over all its"
+            " attempts; time spent behind a scheduling gate is not counted.",
+            _LONG,
             ("attempts",),
-            exponential(0.01, 2, 20),
+            stability="BETA",
+        )
+        self.pod_scheduled_after_flush: Family[Value] = self.counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "Pods that were bound after they had waited so long that they were retried without an"
+            " event. Many of them mean that a plugin waits for the wrong events.",
+        )
+        self.goroutines: Family[Value] = self.gauge(
+            "scheduler_goroutines",
+            "Tasks at work, by what they do, such as binding.",
+            ("operation",),
+            stability="BETA",
+        )
+        self.cache_size: Family[Value] = self.gauge(
+            "scheduler_cache_size",
+            "Nodes, pods and assumed pods in the scheduler's picture of the cluster.",
+            ("type",),
+        )
+        self.event_handling_duration: Family[Histogram] = self.histogram(
+            "scheduler_event_handling_duration_seconds",
+            "How long it took to take notice of a change in the cluster.",
+            _POINT,
+            ("event",),
+        )
+        self.conflicts: Family[Value] = self.counter(
+            "mooring_scheduling_conflicts_total",
+            "Decisions that somebody else was faster than: 'recheck' was noticed before binding,"
+            " 'already_bound' by the API server, 'overcommitted' only afterwards.",
+            ("kind",),
+        )
+
+    def _add_queue(self) -> None:
+        self.pending_pods: Family[Value] = self.gauge(
+            "scheduler_pending_pods",
+            "Pods without a node. 'active' are ready to be tried, 'backoff' wait for some seconds,"
+            " 'unschedulable' for something to happen, and 'gated' were never tried.",
+            ("queue",),
+            stability="STABLE",
+        )
+        self.queue_incoming: Family[Value] = self.counter(
+            "scheduler_queue_incoming_pods_total",
+            "Pods that entered a queue, and what brought them there.",
+            ("queue", "event"),
+            stability="STABLE",
+        )
+        self.unschedulable_pods: Family[Value] = self.gauge(
+            "scheduler_unschedulable_pods",
+            "Waiting pods by the plugins that refused them; a pod counts once for each.",
+            ("plugin", "profile"),
+            stability="BETA",
+        )
+        self.inflight_events: Family[Value] = self.gauge(
+            "scheduler_inflight_events",
+            "Pods being tried ('PodPopped'), and the events remembered on their behalf.",
+            ("event",),
+        )
+        self.hint_duration: Family[Histogram] = self.histogram(
+            "scheduler_queueing_hint_execution_duration_seconds",
+            "How long a plugin took to say whether an event may help a pod it had refused.",
+            _PLUGIN,
+            ("plugin", "event", "hint"),
+        )
+
+    def _add_framework(self) -> None:
+        self.point_duration: Family[Histogram] = self.histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "How long all plugins of an extension point took together.",
+            _POINT,
+            ("extension_point", "status", "profile"),
+            stability="STABLE",
+        )
+        self.plugin_duration: Family[Histogram] = self.histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long one plugin took at an extension point; one attempt in ten is measured.",
+            _PLUGIN,
+            ("plugin", "extension_point", "status"),
+        )
+        self.plugin_evaluations: Family[Value] = self.counter(
+            "scheduler_plugin_evaluation_total",
+            "How often a plugin was asked, at PreFilter and PreScore once per pod, at Filter and"
+            " Score once per pod and node. A plugin that skips a pod does not count.",
+            ("plugin", "extension_point", "profile"),
+            stability="BETA",
+        )
+        self.permit_wait: Family[Histogram] = self.histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "How long pods were held at Permit.",
+            _ATTEMPT,
+            ("result",),
+            stability="BETA",
+        )
+
+    def _add_preemption(self) -> None:
+        self.preemption_attempts: Family[Value] = self.counter(
+            "scheduler_preemption_attempts_total",
+            "How often it was looked for pods to evict in favour of another one.",
+            stability="STABLE",
+        )
+        self.preemption_victims: Family[Histogram] = self.histogram(
+            "scheduler_preemption_victims",
+            "How many pods were chosen to be evicted for one.",
+            exponential(1, 2, 7),
+            stability="STABLE",
+        )
+        self.preemption_tasks: Family[Value] = self.counter(
+            "scheduler_preemption_goroutines_execution_total",
+            "Preemptions that were carried out in the background.",
+            ("result",),
+        )
+        self.preemption_task_duration: Family[Histogram] = self.histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "How long it took to carry a preemption out in the background.",
+            _LONG,
+            ("result",),
+        )
+        self.preemption_loops: Family[Value] = self.counter(
+            "mooring_preemption_loops_total",
+            "Preemptions that were held back because they repeated themselves.",
+        )
+
+    def _add_process(self) -> None:
+        self.client_requests: Family[Value] = self.counter(
+            "rest_client_requests_total",
+            "Requests to the API server, by what came of them.",
+            ("code", "method", "host"),
+        )
+        self.client_duration: Family[Histogram] = self.histogram(
+            "rest_client_request_duration_seconds",
+            "How long requests to the API server took.",
+            _REQUEST,
+            ("verb", "host"),
+        )
+        self.leader: Family[Value] = self.gauge(
+            "leader_election_master_status",
+            "1 for who holds the lease of this name, 0 for who stands by.",
+            ("name",),
+        )
+        self.dropped_events: Family[Value] = self.counter(
+            "mooring_event_sink_dropped_total",
+            "Kubernetes Events that were given up because too many were waiting to be written.",
+        )
+        self.undecodable_objects: Family[Value] = self.counter(
+            "mooring_undecodable_objects_total",
+            "Objects from the API server that could not be read and were left out.",
+            ("resource",),
+        )
+        self.build_info: Family[Value] = self.gauge(
+            "mooring_build_info",
+            "Always 1; the labels say what is running.",
+            ("version", "python"),
         )

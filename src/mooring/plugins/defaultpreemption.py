@@ -43,6 +43,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
     """Nominate the node where evictions do least harm. The scheduler carries them out."""
 
     name = "DefaultPreemption"
+    reads = (PodDisruptionBudget,)
     wakes_on = (fw.Event.POD_DELETED,)
 
     IS_NEVER = fw.Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolumeClaim
-from mooring.api.storage import CSINode, VolumeAttachment
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim
+from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
 from mooring.plugins._attachable_volumes import (
     Attachable,
     Unusable,
@@ -54,6 +54,7 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
     """Refuse nodes that can't hold the pod's volumes beside those they hold already."""
 
     name = "NodeVolumeLimits"
+    reads = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.ADD),
         fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.UPDATE),

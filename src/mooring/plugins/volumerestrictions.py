@@ -41,6 +41,7 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
     """
 
     name = "VolumeRestrictions"
+    reads = (PersistentVolumeClaim,)
     wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
 
     DISK_TAKEN = fw.Status.unschedulable("node(s) had no available disk")

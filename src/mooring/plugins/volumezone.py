@@ -53,6 +53,7 @@ class VolumeZone(fw.PreFilter, fw.Filter):
     """Refuse nodes outside the zones and regions that the pod's volumes are labelled with."""
 
     name = "VolumeZone"
+    reads = (PersistentVolumeClaim, PersistentVolume, StorageClass)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", fw.Action.ADD),
         fw.Event.NODE_ADDED,

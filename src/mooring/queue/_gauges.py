@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from mooring.framework.results import QueuedPod
 from mooring.observe.metrics import Metrics
+from mooring.queue.inflight import InFlight
+
+_POPPED: Final = "PodPopped"
 
 
 class QueueGauges:
@@ -38,3 +43,14 @@ class QueueGauges:
         """The pod leaves with a clean slate: to be tried again, or for good."""
         for plugin in queued.unschedulable_plugins | queued.pending_plugins:
             self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add(-1.0)
+
+
+def publish_flights(metrics: Metrics, flights: InFlight) -> None:
+    """Who is being tried, and what is remembered for them; counted only when somebody looks."""
+    held = Counter({_POPPED: len(flights)})
+    for event, count in flights.held().items():
+        held[event.label] += count
+    for (label,), child in metrics.inflight_events:
+        child.set(held.pop(label, 0))
+    for label, count in held.items():
+        metrics.inflight_events.labels(label).set(count)

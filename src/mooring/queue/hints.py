@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -15,6 +16,8 @@ import msgspec
 from mooring.cache.pods import Pod
 from mooring.framework.events import NODE, Action, ClusterEvent, Event
 from mooring.framework.results import QueuedPod
+from mooring.observe.family import Histogram
+from mooring.observe.metrics import Metrics
 from mooring.queue.inflight import Happening
 
 log = logging.getLogger(__name__)
@@ -57,15 +60,43 @@ class Requeue(enum.Enum):
     IMMEDIATELY = enum.auto()
 
 
+class _Listener:
+    """A registration that an event matches, and how long its hint takes over that event."""
+
+    __slots__ = ("_answers", "_metrics", "event", "hint", "plugin")
+
+    def __init__(self, known: Registration, event: ClusterEvent, metrics: Metrics) -> None:
+        self.plugin: str = known.plugin
+        self.hint: Hint | None = known.hint
+        self.event = event
+        self._metrics = metrics
+        self._answers: dict[str, Histogram] = {}
+
+    def took(self, seconds: float, answer: str) -> None:
+        """`answer` is one of Queue, QueueSkip and Error."""
+        child = self._answers.get(answer)
+        if child is None:
+            labels = (self.plugin, self.event.label, answer)
+            child = self._answers[answer] = self._metrics.hint_duration.labels(*labels)
+        child.observe(seconds)
+
+
 class Hints:
     """The registrations of every profile, and the decision made from them."""
 
-    __slots__ = ("_complained", "_matching", "_plugins", "_registrations")
+    __slots__ = ("_complained", "_matching", "_metrics", "_plugins", "_registrations", "_timer")
 
-    def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
+    def __init__(
+        self,
+        registrations: Mapping[str, Sequence[Registration]],
+        metrics: Metrics | None = None,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._registrations = {name: tuple(known) for name, known in registrations.items()}
+        self._metrics = metrics or Metrics()
+        self._timer = timer
         # There are few distinct events; which registrations each one matches is worth remembering.
-        self._matching: dict[tuple[str, ClusterEvent], tuple[Registration, ...]] = {}
+        self._matching: dict[tuple[str, ClusterEvent], tuple[_Listener, ...]] = {}
         self._plugins: dict[ClusterEvent, tuple[str, ...]] = {}
         self._complained: set[str] = set()
 
@@ -119,21 +150,27 @@ class Hints:
                     break
         return worth
 
-    def _matches(self, profile: str, event: ClusterEvent) -> tuple[Registration, ...]:
+    def _matches(self, profile: str, event: ClusterEvent) -> tuple[_Listener, ...]:
         found = self._matching.get((profile, event))
         if found is None:
             registered = self._registrations.get(profile, ())
-            found = tuple(known for known in registered if known.event.matches(event))
+            found = tuple(
+                _Listener(known, event, self._metrics)
+                for known in registered
+                if known.event.matches(event)
+            )
             self._matching[profile, event] = found
         return found
 
-    def _helps(self, known: Registration, pod: Pod, happening: Happening) -> bool:
+    def _helps(self, known: _Listener, pod: Pod, happening: Happening) -> bool:
         if known.hint is None:
             return True
         event, old, new = happening
+        started = self._timer()
         try:
-            return known.hint(event, pod, old, new)
+            answer = known.hint(event, pod, old, new)
         except Exception:
+            known.took(self._timer() - started, "Error")
             # Better a try too many than a pod that sleeps for ever. One line, not one per pod.
             if known.plugin not in self._complained:
                 self._complained.add(known.plugin)
@@ -142,3 +179,5 @@ class Hints:
                     extra={"plugin": known.plugin, "pod": pod.key, "event": event.label},
                 )
             return True
+        known.took(self._timer() - started, "Queue" if answer else "QueueSkip")
+        return answer

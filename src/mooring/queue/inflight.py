@@ -8,7 +8,7 @@ for as long as a pod that was popped before them is in flight, and replayed when
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -52,6 +52,10 @@ class InFlight:
     @property
     def events_held(self) -> int:
         return len(self._events)
+
+    def held(self) -> Counter[ClusterEvent]:
+        """How many events of each kind are remembered."""
+        return Counter(happening.event for happening in self._events)
 
     def find(self, key: str) -> Pod | None:
         """The pod of this "namespace/name" that was popped last and is still in flight."""

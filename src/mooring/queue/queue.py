@@ -41,6 +41,7 @@ from mooring.framework.plugin import QueueSort
 from mooring.framework.results import QueuedPod
 from mooring.framework.status import Status
 from mooring.observe.metrics import Metrics
+from mooring.queue._gauges import publish_flights
 from mooring.queue.active import order_by
 from mooring.queue.backoff import has_rejectors
 from mooring.queue.hints import Hints, Registration, Requeue
@@ -97,10 +98,10 @@ class SchedulingQueue:
         self._now = now
         self._options = options
         self._on_ready = on_ready
-        self._hints = Hints(registrations)
-        self._places = Places(
-            order=order_by(sort), gate=gate, options=options, metrics=metrics or Metrics()
-        )
+        metrics = metrics or Metrics()
+        self._hints = Hints(registrations, metrics)
+        self._places = Places(order=order_by(sort), gate=gate, options=options, metrics=metrics)
+        metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
 
     # Looking
 

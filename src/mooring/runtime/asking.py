@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
 from mooring.framework.status import Code, Status
+from mooring.observe.family import Histogram, Value
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
@@ -18,6 +19,7 @@ class Asker:
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.profile = profile
         self.guard = guard
+        self._durations: dict[tuple[str, Code], Histogram] = {}
 
     def ask(
         self,
@@ -57,10 +59,18 @@ class Asker:
 
     def took(self, point: str, started: float, status: Status) -> Status:
         """Observe how long a point took; hands the status through."""
-        metric = self.guard.metrics.point_duration
-        child = metric.labels(point, status.code.label, self.profile.scheduler_name)
-        child.observe(self.guard.timer() - started)
+        key = (point, status.code)
+        duration = self._durations.get(key)
+        if duration is None:
+            labels = (point, status.code.label, self.profile.scheduler_name)
+            duration = self._durations[key] = self.guard.metrics.point_duration.labels(*labels)
+        duration.observe(self.guard.timer() - started)
         return status
+
+    def evaluations(self, point: str, plugins: Iterable[Base]) -> dict[str, Value]:
+        """How often each plugin is asked at a point: counters to keep, by plugin."""
+        family, profile = self.guard.metrics.plugin_evaluations, self.profile.scheduler_name
+        return {plugin.name: family.labels(plugin.name, point, profile) for plugin in plugins}
 
     def _signed(
         self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...]

@@ -38,6 +38,7 @@ class Committer(Asker):
         self._pre_bind = profile.at("preBind", contract.PreBind)
         self._bind = profile.at("bind", contract.Bind)
         self._post_bind = profile.at("postBind", contract.PostBind)
+        self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
@@ -128,6 +129,7 @@ class Committer(Asker):
             asyncio.ensure_future(self._pre_bind_one(plugin, state, pod, node_name))
             for plugin in group
         ]
+        self._side_by_side.add(len(tasks))
         try:
             for finished in asyncio.as_completed(tasks):
                 status = await finished
@@ -135,6 +137,7 @@ class Committer(Asker):
                     return status  # the first failure ends the others
             return OK
         finally:
+            self._side_by_side.add(-len(tasks))
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -58,6 +58,8 @@ class Evaluation(Asker):
         self._nominator = nominator
         self._filters = profile.at("filter", contract.Filter)
         self._scorers = profile.at("score", contract.Score)
+        self._filtered = self.evaluations("Filter", self._filters)
+        self._scored = self.evaluations("Score", self._scorers)
 
     @property
     def has_scorers(self) -> bool:
@@ -74,7 +76,8 @@ class Evaluation(Asker):
         nodes in listing order from `start`; nodes not reached count as refused by nobody.
         """
         started = self.guard.timer()
-        search = Search(self.guard, self._active_filters(state), state, pod, nodes)
+        filters = self._active_filters(state)
+        search = Search(self.guard, filters, state, pod, nodes, self._filtered)
         try:
             search.ask_vectorised()
             for row, status in self._refused_for_claims(state, pod, nodes):
@@ -90,6 +93,7 @@ class Evaluation(Asker):
         """All filters on one node, as it is handed in; an ERROR ends the attempt."""
         for plugin in self._active_filters(state):
             running = f'running "{plugin.name}" filter plugin'
+            self._filtered[plugin.name].add()
             status: Status = self.ask(plugin, "Filter", running, plugin.filter, state, pod, node)
             if not status.ok:
                 return status if status.rejected else as_error(running, status)
@@ -143,6 +147,7 @@ class Evaluation(Asker):
         for plugin in self._scorers:
             if plugin.name in state.skip_score:
                 continue
+            self._scored[plugin.name].add(len(nodes))
             scores, status = self._score_one(plugin, state, pod, nodes)
             if scores is None:
                 return None, self.took("Score", started, status)

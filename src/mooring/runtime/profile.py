@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from mooring import config as cfg
+from mooring.api.meta import Object
 from mooring.config import types as cfg_types
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
@@ -37,8 +38,14 @@ class ProfilePlan(msgspec.Struct, frozen=True):
     points: dict[str, tuple[str, ...]]  # plugin names in order, by point
     weights: dict[str, int]  # of the score plugins
 
+    @property
+    def reads(self) -> frozenset[type[Object]]:
+        """Every kind that one of its plugins looks up."""
+        return frozenset(kind for found in self.classes.values() for kind in found.reads)
+
     def build(self, handle: Handle) -> Profile:
         """Make the plugins; raises ConfigError with every one that refuses to start."""
+        handle.objects.declare(self.reads)
         plugins: dict[str, Base] = {}
         problems: list[Problem] = []
         for name, plugin_class in self.classes.items():

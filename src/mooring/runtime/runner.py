@@ -54,6 +54,8 @@ class Runner(Asker):
         self._pre_filter = profile.at("preFilter", contract.PreFilter)
         self._post_filter = profile.at("postFilter", contract.PostFilter)
         self._pre_score = profile.at("preScore", contract.PreScore)
+        self._pre_filtered = self.evaluations("PreFilter", self._pre_filter)
+        self._pre_scored = self.evaluations("PreScore", self._pre_score)
         self._following = tuple(plugin for plugin in self._pre_filter if _follows_pods(plugin))
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status:
@@ -82,18 +84,22 @@ class Runner(Asker):
         restricted_by: list[str] = []
         result = OK
         for plugin in self._pre_filter:
+            if plugin.name in state.skip_filter:
+                continue
             running = f'running PreFilter plugin "{plugin.name}"'
             ask = plugin.pre_filter
             answer = self.ask(
                 plugin, "PreFilter", running, ask, state, pod, nodes, accept=(OnlyNodes,)
             )
+            if not isinstance(answer, OnlyNodes) and answer.skipped:
+                state.skip_filter.add(plugin.name)
+                continue
+            self._pre_filtered[plugin.name].add()
             if isinstance(answer, OnlyNodes):
                 restricted_by.append(plugin.name)
                 only = answer.names if only is None else only & answer.names
                 if not only:
                     return _nothing_left(restricted_by)
-            elif answer.skipped:
-                state.skip_filter.add(plugin.name)
             elif answer.code is Code.UNSCHEDULABLE:
                 result = answer  # go on: preemption wants everybody's state
             elif answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -176,7 +182,9 @@ class Runner(Asker):
             status = self.ask(plugin, "PreScore", running, plugin.pre_score, state, pod, nodes)
             if status.skipped:
                 state.skip_score.add(plugin.name)
-            elif not status.ok:
+                continue
+            self._pre_scored[plugin.name].add()
+            if not status.ok:
                 return self.took("PreScore", started, as_error(running, status))
         return self.took("PreScore", started, OK)
 

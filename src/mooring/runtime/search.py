@@ -6,7 +6,7 @@ per-node plugins, for the nodes that are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.observe.family import Value
 from mooring.runtime.asking import accident, as_error
 from mooring.runtime.guard import Guard
 
@@ -41,12 +42,14 @@ class Search:
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
+        evaluations: Mapping[str, Value],
     ) -> None:
         self.guard = guard
         self.plugins = plugins
         self.state = state
         self.pod = pod
         self.nodes = nodes
+        self.evaluations = evaluations  # how many nodes each plugin was asked about, ever
         self.verdicts: Verdicts = Verdicts.passing(nodes)
         self.by: IntArray | None = None
 
@@ -54,6 +57,7 @@ class Search:
         for place, plugin in enumerate(self.plugins):
             if not _is_vectorised(plugin):
                 continue
+            self.evaluations[plugin.name].add(len(self.nodes))
             try:
                 answer = self.guard.call(
                     plugin, "Filter", plugin.filter_all, self.state, self.pod, self.nodes
@@ -130,6 +134,7 @@ class Search:
             self._ask(place, plugin, later)
 
     def _ask(self, place: int, plugin: contract.Filter, rows: list[int]) -> None:
+        self.evaluations[plugin.name].add(len(rows))
         for row, status in self._call(plugin, self._refusals, plugin, rows):
             self._refuse(place, plugin, row, status)
 

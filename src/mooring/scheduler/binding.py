@@ -24,7 +24,9 @@ from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
+from mooring.scheduler.conflicts import Conflict, OnConflict
 from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.recheck import Recheck
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ class Assignment(msgspec.Struct, frozen=True):
     node_name: str
     state: CycleState
     started: float  # when the attempt began
+    touched: int = 0  # the node's last change from outside that the decision knew of
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -92,6 +95,8 @@ class Binder:
         waiting: WaitingPods,
         pre_binding: PreBinding,
         client: Client,
+        recheck: Recheck,
+        on_conflict: OnConflict,
     ) -> None:
         self._committer = committer
         self._cache = cache
@@ -99,6 +104,8 @@ class Binder:
         self._waiting = waiting
         self._pre_binding = pre_binding
         self._client = client
+        self._recheck = recheck
+        self._on_conflict = on_conflict
 
     def reserve(self, assignment: Assignment) -> Refusal | None:
         """Reserve and Permit; a failure is undone before it is returned."""
@@ -138,10 +145,23 @@ class Binder:
             work = self._committer.pre_bind(state, pod, node_name)
             status = await self._pre_binding.run(pod.uid, work)
         if status.ok:
+            status = self._look_again(assignment)
+        if status.ok:
             status = await self._committer.bind(state, pod, node_name)
         if status.skipped:
             status = Status.error("no Bind plugin took the pod: all of them skipped it")
         return None if status.ok else Refusal(status, announced=announced)
+
+    def _look_again(self, assignment: Assignment) -> Status:
+        if self._cache.last_touch(assignment.node_name) == assignment.touched:
+            return OK
+        status = self._recheck.ask(assignment.queued.pod, assignment.pod)
+        if status.ok:
+            return OK
+        self._on_conflict(Conflict.RECHECK)
+        # Not a rejection: other nodes may do, so the pod is to try again without waiting for news.
+        why = f"node {assignment.node_name} changed while the pod was on its way there"
+        return Status.error(f"{why}: {status.message}")
 
     async def after(self, assignment: Assignment) -> None:
         await self._committer.post_bind(assignment.state, assignment.pod, assignment.node_name)

@@ -21,6 +21,7 @@ from typing import Final
 from mooring.api.meta import Condition, format_time
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.client.errors import NotFound
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.status import OK, Status
@@ -30,6 +31,7 @@ from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import PreBinding
 from mooring.scheduler.failure import Spawn
+from mooring.scheduler.loops import LoopBreaker
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +83,18 @@ class Evictor:
         self._metrics = metrics
         self._spawn = spawn
         self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid
+        self._loops = LoopBreaker(clock.now)
+
+    def pause(self, pod: Pod) -> float:
+        """Seconds for which this pod may not have others evicted, after it did so in vain."""
+        pause = self._loops.pause(pod.uid)
+        if pause:
+            self._metrics.preemption_loops.labels().add()
+        return pause
+
+    def forget(self, uid: str) -> None:
+        """A preemptor is bound: its evictions were not in vain."""
+        self._loops.forget(uid)
 
     def gate(self, pod: Pod) -> Status:
         """Whether a pod may enter the queue; refused in the name of the plugin that preempts."""
@@ -95,6 +109,7 @@ class Evictor:
         if not staying:
             return
         self._metrics.preemption_victims.labels().observe(len(victims))
+        self._loops.evicted(preemptor.uid)
         eviction = _Eviction(preemptor, node_name, staying, plugin)
         self._under_way = {
             uid: other for uid, other in self._under_way.items() if not other.is_over(self._cache)
@@ -160,7 +175,7 @@ class Evictor:
             return
         extra = {"preemptor": preemptor.key, "victim": victim.key, "node": node_name}
         log.info("Preemptor Pod preempted victim Pod", extra=extra)
-        self._recorder.event(victim, "Normal", "Preempted", "Preempting", note)
+        self._recorder.event(victim, "Normal", "Preempted", "Preempting", note, preemptor)
 
     def _call_off(self, victim: Pod, plugin: str) -> bool:
         """A pod that is not bound yet need not be deleted: it goes back to the queue."""
@@ -182,10 +197,8 @@ class Evictor:
         if not _has(victim, condition):
             try:
                 await self._client.patch_pod_status(victim, condition, None)
-            except ApiError:
-                if self._cache.get_pod(victim.uid) is None:
-                    return False
-                raise
+            except NotFound:
+                return False
         await self._client.delete_pod(victim)
         return True
 

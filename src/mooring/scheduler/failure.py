@@ -9,6 +9,7 @@ from typing import Any, Final
 from mooring.api.meta import Condition, format_time
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.client.events import truncated
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.results import QueuedPod
@@ -20,7 +21,6 @@ from mooring.scheduler.handlers import Handlers
 log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
-MAX_NOTE: Final = 1024  # bytes of an Event's note that the API server accepts
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -121,11 +121,3 @@ class FailureHandler:
         except ApiError as error:
             extra = {"pod": pod.key, "error": str(error)}
             log.warning("could not write the status of a pod", extra=extra)
-
-
-def truncated(note: str) -> str:
-    """An Event's note must fit into 1,024 bytes; a longer one ends in " ..."."""
-    raw = note.encode()
-    if len(raw) <= MAX_NOTE:
-        return note
-    return raw[: MAX_NOTE - 4].decode(errors="ignore") + " ..."

@@ -17,6 +17,7 @@ from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
 from mooring.queue.queue import SchedulingQueue
 from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler.conflicts import Conflict, OnConflict
 
 ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
@@ -33,11 +34,13 @@ class Handlers:
         queue: SchedulingQueue,
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
+        on_conflict: OnConflict,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
         self.is_ours: Callable[[Pod], bool] = is_ours
+        self._on_conflict = on_conflict
         self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
 
     def pending(self, key: str) -> Pod | None:
@@ -79,6 +82,8 @@ class Handlers:
             self._queue.delete(known, bound=known.uid == pod.uid)
         was_assumed = self._cache.is_assumed(pod.uid)
         old = self._cache.put_pod(pod)
+        if old is None and not self.is_ours(pod) and self._cache.is_overcommitted(pod.node_name):
+            self._on_conflict(Conflict.OVERCOMMITTED)
         if old is None or was_assumed or old.node_name != pod.node_name:
             self._queue.move_all(ASSIGNED_POD_ADDED, None, pod)
             return

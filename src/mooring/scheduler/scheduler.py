@@ -35,12 +35,14 @@ from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
+from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
 from mooring.scheduler.profiles import Crew, ProfileWhatIf, all_registrations
+from mooring.scheduler.recheck import Recheck
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class Scheduler:
         plugins: Iterable[type[contract.Base]] = (),
         metrics: Metrics | None = None,
         plugin_budget: float = DEFAULT_BUDGET,
+        max_in_unschedulable: float = 300.0,
         on_attempt: Callable[[Attempt], None] | None = None,
     ) -> None:
         config = cfg.default_configuration() if config is None else config
@@ -89,10 +92,12 @@ class Scheduler:
         self._recorder = recorder
         self._clock = clock
         self._random = rng or random.Random()
+        self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
         self._tasks: asyncio.TaskGroup | None = None
         self._ready = asyncio.Event()
         self._stopping = False
+        self._holds: set[str] = set()
 
         handles: dict[str, SchedulerHandle] = {}
         profiles: dict[str, Profile] = {}
@@ -103,7 +108,11 @@ class Scheduler:
         self._crews: dict[str, Crew] = {}
         self.queue: SchedulingQueue = self._make_queue(profiles)
         self.handlers: Handlers = Handlers(
-            self.cache, self.queue, self.waiting, lambda pod: pod.scheduler_name in self._crews
+            self.cache,
+            self.queue,
+            self.waiting,
+            lambda pod: pod.scheduler_name in self._crews,
+            self._conflict,
         )
         for name, profile in profiles.items():
             self._crews[name] = self._make_crew(profile, handles[name])
@@ -151,6 +160,7 @@ class Scheduler:
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
                 max_backoff=float(self.config.pod_max_backoff_seconds),
+                max_in_unschedulable=self._max_in_unschedulable,
             ),
             metrics=self.metrics,
             on_ready=self._ready.set,
@@ -172,6 +182,8 @@ class Scheduler:
             waiting=self.waiting,
             pre_binding=self._pre_binding,
             client=self._client,
+            recheck=Recheck(profile, runner, evaluation, self.cache),
+            on_conflict=self._conflict,
         )
         cycle = Cycle(runner, evaluation, percentage, self._rotation)
         return Crew(profile, handle, runner, evaluation, committer, cycle, binder)
@@ -214,9 +226,23 @@ class Scheduler:
         for waiting in self.waiting:
             waiting.reject("", "the scheduler is stopping")
 
+    def hold(self, why: str) -> None:
+        """Decide nothing until `release(why)`; bindings under way go on."""
+        self._holds.add(why)
+
+    def release(self, why: str) -> None:
+        """Take one hold back; scheduling goes on when none is left."""
+        self._holds.discard(why)
+        self._ready.set()
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """Why no pod is decided at the moment; empty while scheduling."""
+        return frozenset(self._holds)
+
     async def _loop(self) -> None:
         while not self._stopping:
-            if self.schedule_one():
+            if not self._holds and self.schedule_one():
                 await asyncio.sleep(0)  # bindings, watches and timers get their turn
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
@@ -271,13 +297,16 @@ class Scheduler:
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
+            decision = self._without_loops(queued.pod, decision)
             # First, so that whatever wakes the pod from now on finds its gate shut.
             self._make_room(queued.pod, decision)
             self._fail(crew, queued, started, decision.status, decision)
             return
-        pod = self.cache.assume(queued.pod, decision.node_name)
+        node_name = decision.node_name
+        pod = self.cache.assume(queued.pod, node_name)
         self.queue.nominator.delete(queued.pod)
-        assignment = Assignment(queued, pod, decision.node_name, state, started)
+        touched = self.cache.last_touch(node_name)
+        assignment = Assignment(queued, pod, node_name, state, started, touched)
         refusal = self._reserve(crew, assignment)
         if refusal is not None:
             self._fail(crew, queued, started, refusal.status, refusal)
@@ -298,6 +327,22 @@ class Scheduler:
         self.metrics.preemption_attempts.labels().add()
         if after.victims and after.nominate:
             self._evictor.evict(pod, after.nominate, after.victims, after.status.plugin)
+
+    def _without_loops(self, pod: Pod, decision: Decision) -> Decision:
+        """The decision without the room it would make, if it was made in vain too often."""
+        after = decision.after
+        if after is None or not after.victims:
+            return decision
+        pause = self._evictor.pause(pod)
+        if not pause:
+            return decision
+        note = f"preemption is put off for {pause:.0f}s: others took the room that was made before"
+        self._recorder.event(pod, "Warning", "PreemptionPutOff", "Preempting", note)
+        return msgspec.structs.replace(decision, after=None, nominate="")
+
+    def _conflict(self, kind: Conflict) -> None:
+        if not self._holds:  # what was so before we came is none of our conflicts
+            self.metrics.conflicts.labels(kind.value).add()
 
     def _reserve(self, crew: Crew, assignment: Assignment) -> Refusal | None:
         try:
@@ -320,6 +365,7 @@ class Scheduler:
 
     def _bound(self, crew: Crew, assignment: Assignment) -> None:
         queued, pod = assignment.queued, assignment.pod
+        self._evictor.forget(pod.uid)
         self._count(crew, assignment.started, "scheduled")
         self.metrics.pod_attempts.labels().observe(queued.attempts)
         if queued.first_attempt_at is not None:

@@ -19,7 +19,7 @@ from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
-from mooring.errors import ApiError
+from mooring.client.errors import Conflict, NotFound
 from mooring.scheduler.handlers import Handlers
 
 AnyObject = Any  # any struct of mooring.api with metadata, or a Pod or Node view of one
@@ -100,16 +100,16 @@ class LocalCluster:
         pod = self._current(binding.metadata.namespace, binding.metadata.name)
         name = pod.metadata.name
         if binding.metadata.uid and pod.metadata.uid != binding.metadata.uid:
-            raise ApiError(
+            raise _conflict(
                 f"Precondition failed: UID in precondition: {binding.metadata.uid},"
                 f" UID in object meta: {pod.metadata.uid}"
             )
         if pod.metadata.deletion_timestamp is not None:
-            raise ApiError(f"pod {name} is being deleted, cannot be assigned to a host")
+            raise _conflict(f"pod {name} is being deleted, cannot be assigned to a host")
         if pod.spec.node_name:
-            raise ApiError(f'pod {name} is already assigned to node "{pod.spec.node_name}"')
+            raise _conflict(f'pod {name} is already assigned to node "{pod.spec.node_name}"')
         if pod.spec.scheduling_gates:
-            raise ApiError(f"pod {name} has non-empty .spec.schedulingGates")
+            raise _conflict(f"pod {name} has non-empty .spec.schedulingGates")
         scheduled = Condition(type="PodScheduled", status="True")
         bound = structs.replace(
             pod,
@@ -144,9 +144,10 @@ class LocalCluster:
     async def update(self, value: Object) -> None:
         known = self._objects.get(_key(value))
         if known is None:
-            raise ApiError(f'{value.KIND} "{value.metadata.name}" not found')
+            text = f'{value.KIND} "{value.metadata.name}" not found'
+            raise NotFound(text, code=404, reason="NotFound")
         if known.metadata.resource_version != value.metadata.resource_version:
-            raise ApiError(
+            raise _conflict(
                 f'Operation cannot be fulfilled on {value.KIND} "{value.metadata.name}": the object'
                 " has been modified; please apply your changes to the latest version and try again"
             )
@@ -154,7 +155,15 @@ class LocalCluster:
 
     # --- framework.Recorder --------------------------------------------------------------------
 
-    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+    def event(
+        self,
+        pod: Pod,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
         self.events.append(RecordedEvent(pod.key, type_, reason, action, note))
 
     # --- inside --------------------------------------------------------------------------------
@@ -162,7 +171,7 @@ class LocalCluster:
     def _current(self, namespace: str, name: str) -> core.Pod:
         found = self._objects.get((core.Pod, namespace, name))
         if not isinstance(found, core.Pod):
-            raise ApiError(f'pods "{name}" not found')
+            raise NotFound(f'pods "{name}" not found', code=404, reason="NotFound")
         return found
 
     def _stored(self, value: Any) -> Any:
@@ -186,6 +195,10 @@ class LocalCluster:
         loop = asyncio.get_running_loop()
         for handlers in self._watchers:
             loop.call_soon(_tell_put, handlers, stored)
+
+
+def _conflict(message: str) -> Conflict:
+    return Conflict(message, code=409, reason="Conflict")
 
 
 def _key(value: Any) -> tuple[type[Any], str, str]:

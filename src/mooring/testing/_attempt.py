@@ -100,6 +100,7 @@ class Bench:
             nodes=self.cache.nodes, objects=self.cache.objects, nominations=nominations
         )
         with asking("__init__"):
+            self.handle.objects.declare(plugin_class.reads)
             self.plugin = plugin_class(args, self.handle)
 
     def attempt(self, *, per_node: bool = False) -> Attempt:

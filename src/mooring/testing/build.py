@@ -130,6 +130,7 @@ class RecordedEvent(NamedTuple):
     reason: str
     action: str
     note: str
+    related: Pod | None = None
 
 
 class StubRecorder:
@@ -138,8 +139,16 @@ class StubRecorder:
     def __init__(self) -> None:
         self.events: list[RecordedEvent] = []
 
-    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
-        self.events.append(RecordedEvent(pod, type_, reason, action, note))
+    def event(
+        self,
+        pod: Pod,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        self.events.append(RecordedEvent(pod, type_, reason, action, note, related))
 
 
 class StubWaitingPod:
@@ -225,7 +234,9 @@ class StubHandle:
 
 def build(plugin: type[P], *, handle: Handle | None = None, **args: Any) -> P:
     """A plugin with these arguments, by the fields of its `Args`; ConfigError if they are wrong."""
-    return plugin(arguments(plugin, args), StubHandle() if handle is None else handle)
+    handle = StubHandle() if handle is None else handle
+    handle.objects.declare(plugin.reads)
+    return plugin(arguments(plugin, args), handle)
 
 
 def arguments(plugin: type[Base], args: Mapping[str, Any]) -> Args:

@@ -44,6 +44,7 @@ class InterPodAffinity(
     """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
 
     name = "InterPodAffinity"
+    reads = (core.Namespace,)
     wakes_on = (
         fw.Event.POD_ADDED,
         fw.Event.POD_LABELS_CHANGED,

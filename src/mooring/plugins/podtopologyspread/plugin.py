@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import structs
 
 import mooring.framework as fw
-from mooring.api import core
+from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
 from mooring.plugins.podtopologyspread.args import (
     DO_NOT_SCHEDULE,
@@ -39,6 +39,7 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
+    reads = (core.Service, core.ReplicationController, apps.ReplicaSet, apps.StatefulSet)
     wakes_on = (
         fw.Event.POD_ADDED,
         fw.Event.POD_LABELS_CHANGED,

@@ -63,6 +63,15 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
+    reads = (
+        PersistentVolumeClaim,
+        PersistentVolume,
+        StorageClass,
+        CSINode,
+        CSIDriver,
+        CSIStorageCapacity,
+    )
+    writes = (PersistentVolumeClaim, PersistentVolume)
     parallel = True
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", _ADDED_OR_CHANGED),

@@ -1,0 +1,123 @@
+"""Questions to an API server: who is this, and may they? Asked by POST, answered in `status`.
+
+The client asks `SelfSubjectAccessReview` about itself; a server of ours asks the other two about
+whoever knocks at it.
+"""
+
+from typing import ClassVar, Final
+
+from mooring.api.frozen import FrozenDict
+from mooring.api.meta import Object, Value
+
+
+class Extra(FrozenDict[str, tuple[str, ...]]):
+    """What an authenticator knows besides names, handed on to authorizers; read by nobody here."""
+
+    __slots__ = ()
+
+
+NO_EXTRA: Final = Extra()
+
+
+class ResourceAttributes(Value, frozen=True, kw_only=True):
+    """A request for a resource; an empty namespace or name means all of them."""
+
+    namespace: str = ""
+    verb: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+
+
+class NonResourceAttributes(Value, frozen=True, kw_only=True):
+    """A request for a path such as `/metrics`."""
+
+    path: str = ""
+    verb: str = ""
+
+
+class SubjectAccessReviewStatus(Value, frozen=True, kw_only=True):
+    """The answer; neither allowed nor denied means that no authorizer had an opinion."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class SelfSubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
+    """What is asked for; one of the two."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SelfSubjectAccessReview(Object, frozen=True, kw_only=True):
+    """May I?"""
+
+    API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
+    KIND: ClassVar[str] = "SelfSubjectAccessReview"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+
+
+class SubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
+    """What is asked for, and by whom."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Extra = NO_EXTRA
+    uid: str = ""
+
+
+class SubjectAccessReview(Object, frozen=True, kw_only=True):
+    """May they?"""
+
+    API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
+    KIND: ClassVar[str] = "SubjectAccessReview"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: SubjectAccessReviewSpec = SubjectAccessReviewSpec()
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+
+
+class UserInfo(Value, frozen=True, kw_only=True):
+    """Somebody, as an authenticator knows them."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Extra = NO_EXTRA
+
+
+class TokenReviewSpec(Value, frozen=True, kw_only=True):
+    """A bearer token, and whom it should be meant for."""
+
+    token: str = ""
+    audiences: tuple[str, ...] = ()
+
+
+class TokenReviewStatus(Value, frozen=True, kw_only=True):
+    """Whose token it is, if it is anybody's."""
+
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+    audiences: tuple[str, ...] = ()
+    error: str = ""
+
+
+class TokenReview(Object, frozen=True, kw_only=True):
+    """Whose token is this?"""
+
+    API_VERSION: ClassVar[str] = "authentication.k8s.io/v1"
+    KIND: ClassVar[str] = "TokenReview"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: TokenReviewSpec = TokenReviewSpec()
+    status: TokenReviewStatus = TokenReviewStatus()

@@ -1,0 +1,56 @@
+"""`mooring run`, from parsed flags to exit code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+from mooring import __version__
+from mooring.cli.config import print_problems
+from mooring.cli.run.process import Process
+from mooring.cli.run.settings import Settings, settle, warn_of_ignored
+from mooring.client.incluster import find_endpoint
+from mooring.errors import ConfigError
+from mooring.observe import log as logs
+
+log = logging.getLogger(__name__)
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Run a scheduler until it is told to stop."""
+    logs.configure(flags.v, flags.logging_format, sys.stderr)
+    try:
+        settings = settle(flags)
+        if flags.write_config_to:
+            return _write_config(settings)
+        return asyncio.run(_run(settings))
+    except ConfigError as error:
+        return print_problems(error, flags.config or "mooring")
+
+
+async def _run(settings: Settings) -> int:
+    warn_of_ignored(settings.flags)
+    kubeconfig, flags = settings.config.client_connection.kubeconfig, settings.flags
+    endpoint = find_endpoint(kubeconfig, flags.master, context=flags.context)
+    process = Process(settings, endpoint)
+    extra = {"v": 0, "version": __version__, "profiles": _names(settings)}
+    log.info("Starting mooring", extra=extra)
+    return await process.run()
+
+
+def _names(settings: Settings) -> str:
+    return ",".join(plan.scheduler_name for plan in settings.plans)
+
+
+def _write_config(settings: Settings) -> int:
+    target = settings.flags.write_config_to
+    try:
+        Path(target).write_text(settings.to_yaml())
+    except OSError as error:
+        print(f"{target}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    print(f"wrote configuration to {target}")
+    return 0

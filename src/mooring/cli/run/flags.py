@@ -1,0 +1,168 @@
+"""The flags of `mooring run`: kube-scheduler's names where the meaning is equal, and a few of ours.
+
+Only the shape is checked here; what the values mean together is the business of `settings`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mooring.config.duration import Duration
+
+# Accepted so that a command line written for kube-scheduler starts; nothing here depends on them.
+IGNORED: Final[tuple[str, ...]] = (
+    "--contention-profiling",
+    "--disable-http2-serving",
+    "--http2-max-streams-per-connection",
+    "--kube-api-content-type",
+    "--leader-elect-resource-lock",
+    "--log-flush-frequency",
+    "--permit-address-sharing",
+    "--permit-port-sharing",
+    "--profiling",
+    "--show-hidden-metrics-for-version",
+    "--vmodule",
+)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Everything `mooring run` understands."""
+    _add_main(parser.add_argument_group("what to run"))
+    _add_manners(parser.add_argument_group("beside other schedulers"))
+    _add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
+    _add_serving(parser.add_argument_group("endpoints"))
+    _add_access(parser.add_argument_group("who may read /metrics and /configz"))
+    _add_logs(parser.add_argument_group("logs"))
+    for flag in IGNORED:
+        parser.add_argument(flag, nargs="?", const="true", help=argparse.SUPPRESS)
+
+
+def _add_main(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--config", metavar="FILE", default="", help="KubeSchedulerConfiguration to run with")
+    add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
+    add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
+    add("--master", metavar="URL", default="", help="address of the API server, over kubeconfig's")
+    add("--kube-api-qps", type=float, metavar="N", help="requests a second (file, or 50)")
+    add("--kube-api-burst", type=int, metavar="N", help="requests at once (file, or 100)")
+    add(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="make a plugin class known by its name; may be repeated",
+    )
+    add("--write-config-to", metavar="FILE", default="", help="write the full configuration, exit")
+    add(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="NAME=BOOL,…",
+        help="accepted for gates that stand as asked; see docs/reference/flags.md",
+    )
+    add(
+        "--pod-max-in-unschedulable-pods-duration",
+        type=duration,
+        default="5m",
+        metavar="5m0s",
+        help="try a refused pod again after this time, whatever happened",
+    )
+
+
+def _add_manners(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--node-selector",
+        metavar="LABELS",
+        default="",
+        help="schedule only onto nodes with these labels, e.g. pool=gpu or 'pool in (a,b)'",
+    )
+    add(
+        "--shutdown-grace-period",
+        type=duration,
+        default="20s",
+        metavar="20s",
+        help="time for bindings under way to end after SIGTERM",
+    )
+    add(
+        "--permission-check-interval",
+        type=duration,
+        default="1m",
+        metavar="1m",
+        help="how often to ask whether all rights are there",
+    )
+
+
+def _add_leader_election(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    _add_bool(group, "--leader-elect", None, "agree with other replicas on who schedules")
+    add("--leader-elect-lease-duration", type=duration, metavar="15s", help="of a lease")
+    add("--leader-elect-renew-deadline", type=duration, metavar="10s", help="then it is given up")
+    add("--leader-elect-retry-period", type=duration, metavar="2s", help="between tries")
+    add("--leader-elect-resource-name", metavar="NAME", help="the lease (first schedulerName)")
+    add("--leader-elect-resource-namespace", metavar="NAMESPACE", help="its namespace")
+
+
+def _add_serving(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--bind-address", metavar="IP", default="0.0.0.0", help="listen here (0.0.0.0)")
+    add("--secure-port", type=int, metavar="PORT", default=10259, help="10259; 0: no endpoints")
+    add("--tls-cert-file", metavar="FILE", default="", help="serving certificate, reloaded")
+    add("--tls-private-key-file", metavar="FILE", default="", help="its key")
+    add("--cert-dir", metavar="DIR", default="", help="where to keep a self-signed certificate")
+    add("--tls-min-version", metavar="VersionTLS12", default="", help="VersionTLS12 or 13")
+    add("--tls-cipher-suites", metavar="NAMES", default="", help="for TLS 1.2, by commas")
+
+
+def _add_access(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--authentication-kubeconfig", metavar="FILE", default="", help="to ask about tokens")
+    _add_bool(group, "--authentication-skip-lookup", False, "do not look up the client CA")
+    _add_bool(
+        group, "--authentication-tolerate-lookup-failure", True, "start without the client CA"
+    )
+    ttl: dict[str, Any] = {"type": duration, "default": "10s", "metavar": "10s"}
+    add("--authentication-token-webhook-cache-ttl", help="how long an answer holds", **ttl)
+    add("--authorization-kubeconfig", metavar="FILE", default="", help="to ask about rights")
+    add("--authorization-webhook-cache-authorized-ttl", help="how long a yes holds", **ttl)
+    add("--authorization-webhook-cache-unauthorized-ttl", help="how long a no holds", **ttl)
+    add(
+        "--authorization-always-allow-paths",
+        metavar="PATHS",
+        default="/healthz,/readyz,/livez",
+        help="open to everybody",
+    )
+    add("--client-ca-file", metavar="FILE", default="", help="who signs client certificates")
+
+
+def _add_logs(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-v", "--v", type=int, default=0, metavar="LEVEL", help="verbosity, 0 to 10")
+    add("--logging-format", choices=("text", "json"), default="text")
+
+
+def _add_bool(group: argparse._ArgumentGroup, flag: str, default: bool | None, help_: str) -> None:
+    """As in Go: `--flag`, `--flag=true` or `--flag=false`."""
+    options: dict[str, Any] = {"nargs": "?", "const": True, "default": default, "type": boolean}
+    group.add_argument(flag, metavar="BOOL", help=help_, **options)
+
+
+def boolean(text: str) -> bool:
+    """A boolean as Go's flags spell it."""
+    if text.lower() in ("true", "t", "1"):
+        return True
+    if text.lower() in ("false", "f", "0"):
+        return False
+    raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")
+
+
+def duration(text: str) -> Duration:
+    """A duration as Go's flags spell it."""
+    from mooring.config.duration import Duration  # not before it is needed: --help is instant
+
+    try:
+        return Duration.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

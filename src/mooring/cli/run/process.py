@@ -1,0 +1,295 @@
+"""The life of a scheduler process: assembled, started, leading or waiting, stopped in order.
+
+    informers synced ─┐
+    lease held ───────┴─▶ deciding ── SIGTERM ─▶ no further pod ─▶ binds ended ─▶ lease released
+         ▲                   │
+         └── lease lost ◀────┘   nothing is sent any more; caches stay warm for the next term
+
+Whatever happens to the API server, the process stays and waits for it. It ends when it is told to,
+or when a part of it breaks that must not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import platform
+import random
+import signal
+import socket
+from typing import Final
+
+from mooring import __version__
+from mooring.cli.run.settings import Settings
+from mooring.cli.run.surface import Surface
+from mooring.client.client import ApiClient
+from mooring.client.endpoint import Endpoint
+from mooring.client.errors import Forbidden
+from mooring.client.events import EventSink
+from mooring.client.http import HttpTransport
+from mooring.client.incluster import find_endpoint
+from mooring.client.informer import Informers
+from mooring.client.lease import LeaderElection, default_identity
+from mooring.client.limits import Limiter
+from mooring.client.permissions import Permission, PermissionCheck
+from mooring.client.transport import Fence
+from mooring.observe.metrics import Metrics
+from mooring.runtime.guard import Watchdog
+from mooring.scheduler import rbac
+from mooring.scheduler.clock import SystemClock
+from mooring.scheduler.cluster import CONGESTED, Writer
+from mooring.scheduler.conflicts import Conflict
+from mooring.scheduler.recorder import EventRecorder
+from mooring.scheduler.scheduler import Scheduler
+from mooring.scheduler.watching import informers_for, kinds_to_watch
+from mooring.ui.health import Health
+from mooring.ui.reviewer import ApiReviewer
+
+log = logging.getLogger(__name__)
+
+_SYNCING: Final = "informers are not synced"
+_WAITING: Final = "another replica is the leader"
+_EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
+
+
+class Process:
+    """One `mooring run`."""
+
+    def __init__(self, settings: Settings, endpoint: Endpoint) -> None:
+        self._settings = settings
+        config = settings.config
+        self.metrics: Metrics = Metrics()
+        self._stop = asyncio.Event()
+        self._leading = asyncio.Event()  # has been leader once
+        self._transports: list[HttpTransport] = []
+        self._transport = self._connect(endpoint)
+        # The lease must be renewed whatever else is going on, so it waits for nobody.
+        self.election: LeaderElection | None = self._make_election()
+        connection = config.client_connection
+        self._client = self._make_client(
+            Limiter(connection.qps, connection.burst),
+            self.election.fence if self.election is not None else None,
+        )
+        self._events = EventSink(
+            self._make_client(Limiter(connection.qps, connection.burst), None),
+            controller=settings.scheduler_name,
+            instance=socket.gethostname(),
+        )
+        self._writer = Writer(
+            self._client, on_conflict=self._count, on_congestion=self._on_congestion
+        )
+        self.scheduler: Scheduler = Scheduler(
+            config,
+            client=self._writer,
+            recorder=EventRecorder(self._events),
+            clock=SystemClock(),
+            rng=random.Random(),
+            plugins=settings.plugins,
+            metrics=self.metrics,
+            max_in_unschedulable=settings.flags.pod_max_in_unschedulable_pods_duration.seconds,
+        )
+        self._reader = self._make_client(None, None)
+        self.informers: Informers = informers_for(
+            self.scheduler.handlers,
+            kinds_to_watch(settings.plans),
+            self._reader,
+            settings.flags.node_selector,
+        )
+        self.permissions: PermissionCheck = PermissionCheck(
+            self._reader,
+            self._needed(),
+            every=settings.flags.permission_check_interval.seconds,
+        )
+        self._surface: Surface | None = None
+        if settings.flags.secure_port:
+            self._surface = Surface(
+                settings,
+                health=self._health(),
+                metrics=self.metrics,
+                reviewer=self._make_reviewer(),
+                reader=self._reader,
+            )
+
+    # --- assembling ----------------------------------------------------------------------------
+
+    def _make_client(self, limiter: Limiter | None, fence: Fence | None) -> ApiClient:
+        return ApiClient(
+            self._transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden
+        )
+
+    def _make_election(self) -> LeaderElection | None:
+        election = self._settings.config.leader_election
+        if not election.leader_elect:
+            return None
+        return LeaderElection(
+            self._make_client(None, None),
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            identity=default_identity(),
+            lease_duration=election.lease_duration.seconds,
+            renew_deadline=election.renew_deadline.seconds,
+            retry_period=election.retry_period.seconds,
+            on_started=self._on_leading,
+            on_stopped=self._on_stopped_leading,
+            on_new_leader=lambda who: log.info("new leader elected", extra={"identity": who}),
+        )
+
+    def _needed(self) -> list[Permission]:
+        settings = self._settings
+        serves = settings.flags.secure_port != 0
+        needed = rbac.cluster_permissions(settings.plans, reviews=serves)
+        election = settings.config.leader_election
+        if election.leader_elect:
+            needed += rbac.lease_permissions(election.resource_namespace, election.resource_name)
+        return needed
+
+    def _make_reviewer(self) -> ApiReviewer:
+        """Callers of our endpoints may be known to another server than the one we work for."""
+        flags = self._settings.flags
+
+        def asking(kubeconfig: str) -> ApiClient:
+            return (
+                ApiClient(self._connect(find_endpoint(kubeconfig))) if kubeconfig else self._reader
+            )
+
+        return ApiReviewer(
+            asking(flags.authentication_kubeconfig), asking(flags.authorization_kubeconfig)
+        )
+
+    def _connect(self, endpoint: Endpoint) -> HttpTransport:
+        transport = HttpTransport(endpoint, user_agent=_user_agent(), on_answer=self._on_answer)
+        self._transports.append(transport)
+        return transport
+
+    def _health(self) -> Health:
+        health = Health()
+        if self.election is not None:
+            health.add("leaderElection", self.election.check, on=("healthz", "readyz"))
+        health.add("shutdown", self._say_if_stopping, on=("readyz",))
+        health.add("sched-handler-sync", self._say_if_syncing, on=("readyz",))
+        health.add("informers", lambda: "; ".join(self.informers.problems()), on=("readyz",))
+        health.add("permissions", lambda: self.permissions.problem, on=("readyz",))
+        return health
+
+    def _say_if_stopping(self) -> str:
+        return "process is shutting down" if self._stop.is_set() else ""
+
+    def _say_if_syncing(self) -> str:
+        unsynced = self.informers.unsynced()
+        found = f"handlers are not fully synchronized: {', '.join(unsynced)}"
+        return found if unsynced else ""
+
+    # --- living --------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Until SIGTERM or SIGINT; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        self.scheduler.hold(_SYNCING)
+        try:
+            if self._surface is not None:
+                await self._surface.start()
+            with Watchdog(self.scheduler.guard):
+                async with asyncio.TaskGroup() as tasks:
+                    await self._live(tasks)
+        finally:
+            if self._surface is not None:
+                await self._surface.close()
+            for transport in self._transports:
+                await transport.close()
+        log.info("stopped", extra={"v": 0})
+        return 0
+
+    async def _live(self, tasks: asyncio.TaskGroup) -> None:
+        background = [
+            tasks.create_task(self._watch(), name="informers"),
+            tasks.create_task(self._events.run(), name="events"),
+            tasks.create_task(self.permissions.run(), name="permissions"),
+        ]
+        if self.election is None:
+            self._leading.set()
+        else:
+            self.scheduler.hold(_WAITING)
+            background.append(tasks.create_task(self.election.run(), name="leader election"))
+        if self._surface is not None:
+            background.append(tasks.create_task(self._surface.run(), name="client CA"))
+        scheduling = tasks.create_task(self.scheduler.run(), name="scheduler")
+        await self._stop.wait()
+        await self._end_scheduling(scheduling)
+        await self._events.drain(_EVENTS_LAST)
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
+        if self.election is not None:
+            await self.election.release()
+
+    async def _watch(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            if self._settings.config.delay_cache_until_active:
+                await self._leading.wait()
+            watching = tasks.create_task(self.informers.run())
+            await self.informers.wait_synced()
+            # What was listed stays for the life of the process: nothing in it is worth a look.
+            gc.collect()
+            gc.freeze()
+            log.info("Handlers synced", extra={"v": 0, **self._sizes()})
+            self.scheduler.release(_SYNCING)
+            await watching
+
+    async def _end_scheduling(self, scheduling: asyncio.Task[None]) -> None:
+        """No further pod; bindings under way may end, and those that do not are undone."""
+        self.scheduler.stop()
+        grace = self._settings.flags.shutdown_grace_period.seconds
+        done, _ = await asyncio.wait([scheduling], timeout=grace)
+        if not done:
+            log.warning("bindings did not end in time and are given up", extra={"grace": grace})
+            scheduling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await scheduling
+
+    def _on_signal(self, number: int) -> None:
+        if self._stop.is_set():
+            log.warning("asked twice to stop: going at once")
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        log.info("Requested to terminate, exiting", extra={"v": 0})
+        self._stop.set()
+
+    # --- what the parts report -----------------------------------------------------------------
+
+    def _on_leading(self) -> None:
+        log.info("became leader, started leading", extra={"v": 0})
+        self._leading.set()
+        self.scheduler.release(_WAITING)
+
+    def _on_stopped_leading(self, reason: str) -> None:
+        log.error("Leaderelection lost", extra={"reason": reason})
+        self.scheduler.hold(_WAITING)
+
+    def _on_congestion(self, is_congested: bool) -> None:
+        if is_congested:
+            self.scheduler.hold(CONGESTED)
+        else:
+            self.scheduler.release(CONGESTED)
+
+    def _on_answer(self, method: str, host: str, status: int, seconds: float) -> None:
+        code = str(status) if status else "<error>"
+        self.metrics.client_requests.labels(code, method, host).add()
+        self.metrics.client_duration.labels(method, host).observe(seconds)
+
+    def _on_forbidden(self, error: Forbidden) -> None:
+        self.permissions.poke()
+
+    def _count(self, kind: Conflict) -> None:
+        self.metrics.conflicts.labels(kind.value).add()
+
+    def _sizes(self) -> dict[str, int]:
+        cache = self.scheduler.cache
+        return {"nodes": len(cache.nodes), "pods": cache.pod_count}
+
+
+def _user_agent() -> str:
+    return f"mooring/{__version__} ({platform.system().lower()}/{platform.machine()})"

@@ -1,0 +1,113 @@
+"""What a scheduler process shows over HTTPS: health with its reasons, metrics, configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from mooring import __version__
+from mooring.api.core import ConfigMap
+from mooring.cli.run.settings import Settings
+from mooring.client.client import ApiClient
+from mooring.errors import ApiError, ConfigError
+from mooring.observe.metrics import Metrics
+from mooring.ui.access import OPEN_PATHS, Access
+from mooring.ui.endpoints import Endpoints
+from mooring.ui.health import Health
+from mooring.ui.pages import config_page, metrics_page, version_page
+from mooring.ui.reviewer import ApiReviewer
+from mooring.ui.serving import ServingTls
+
+log = logging.getLogger(__name__)
+
+_CLIENT_CA: Final = ("kube-system", "extension-apiserver-authentication", "client-ca-file")
+_LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
+
+
+class Surface:
+    """The endpoints of one process. `reader` asks the cluster about callers."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        health: Health,
+        metrics: Metrics,
+        reviewer: ApiReviewer,
+        reader: ApiClient,
+    ) -> None:
+        flags = settings.flags
+        self._reader = reader
+        self._looks_up = not flags.authentication_skip_lookup
+        self._must_find = not flags.authentication_tolerate_lookup_failure
+        self._known_ca = b""
+        self._tls = ServingTls(
+            cert_file=flags.tls_cert_file,
+            key_file=flags.tls_private_key_file,
+            cert_dir=flags.cert_dir,
+            min_version=flags.tls_min_version,
+            cipher_suites=_listed(flags.tls_cipher_suites),
+            client_ca_file=flags.client_ca_file,
+        )
+        self._endpoints = Endpoints(
+            address=flags.bind_address,
+            port=flags.secure_port,
+            tls=self._tls,
+            health=health,
+            pages={
+                "/metrics": metrics_page(metrics, __version__),
+                "/configz": config_page(_document(settings)),
+                "/version": version_page(__version__),
+            },
+            access=Access(
+                reviewer,
+                open_paths=_open_paths(flags.authorization_always_allow_paths),
+                token_ttl=flags.authentication_token_webhook_cache_ttl.seconds,
+                allowed_ttl=flags.authorization_webhook_cache_authorized_ttl.seconds,
+                denied_ttl=flags.authorization_webhook_cache_unauthorized_ttl.seconds,
+            ),
+        )
+
+    async def start(self) -> int:
+        """Begin to serve; the port."""
+        if self._looks_up and self._must_find:
+            await self._look_up()
+        return await self._endpoints.start()
+
+    async def run(self) -> None:
+        """Keep the authority for client certificates as the cluster publishes it."""
+        while self._looks_up:
+            try:
+                await self._look_up()
+            except (ApiError, ConfigError) as error:
+                log.warning("could not look up the client CA", extra={"error": str(error)})
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    async def close(self) -> None:
+        await self._endpoints.close()
+
+    async def _look_up(self) -> None:
+        namespace, name, key = _CLIENT_CA
+        found = await self._reader.get(ConfigMap, name, namespace)
+        authority = found.data.get(key, "").encode()
+        if authority != self._known_ca:
+            self._tls.trust_clients(authority)
+            self._known_ca = authority
+
+
+def _document(settings: Settings) -> Callable[[], Any]:
+    document = settings.to_document()
+    return lambda: document
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _open_paths(text: str) -> list[str]:
+    """A health path is open with all that is below it."""
+    paths = _listed(text)
+    below = [path for path in OPEN_PATHS if path.endswith("/*") and path[:-2] in paths]
+    return [*paths, *below]

@@ -1,0 +1,293 @@
+"""One connection: bytes through zero or more layers of TLS, one receiver at a time, one timer.
+
+    made ──► (tunnel, handshake) ──► idle ◄──► with a receiver ──► closed
+                                      │                              ▲
+                                      └── idle too long, or bytes ───┘
+                                          that nobody asked for
+
+A connection is `reusable` as long as nothing is owed on it: no request half written, no answer
+half read. Whoever holds it gives it back to the pool, which closes it if it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import ssl
+import sys
+from typing import Final, Protocol, cast
+
+from mooring.client._failures import Broken, is_distrust, words_of
+from mooring.client._tls_layer import TlsLayer
+
+READ_SIZE: Final = 256 * 1024  # bytes taken from the socket at a time
+
+_SHORTLY: Final = 0.001  # seconds; a timer this early is on time
+_LONG_IDLE: Final = 0.05  # seconds after which to ask the socket before trusting it
+# A peer that vanished without a word is noticed within 30 s, idle or not.
+_SOCKET_OPTIONS: Final = (
+    ("SOL_SOCKET", "SO_KEEPALIVE", 1),
+    ("IPPROTO_TCP", "TCP_NODELAY", 1),
+    ("IPPROTO_TCP", "TCP_KEEPIDLE", 15),  # seconds
+    ("IPPROTO_TCP", "TCP_KEEPALIVE", 15),  # the same, as macOS calls it
+    ("IPPROTO_TCP", "TCP_KEEPINTVL", 5),  # seconds
+    ("IPPROTO_TCP", "TCP_KEEPCNT", 3),
+    ("IPPROTO_TCP", "TCP_USER_TIMEOUT", 30_000),  # milliseconds
+)
+
+
+class Receiver(Protocol):
+    """Who gets what arrives. After `broken`, or once it let go, it hears nothing more."""
+
+    def received(self, data: bytes) -> None: ...
+
+    def ended(self, clean: bool) -> None:
+        """The server will send no more; not `clean` if TLS did not say so."""
+        ...
+
+    def broken(self, why: Broken) -> None: ...
+
+    def expired(self) -> None:
+        """The moment given to `expire_at` has come."""
+        ...
+
+
+class Keeper(Protocol):
+    """Who knows all connections."""
+
+    def opening(self, connection: Connection) -> None: ...
+
+    def closing(self, connection: Connection) -> None:
+        """It will not be used any more."""
+        ...
+
+    def lost(self, connection: Connection) -> None:
+        """Its socket is closed, or there never was one."""
+        ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A socket as asyncio sees it. `space` may be shared: bytes are taken out at once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, keeper: Keeper, space: memoryview, idle_limit: float
+    ) -> None:
+        self.context: ssl.SSLContext | None = None  # with which the server was verified
+        self.reusable: bool = False
+        self._loop = loop
+        self._keeper = keeper
+        self._space = space
+        self._idle_limit = idle_limit
+        self._idle_since = 0.0
+        self._transport: asyncio.Transport | None = None
+        self._layers: tuple[TlsLayer, ...] = ()  # from the wire inwards
+        self._receiver: Receiver | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._given_up = False
+        keeper.opening(self)
+
+    # --- for the holder --------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        transport = self._transport
+        return not self._given_up and transport is not None and not transport.is_closing()
+
+    def attach(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def detach(self, *, reusable: bool) -> None:
+        """The receiver has all it wanted; nothing may come until the next one."""
+        self._receiver = None
+        self.reusable = reusable and self.is_open and not self._unwritten()
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the socket, in this moment."""
+        if self._transport is None:
+            raise RuntimeError("written to before the connection was made")
+        try:
+            for layer in reversed(self._layers):
+                data = layer.encrypt(data)
+        except ssl.SSLError as error:
+            self.fail(Broken(words_of(error)))
+            return
+        self._transport.write(data)
+
+    def add_layer(self, layer: TlsLayer) -> None:
+        """From now on everything goes through it too."""
+        self._layers = (*self._layers, layer)
+        self._peel(b"", (layer,))  # it may hold bytes already
+
+    def rest(self) -> None:
+        """Wait for the next request, for as long as idle connections may."""
+        self._idle_since = self._loop.time()
+        self.expire_at(self._idle_since + self._idle_limit)
+
+    def is_fit(self) -> bool:
+        """Whether a request may be written: open, and not closed by the server meanwhile.
+
+        The loop may not have heard yet: a process that was busy or stopped for a while writes
+        before it reads. A POST on a dead connection would leave its outcome unknown.
+        """
+        if self._transport is None or not self.is_open:
+            return False
+        if self._loop.time() - self._idle_since < _LONG_IDLE:
+            return True
+        return not _readable(self._transport.get_extra_info("socket"))
+
+    def expire_at(self, due: float) -> None:
+        """Set the one timer: of the receiver, or of idleness without one.
+
+        A timer that runs is left running and looks at `due` when it fires: a deadline that moves
+        with every request costs nothing that way.
+        """
+        if self._given_up:
+            return
+        self._due = due
+        timer = self._timer
+        if timer is None or timer.when() > due:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(due, self._on_time)
+
+    def pause(self) -> None:
+        """Read no more from the socket until `resume`."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def fail(self, why: Broken) -> None:
+        """Give it up; the receiver is told."""
+        receiver, self._receiver = self._receiver, None
+        self.close()
+        if receiver is not None:
+            receiver.broken(why)
+
+    def close(self) -> None:
+        """Close at once; a receiver hears nothing."""
+        self._receiver = None
+        if self._given_up:
+            return
+        self._given_up = True
+        self.reusable = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._keeper.closing(self)
+        if self._transport is None:
+            self._keeper.lost(self)
+        elif not self._transport.is_closing():
+            self._say_goodbye(self._transport)
+            self._transport.abort()
+
+    # --- for asyncio -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # of a stream socket
+        if self._given_up:  # while the socket was on its way
+            self._transport.abort()
+            return
+        self.reusable = True
+        _set_options(transport.get_extra_info("socket"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._space
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._space[:nbytes]
+        if self._layers:
+            self._peel(data, self._layers)
+        else:
+            self._deliver(bytes(data))
+
+    def eof_received(self) -> None:
+        clean = not self._layers or self._layers[-1].ended
+        receiver, self._receiver = self._receiver, None
+        self.close()
+        if receiver is not None:
+            receiver.ended(clean)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        why = "the connection was closed" if exc is None else words_of(exc)
+        self.fail(Broken(why))
+        self._transport = None
+        self._keeper.lost(self)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _peel(self, data: bytes | memoryview, layers: tuple[TlsLayer, ...]) -> None:
+        inner = b""
+        try:
+            for layer in layers:
+                inner = layer.decrypt(data)
+                data = inner
+        except ssl.SSLError as error:
+            self._answer_layers()
+            self.fail(Broken(words_of(error), distrusted=is_distrust(error)))
+            return
+        self._answer_layers()
+        self._deliver(inner)
+
+    def _deliver(self, data: bytes) -> None:
+        if data:
+            if self._receiver is None:
+                self.close()  # nothing was asked: a farewell such as 408, or not HTTP
+                return
+            self._receiver.received(data)
+        if self._layers and self._layers[-1].ended:
+            self.eof_received()
+
+    def _answer_layers(self) -> None:
+        """Send what TLS itself has to say: alerts, changes of keys."""
+        for depth, layer in enumerate(self._layers):
+            owed = layer.owed()
+            if owed and self._transport is not None:
+                for outer in reversed(self._layers[:depth]):
+                    owed = outer.encrypt(owed)
+                self._transport.write(owed)
+
+    def _say_goodbye(self, transport: asyncio.Transport) -> None:
+        # Only if it can go out at once: nobody waits for a farewell.
+        if not self._layers or transport.get_write_buffer_size():
+            return
+        farewell = self._layers[-1].farewell()
+        # What is broken already cannot be left in good form.
+        with contextlib.suppress(ssl.SSLError):
+            for outer in reversed(self._layers[:-1]):
+                farewell = outer.encrypt(farewell)
+            if farewell:
+                transport.write(farewell)
+
+    def _unwritten(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._due - self._loop.time() > _SHORTLY:
+            self._timer = self._loop.call_at(self._due, self._on_time)
+        elif self._receiver is not None:
+            self._receiver.expired()
+        else:
+            self.close()
+
+
+def _set_options(sock: socket.socket) -> None:
+    for level, option, value in _SOCKET_OPTIONS:
+        if hasattr(socket, option):
+            # Better a connection without it than none.
+            with contextlib.suppress(OSError):
+                sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
+
+
+def _readable(sock: socket.socket) -> bool:
+    if sys.platform == "win32":  # no poll there; the loop notices a little later
+        return False
+    poller = select.poll()
+    poller.register(sock.fileno(), select.POLLIN)
+    return bool(poller.poll(0))

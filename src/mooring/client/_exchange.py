@@ -1,0 +1,111 @@
+"""What happens on a connection: an exchange of request and answer, a handshake.
+
+Each is the receiver of its connection for a while and has a future for whoever waits. There is no
+task behind them, so a request costs no more than its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from mooring.client._connection import Connection
+from mooring.client._failures import Broken, is_distrust, words_of
+from mooring.client._http1 import Malformed, ResponseParser
+from mooring.client._tls_layer import TlsLayer
+
+
+class Exchange:
+    """A request and its whole answer: `future` is done when the answer is complete."""
+
+    __slots__ = ("_connection", "_timeout", "future", "parser")
+
+    def __init__(
+        self, connection: Connection, loop: asyncio.AbstractEventLoop, method: str, timeout: float
+    ) -> None:
+        self.parser: ResponseParser = ResponseParser(method)
+        self.future: asyncio.Future[None] = loop.create_future()
+        self._connection = connection
+        self._timeout = timeout  # seconds; only to be named, the deadline is given to `begin`
+
+    def begin(self, payload: bytes, deadline: float) -> asyncio.Future[None]:
+        connection = self._connection
+        connection.reusable = False
+        connection.attach(self)
+        connection.expire_at(deadline)
+        connection.write(payload)
+        return self.future
+
+    def received(self, data: bytes) -> None:
+        parser = self.parser
+        try:
+            parser.feed(data)
+        except Malformed as error:
+            self._connection.fail(Broken(str(error)))
+            return
+        if parser.done:
+            self._connection.detach(reusable=parser.keep_alive and not parser.surplus)
+            if not self.future.done():
+                self.future.set_result(None)
+
+    def ended(self, clean: bool) -> None:
+        try:
+            self.parser.eof(clean=clean)
+        except Malformed as error:
+            self.broken(Broken(str(error)))
+            return
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def broken(self, why: Broken) -> None:
+        if not self.future.done():
+            self.future.set_exception(why)
+
+    def expired(self) -> None:
+        self._connection.fail(Broken(f"no answer within {self._timeout:g}s", expired=True))
+
+
+class Handshake:
+    """TLS being agreed upon: `future` is done when everything goes through the new layer."""
+
+    def __init__(
+        self, connection: Connection, loop: asyncio.AbstractEventLoop, layer: TlsLayer
+    ) -> None:
+        self.future: asyncio.Future[None] = loop.create_future()
+        self._connection = connection
+        self._layer = layer
+
+    def begin(self) -> asyncio.Future[None]:
+        self._connection.attach(self)
+        self.received(b"")
+        return self.future
+
+    def received(self, data: bytes) -> None:
+        connection, layer = self._connection, self._layer
+        try:
+            finished = layer.handshake(data)
+        except ssl.SSLError as error:
+            self._speak()  # tell the server why, before it is gone
+            connection.fail(Broken(words_of(error), distrusted=is_distrust(error)))
+            return
+        self._speak()
+        if finished:
+            connection.detach(reusable=True)
+            connection.add_layer(layer)
+            if not self.future.done():
+                self.future.set_result(None)
+
+    def ended(self, clean: bool) -> None:
+        self.broken(Broken("the server closed the connection during the TLS handshake"))
+
+    def broken(self, why: Broken) -> None:
+        if not self.future.done():
+            self.future.set_exception(why)
+
+    def expired(self) -> None:
+        self._connection.fail(Broken("the TLS handshake took too long", expired=True))
+
+    def _speak(self) -> None:
+        owed = self._layer.owed()
+        if owed:
+            self._connection.write(owed)

@@ -1,0 +1,155 @@
+"""Bytes of a watch into events, and raw objects into typed ones, if they can be read at all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from mooring.api.codec import DecodeError, decode
+from mooring.api.meta import Object, ObjectMeta
+from mooring.client.errors import refusal_of_status
+from mooring.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object
+
+BOOKMARK: Final = "BOOKMARK"
+_ERROR: Final = "ERROR"
+
+
+class Garbled(ApiError):
+    """The server sent what is not JSON, or not what it should be."""
+
+
+class Event(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Bare(msgspec.Struct):
+    """What is read of a bookmark, and of an object that is beyond reading."""
+
+    metadata: _Meta
+
+
+_read_event: Final = msgspec.json.Decoder(Event).decode
+_read_bare: Final = msgspec.json.Decoder(_Bare).decode
+
+
+def read_event(line: bytes) -> Event:
+    """The event of a line; one that reports an error is raised as what it reports."""
+    try:
+        event = _read_event(line)
+        if event.type == _ERROR:
+            raise refusal_of_status(msgspec.json.decode(event.object, type=dict))
+    except (ValueError, RecursionError) as error:
+        raise _garbled(line, error) from error
+    return event
+
+
+def bookmarked(event: Event) -> str:
+    """The version that a bookmark tells."""
+    try:
+        return _read_bare(event.object).metadata.resource_version
+    except (ValueError, RecursionError) as error:
+        raise _garbled(bytes(event.object), error) from error
+
+
+def _garbled(data: bytes, error: Exception) -> Garbled:
+    shown = data[:80].decode(errors="replace")
+    return Garbled(f"cannot read an event: {error}: {shown}")
+
+
+class Lines:
+    """Cuts chunks into lines; a line of many chunks is put together once, not at each of them."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that are complete now."""
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._pieces:
+            lines[0] = b"".join((*self._pieces, lines[0]))
+            self._pieces.clear()
+        if rest:
+            self._pieces.append(rest)
+        return lines
+
+
+class Reader(Generic[O]):
+    """Decodes objects of one kind, and says once of each that it cannot."""
+
+    def __init__(self, kind: type[O], resource: str) -> None:
+        self.unread: dict[str, str] = {}  # key -> why it could not be decoded
+        self._kind = kind
+        self._resource = resource
+
+    def read(self, raw: msgspec.Raw) -> tuple[O | None, bool]:
+        """The object, and whether that is all of it; only metadata, or None, if it is beyond us."""
+        try:
+            value = decode(raw, self._kind)
+        except Exception as error:  # whatever one object does to us, the others go on
+            return self._read_bare(raw, error), False
+        if self.unread:
+            self.unread.pop(value.key, None)
+        return value, True
+
+    def forget(self, key: str) -> None:
+        """An object is gone."""
+        self.unread.pop(key, None)
+
+    def forget_all_but(self, keys: Iterable[str]) -> None:
+        self.unread = {key: self.unread[key] for key in keys if key in self.unread}
+
+    def _read_bare(self, raw: msgspec.Raw, error: Exception) -> O | None:
+        value: O | None = None
+        try:
+            meta = _read_bare(raw).metadata
+        except (ValueError, RecursionError):  # the first error says more
+            key = ""
+        else:
+            value = self._kind(
+                metadata=ObjectMeta(
+                    name=meta.name,
+                    namespace=meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
+            )
+            key = value.key
+        why = str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"
+        if self.unread.get(key) != why:
+            self.unread[key] = why
+            extra = {"resource": self._resource, "object": key, "reason": why}
+            log.error("cannot read an object, keeping what is known of it", extra=extra)
+        return value
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether one resourceVersion of a kind is known to be older than another.
+
+    Once they were opaque. By now (KEP-5504) conforming servers give numbers that grow, without
+    leading zeros, so that the longer is the greater. Where they are no such numbers, nothing is
+    known, and only the order of events can be relied upon.
+    """
+    if not (_is_number(version) and _is_number(than)):
+        return False
+    return (len(version), version) < (len(than), than)
+
+
+def _is_number(version: str) -> bool:
+    return version.isdecimal() and version.isascii() and version[0] != "0"

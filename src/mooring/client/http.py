@@ -1,0 +1,289 @@
+"""The transport over sockets: HTTP/1.1, with TLS and through proxies, to one API server.
+
+Our own and lean, because a scheduler pays for it with every bind. What happens to one request:
+
+    credentials ─► place in the pool ─► connection, at rest or new ─► fence ─► write ─► answer
+
+The fence is asked with the connection in hand, and nothing is awaited between it and the write: a
+process that was stopped anywhere before cannot write after it lost its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from types import TracebackType
+from typing import NamedTuple
+
+from mooring.client._connection import Connection
+from mooring.client._dial import Dialer, authority
+from mooring.client._exchange import Exchange
+from mooring.client._failures import Broken, words_of
+from mooring.client._http1 import Malformed, ResponseParser, decoded
+from mooring.client._pool import Pool
+from mooring.client._request_format import RequestFormat, header_lines
+from mooring.client._stream import HttpStream
+from mooring.client.endpoint import Endpoint
+from mooring.client.errors import Unreachable
+from mooring.client.transport import Answer, Fence, Request, Stream, Transport
+
+OnAnswer = Callable[[str, str, int, float], None]
+"""Told of every try: method, host, status (0 without an answer) and seconds."""
+
+
+class HttpTransport(Transport):
+    """Carries requests to one endpoint; belongs to one event loop.
+
+    At most `max_connections` requests are under way at a time, streams not counted; the others
+    wait in line. All limits are in seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        user_agent: str,
+        max_connections: int = 32,
+        connect_timeout: float = 10.0,
+        idle_limit: float = 30.0,
+        silence_limit: float = 130.0,
+        on_answer: OnAnswer | None = None,
+    ) -> None:
+        self._tls = endpoint.tls
+        self._credentials = endpoint.credentials
+        self._silence_limit = silence_limit
+        self._on_answer = on_answer
+        self._host = authority(endpoint.host, endpoint.port)
+        self._format = RequestFormat(self._host, endpoint.prefix, user_agent)
+        self._pool = Pool(max_connections)
+        self._dialer = Dialer(
+            endpoint,
+            self._pool,
+            user_agent=user_agent,
+            connect_timeout=connect_timeout,
+            idle_limit=idle_limit,
+        )
+        self._renewing = asyncio.Lock()
+        self._proof: tuple[tuple[str, str], ...] = ()  # of whom we know
+        self._known = _Identity(b"", None)
+
+    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        deadline = asyncio.get_running_loop().time() + request.timeout
+        used = await self._identity()
+        try:
+            answer = await self._ask(request, used, fence, deadline)
+        except _Distrusted:
+            if not await self._renewed(used, deadline):
+                raise
+        else:
+            if answer.status != 401 or not await self._renewed(used, deadline):
+                return answer
+        # Who does not know us, or whom we do not know, has done nothing: ask once more.
+        return await self._ask(request, await self._identity(), fence, deadline)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        return _Streaming(self, request)
+
+    async def open_stream(self, request: Request) -> HttpStream:
+        """What `stream` enters; to be closed by the caller."""
+        deadline = asyncio.get_running_loop().time() + request.timeout
+        used = await self._identity()
+        try:
+            stream = await self._begin_stream(request, used, deadline)
+        except _Distrusted:
+            if not await self._renewed(used, deadline):
+                raise
+        else:
+            with _closing_on_error(stream):
+                if stream.status != 401 or not await self._renewed(used, deadline):
+                    return stream
+            stream.close()
+        return await self._begin_stream(request, await self._identity(), deadline)
+
+    async def close(self) -> None:
+        self._dialer.close()
+        await self._pool.close()
+
+    # --- one try ---------------------------------------------------------------------------------
+
+    async def _ask(
+        self, request: Request, identity: _Identity, fence: Fence | None, deadline: float
+    ) -> Answer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        method = request.method
+        payload = self._format.encode(request, identity.proof, compressed=method == "GET")
+        try:
+            self._pool.trust(identity.context)
+            parser = await self._exchange(request, payload, fence, deadline)
+            body = decoded(parser.headers, parser.take())
+        except Malformed as error:
+            self._notice(method, 0, started)
+            raise Unreachable(f"{self._dialer.where}: {error}", sent=True) from error
+        except Unreachable:
+            self._notice(method, 0, started)
+            raise
+        self._notice(method, parser.status, started)
+        return Answer(parser.status, parser.headers, body)
+
+    async def _exchange(
+        self, request: Request, payload: bytes, fence: Fence | None, deadline: float
+    ) -> ResponseParser:
+        loop = asyncio.get_running_loop()
+        try:
+            connection = await self._pool.enter(deadline)
+        except Broken as why:
+            raise self._unreachable(why, sent=False) from why
+        rested = connection is not None
+        try:
+            while True:
+                if connection is None:
+                    connection = await self._dial(deadline)
+                if loop.time() >= deadline:  # the process stood still, or credentials were slow
+                    raise self._unreachable(Broken("no time was left"), sent=False)
+                exchange = Exchange(connection, loop, request.method, request.timeout)
+                if fence is not None:
+                    fence()
+                try:
+                    await exchange.begin(payload, deadline)
+                except Broken as why:
+                    begun = exchange.parser.begun
+                    # The server closed a connection at rest in the moment when we wrote.
+                    missed = rested and not begun and not why.expired
+                    if not missed or request.method != "GET":
+                        raise self._failed(why, begun=begun, rested=rested) from why
+                    connection, rested = None, False
+                else:
+                    return exchange.parser
+        finally:
+            self._pool.leave(connection)
+
+    async def _begin_stream(
+        self, request: Request, identity: _Identity, deadline: float
+    ) -> HttpStream:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        payload = self._format.encode(request, identity.proof, compressed=False)
+        try:
+            stream = HttpStream(
+                await self._dial(deadline),
+                loop,
+                method=request.method,
+                where=self._dialer.where,
+                timeout=request.timeout,
+                silence_limit=self._silence_limit,
+            )
+            with _closing_on_error(stream):
+                try:
+                    await stream.begin(payload, deadline)
+                except Broken as why:
+                    raise self._failed(why, begun=stream.begun, rested=False) from why
+        except Unreachable:
+            self._notice(request.method, 0, started)
+            raise
+        self._notice(request.method, stream.status, started)
+        return stream
+
+    # --- connections and credentials -------------------------------------------------------------
+
+    async def _dial(self, deadline: float) -> Connection:
+        context = self._context()  # of now: there may have been a wait
+        self._pool.trust(context)
+        try:
+            return await self._dialer.open(context, deadline)
+        except Broken as why:
+            raise self._failed(why, begun=False, rested=False, sent=False) from why
+
+    def _context(self) -> ssl.SSLContext | None:
+        if self._tls is None:
+            return None
+        try:
+            return self._tls.context()
+        except OSError as error:  # a file that is gone, or holds no certificate
+            raise Unreachable(f"{self._dialer.where}: {words_of(error)}", sent=False) from error
+
+    async def _identity(self) -> _Identity:
+        known = self._known
+        if self._credentials is not None:
+            proof = tuple((await self._credentials.headers()).items())
+            if proof != self._proof:
+                known = _Identity(header_lines(proof), None)
+                self._proof = proof
+        context = self._context()  # second: who gives us a token may also give us a certificate
+        if known.context is not context:
+            known = _Identity(known.proof, context)
+        self._known = known
+        return known
+
+    async def _renewed(self, used: _Identity, deadline: float) -> bool:
+        """Whether we may be somebody else now than when we were refused."""
+        try:
+            # One at a time: of many requests that were refused together, the first one renews.
+            async with asyncio.timeout_at(deadline), self._renewing:
+                if await self._identity() != used:
+                    return True
+                return self._credentials is not None and await self._credentials.renew()
+        except TimeoutError:
+            return False
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _failed(self, why: Broken, *, begun: bool, rested: bool, sent: bool = True) -> Unreachable:
+        """The error for a connection that broke before, or after, a request was written."""
+        if why.distrusted and not begun and not rested:
+            # With TLS 1.3 the verdict on our certificate comes after we may have written, but
+            # before the server reads any of it.
+            return _Distrusted(f"{self._dialer.where}: {why}", sent=False)
+        return self._unreachable(why, sent=sent)
+
+    def _unreachable(self, why: Broken, *, sent: bool) -> Unreachable:
+        return Unreachable(f"{self._dialer.where}: {why}", sent=sent)
+
+    def _notice(self, method: str, status: int, started: float) -> None:
+        if self._on_answer is not None:
+            seconds = asyncio.get_running_loop().time() - started
+            self._on_answer(method, self._host, status, seconds)
+
+
+class _Distrusted(Unreachable):
+    """A certificate was not accepted, theirs or ours; nothing was done."""
+
+
+class _Identity(NamedTuple):
+    """Who we were in one try."""
+
+    proof: bytes  # credentials as header lines
+    context: ssl.SSLContext | None
+
+
+class _Streaming(AbstractAsyncContextManager[Stream]):
+    """A stream that is open as long as its context is."""
+
+    def __init__(self, transport: HttpTransport, request: Request) -> None:
+        self._transport = transport
+        self._request = request
+        self._stream: HttpStream | None = None
+
+    async def __aenter__(self) -> Stream:
+        self._stream = await self._transport.open_stream(self._request)
+        return self._stream
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+
+@contextmanager
+def _closing_on_error(stream: HttpStream) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        stream.close()
+        raise

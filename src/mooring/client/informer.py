@@ -1,0 +1,190 @@
+"""A local store of one kind, kept current by a watch; handlers hear of every change, in order.
+
+What a handler hears is always a difference to what it heard before: `on_put` with an object's
+latest state, `on_remove` with the state it was last told. A change that fell into a gap of the
+watch is found by comparing with the next list. Steps between two states may be missed, never an
+end: an object that was deleted and made anew under its name is removed before it is put.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NoReturn
+
+from mooring.api.meta import Object
+from mooring.client._reading import O, is_older
+from mooring.client.client import ApiClient
+from mooring.client.watch import Reflector
+from mooring.errors import InternalError
+
+log = logging.getLogger(__name__)
+
+
+class Informer(Generic[O]):
+    """All objects of one kind, by `namespace/name`; it is the sink of its reflector.
+
+    `keep` may trim an object before it is stored and handed on; it must leave its identity and
+    version alone. A handler that raises is logged, and the informer goes on.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        kind: type[O],
+        *,
+        on_put: Callable[[O], None],
+        on_remove: Callable[[O], None],
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        page_size: int = 500,
+        keep: Callable[[O], O] | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.synced: asyncio.Event = asyncio.Event()  # the handlers have heard a complete list
+        self.reflector: Reflector[O] = Reflector(
+            client,
+            kind,
+            self,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            page_size=page_size,
+            rng=rng,
+        )
+        self._on_put = on_put
+        self._on_remove = on_remove
+        self._keep = keep
+        self._store: dict[str, O] = {}
+
+    @property
+    def resource(self) -> str:
+        """The kind as RBAC rules name it, such as `pods` or `storageclasses.storage.k8s.io`."""
+        return self.reflector.resource
+
+    @property
+    def problem(self) -> str:
+        """Why the store may be out of date; empty if it is not."""
+        return self.reflector.problem
+
+    async def run(self) -> NoReturn:
+        """Keep the store current until cancelled."""
+        await self.reflector.run()
+
+    def get(self, key: str) -> O | None:
+        return self._store.get(key)
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __iter__(self) -> Iterator[O]:
+        return iter(self._store.values())
+
+    # --- what the reflector calls --------------------------------------------------------------
+
+    def replace(self, objects: list[O], unread: list[O]) -> None:
+        # A list is newer than all that was heard before it, so any other version is news, even a
+        # lower one: after a restored backup versions begin again further down.
+        listed = {value.key: value for value in objects}
+        bare = {value.key: value for value in unread}
+        for key, known in list(self._store.items()):
+            successor = listed.get(key) or bare.get(key)
+            if successor is None or successor.metadata.uid != known.metadata.uid:
+                self._drop(key, known)
+        for key, value in listed.items():
+            before = self._store.get(key)
+            if before is None or _version(before) != _version(value):
+                self._accept(key, value)
+        self.synced.set()
+
+    def put(self, value: O) -> None:
+        key = value.key
+        known = self._store.get(key)
+        if known is not None:
+            if _version(value) == _version(known) or is_older(_version(value), _version(known)):
+                return
+            if value.metadata.uid != known.metadata.uid:
+                self._drop(key, known)  # its end was missed
+        self._accept(key, value)
+
+    def put_unread(self, value: O) -> None:
+        known = self._store.get(value.key)
+        if known is not None and value.metadata.uid != known.metadata.uid:
+            self._drop(value.key, known)
+
+    def remove(self, value: O) -> None:
+        known = self._store.get(value.key)
+        if known is None or is_older(_version(value), _version(known)):
+            return
+        # Under another uid, this one's end was missed: there is nothing of that name any more.
+        self._drop(value.key, known)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _accept(self, key: str, value: O) -> None:
+        if self._keep is not None:
+            try:
+                value = self._keep(value)
+            except Exception:  # then all of it is kept
+                self._log_accident(value)
+        self._store[key] = value
+        try:
+            self._on_put(value)
+        except Exception:
+            self._log_accident(value)
+
+    def _drop(self, key: str, known: O) -> None:
+        del self._store[key]
+        try:
+            self._on_remove(known)
+        except Exception:
+            self._log_accident(known)
+
+    def _log_accident(self, value: O) -> None:
+        extra = {"resource": self.resource, "object": value.key}
+        log.exception("a handler failed, going on", extra=extra)
+
+
+class Informers:
+    """A group of informers that run, become ready and fail together."""
+
+    def __init__(self) -> None:
+        self._informers: list[Informer[Any]] = []
+        self._is_running = False
+
+    def add(self, informer: Informer[Any]) -> None:
+        """Take an informer in, before the group runs."""
+        if self._is_running:
+            raise InternalError(f"informer of {informer.resource} added while the group runs")
+        self._informers.append(informer)
+
+    async def run(self) -> None:
+        """Run all of them until cancelled."""
+        self._is_running = True
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run(), name=f"informer of {informer.resource}")
+
+    async def wait_synced(self) -> None:
+        """Wait until all handlers have heard a complete list."""
+        for informer in self._informers:
+            await informer.synced.wait()
+
+    @property
+    def all_synced(self) -> bool:
+        return not self.unsynced()
+
+    def unsynced(self) -> list[str]:
+        """The kinds whose handlers have not heard a complete list yet."""
+        return [one.resource for one in self._informers if not one.synced.is_set()]
+
+    def problems(self) -> list[str]:
+        """What keeps stores from being current."""
+        return [one.problem for one in self._informers if one.problem]
+
+
+def _version(value: Object) -> str:
+    return value.metadata.resource_version

@@ -1,0 +1,391 @@
+"""Leader election: of several replicas one works, and it knows until when.
+
+A Lease names its holder, who renews it; the others take it once its record has stood still for as
+long as it says. As in client-go every replica measures that with a clock of its own, so no two
+clocks need to agree.
+
+    candidate ── a write with our name was accepted ──────────────────────▶ leader
+        ▲                                                                     │
+        └── renew_deadline since the last renewal, or another name is in it ──┘
+
+What a leader may do ends at `renew_deadline` after the *start* of its last accepted renewal, and
+others wait `lease_duration` from when they have *seen* it: the difference is the time that a write
+may be on its way, and what clocks may differ in speed. `fence` asks that question in the moment of
+each write. A process that was stopped and goes on finds out there, before any task has run.
+
+The lease is replaced (PUT with its resourceVersion), not patched: roles written for leader election
+grant get, create and update, and a Lease has no field that our struct would lose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from mooring.api.codec import DecodeError
+from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.meta import ObjectMeta, format_time
+from mooring.client.client import ApiClient
+from mooring.client.errors import Conflict, Fenced, NotFound
+from mooring.errors import ApiError, Problem
+
+log = logging.getLogger(__name__)
+
+JITTER: Final = 1.2  # a candidate looks again after one to this many retry periods
+_SHORTEST_PAUSE: Final = 0.01  # seconds; a clock that disagrees with the loop's must not spin it
+_TOLERATED: Final = 20.0  # seconds past the lease's end until a leader is unhealthy, as kube does
+_FAILURES: Final = (ApiError, DecodeError, TimeoutError)
+
+
+if sys.platform == "linux":
+
+    def uptime() -> float:
+        """Seconds on a clock that only goes forward, also while the machine is suspended."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+elif sys.platform == "darwin":
+
+    def uptime() -> float:
+        """Seconds on a clock that only goes forward, also while the machine is suspended."""
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+else:
+
+    def uptime() -> float:
+        """Seconds on a clock that only goes forward."""
+        return time.monotonic()
+
+
+class LeaderElection:
+    """One candidate for one lease; `client` is its own, without limiter and fence.
+
+    The callbacks are plain functions, called in turn: `on_started`, `on_stopped` with the reason,
+    `on_new_leader` with an identity, ours included. `is_leader` may end before `on_stopped` is
+    called, and never begins before `on_started`.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        on_started: Callable[[], None] | None = None,
+        on_stopped: Callable[[str], None] | None = None,
+        on_new_leader: Callable[[str], None] | None = None,
+        now: Callable[[], float] = uptime,
+        wall: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+    ) -> None:
+        if not identity:
+            raise ValueError("identity: expected a name that no other replica has, got none")
+        if not lease_duration > renew_deadline > JITTER * retry_period > 0:
+            raise ValueError(
+                f"expected lease_duration > renew_deadline > {JITTER} * retry_period > 0, "
+                f"got {lease_duration:g}, {renew_deadline:g} and {retry_period:g} seconds"
+            )
+        self.identity: str = identity
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._lock = f"{namespace}/{name}"
+        self._lease_duration = lease_duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
+        # One request that hangs must leave time for another, as client-go arranges it.
+        self._patience = max(renew_deadline / 2, 1.0)
+        self._on_started = on_started
+        self._on_stopped = on_stopped
+        self._on_new_leader = on_new_leader
+        self._now = now
+        self._wall = wall
+        self._rng = rng or random.Random()
+
+        self._seen: Lease | None = None  # as last read or written
+        self._seen_at = 0.0  # our clock, when that record was new to us
+        self._reported = ""  # the last leader that `on_new_leader` was told
+        self._leading = False
+        self._renewed_at = -math.inf  # our clock, at the start of the last accepted write
+        self._stopped_at: float | None = None  # our clock, when we last ceased to lead
+        self._may_hold = False  # a write of ours may have put our name into the lease
+        self._complaint = ""  # the last failure told, so that it is told once
+
+    # --- what others ask -----------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process may write now."""
+        return self._leading and self._now() < self._deadline
+
+    @property
+    def leader(self) -> str:
+        """Who held the lease when it was last seen; empty if nobody, or not seen yet."""
+        return _holder(self._seen)
+
+    def fence(self) -> None:
+        """Raise `Fenced` unless this process is the leader in this moment."""
+        if self.is_leader:
+            return
+        ended = self._deadline if self._leading else self._stopped_at
+        if ended is None:
+            raise Fenced(f"this process has never been the leader of the lease {self._lock}")
+        ago = self._now() - ended
+        since = format_time(self._wall() - ago)
+        raise Fenced(
+            f"this process is not the leader of the lease {self._lock} since {since} "
+            f"({ago:.1f} s ago)"
+        )
+
+    def check(self) -> str:
+        """Why a health check should fail; empty if it should not.
+
+        A leader whose task is stuck can't stop itself: then its kubelet has to.
+        """
+        if self._leading and self._now() > self._renewed_at + self._lease_duration + _TOLERATED:
+            return f"failed election to renew leadership on lease {self._lock}"
+        return ""
+
+    # --- the life of a candidate ---------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Stand for election, lead, lose, stand again; until cancelled."""
+        log.info("attempting to acquire the lease", extra=self._named())
+        try:
+            while True:
+                await self._acquire()
+                self._start()
+                self._stop(await self._keep())
+        finally:
+            if self._leading:
+                self._stop("the election was stopped")
+
+    async def release(self) -> None:
+        """Take our name out of the lease, so that the next one need not wait; never raises.
+
+        To be called when `run` has ended and all that the lease guards is done.
+        """
+        self._leading = False
+        if not self._may_hold:
+            return
+        try:
+            async with asyncio.timeout(self._renew_deadline):
+                # Read it first: a renewal may have been carried out without an answer.
+                lease = await self._read()
+                self._observe(lease)
+                if _holder(lease) == self.identity:
+                    time_ = self._time_of_writing(lease.spec)
+                    freed = replace(
+                        lease.spec,
+                        holder_identity="",
+                        lease_duration_seconds=1,
+                        acquire_time=time_,
+                        renew_time=time_,
+                    )
+                    given = replace(lease, spec=freed)
+                    self._observe(await self._client.replace(given, fenced=False))
+                    log.info("released the lease", extra=self._named())
+            self._may_hold = False
+        except NotFound:
+            self._may_hold = False
+        except _FAILURES as error:
+            extra = self._named(error=_text(error))
+            log.warning("could not release the lease; others wait until it lapses", extra=extra)
+
+    async def _acquire(self) -> None:
+        """Try until a write of ours is accepted in time for us to lead."""
+        while True:
+            if await self._try(self._renew_deadline) and self._now() < self._deadline:
+                return
+            pause = self._retry_period * self._rng.uniform(1.0, JITTER)
+            remaining = self._claimed_for()
+            if remaining > 0:
+                pause = min(pause, remaining)  # be there when it lapses
+            await asyncio.sleep(max(pause, _SHORTEST_PAUSE))
+
+    async def _keep(self) -> str:
+        """Renew for as long as that works; why it does not any more."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._retry_period
+        while True:
+            left = self._deadline - self._now()
+            await asyncio.sleep(max(min(due - loop.time(), left), 0.0))
+            deadline = self._deadline
+            left = deadline - self._now()
+            if left > 0:
+                due = loop.time() + self._retry_period
+                await self._try(left)
+                if self.leader != self.identity:
+                    return f"the lease is held by {self.leader or 'nobody'}"
+            # A write that began after our time was up may follow the reign of somebody else.
+            if self._renewed_at >= deadline or self._now() >= self._deadline:
+                return f"the lease was not renewed within {self._renew_deadline:g} s"
+
+    def _start(self) -> None:
+        self._leading = True
+        log.info("became leader", extra=self._named())
+        if self._on_started is not None:
+            self._on_started()
+
+    def _stop(self, reason: str) -> None:
+        self._leading = False
+        self._stopped_at = min(self._now(), self._deadline)
+        log.info("stopped leading", extra=self._named(reason=reason))
+        if self._on_stopped is not None:
+            self._on_stopped(reason)
+
+    # --- one try -------------------------------------------------------------------------------
+
+    async def _try(self, seconds: float) -> bool:
+        """Write our name into the lease if we may; whether that was accepted, and in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                accepted = await self._renew_or_claim()
+        except _FAILURES as error:
+            text = _text(error)
+            # The same words every other second would hide what else there is to read.
+            level = logging.DEBUG if text == self._complaint else logging.WARNING
+            log.log(level, "could not acquire or renew the lease", extra=self._named(error=text))
+            self._complaint = text
+            return False
+        self._complaint = ""
+        return accepted
+
+    async def _renew_or_claim(self) -> bool:
+        if self._seen is not None and self.leader == self.identity:
+            try:
+                return await self._write(self._seen)
+            except (Conflict, NotFound):  # what we know is old
+                log.debug("the lease has changed since it was read", extra=self._named())
+        try:
+            return await self._claim()
+        except Conflict:  # somebody was faster: see who
+            return await self._claim()
+
+    async def _claim(self) -> bool:
+        """Read the lease, and write our name into it if nobody else's has to be respected."""
+        try:
+            lease = await self._read()
+        except NotFound:
+            # Deleted by hand, perhaps; who held it can't know yet, so their time is respected.
+            return self._claimed_for() <= 0 and await self._create()
+        self._observe(lease)
+        if self._leading and self.leader != self.identity:
+            return False  # lost: even if nobody holds it now, somebody may have in between
+        return self._claimed_for() <= 0 and await self._write(lease)
+
+    def _claimed_for(self) -> float:
+        """Seconds for which somebody else's claim has to be respected; none if not positive."""
+        if self._seen is None or self.leader in ("", self.identity):
+            return 0.0
+        duration = self._seen.spec.lease_duration_seconds or self._lease_duration
+        return self._seen_at + duration - self._now()
+
+    async def _read(self) -> Lease:
+        return await self._soon(self._client.get(Lease, self._name, self._namespace))
+
+    async def _create(self) -> bool:
+        meta = ObjectMeta(name=self._name, namespace=self._namespace)
+        spec = replace(self._ours(LeaseSpec()), lease_transitions=0)
+        started = self._now()
+        self._may_hold = True
+        asked = self._client.create(Lease(metadata=meta, spec=spec))
+        return self._accepted(await self._soon(asked), started)
+
+    async def _write(self, lease: Lease) -> bool:
+        wanted = replace(lease, spec=self._ours(lease.spec))
+        started = self._now()
+        self._may_hold = True
+        asked = self._client.replace(wanted, fenced=False)
+        return self._accepted(await self._soon(asked), started)
+
+    async def _soon(self, asked: Awaitable[Lease]) -> Lease:
+        async with asyncio.timeout(self._patience):
+            return await asked
+
+    def _ours(self, spec: LeaseSpec) -> LeaseSpec:
+        """The record with our name and the time of now."""
+        time_ = self._time_of_writing(spec)
+        kept = spec.holder_identity == self.identity
+        return replace(
+            spec,
+            holder_identity=self.identity,
+            # Rounded up: others may wait longer than asked, never shorter.
+            lease_duration_seconds=math.ceil(self._lease_duration),
+            acquire_time=spec.acquire_time if kept else time_,
+            renew_time=time_,
+            lease_transitions=(spec.lease_transitions or 0) + (not kept),
+        )
+
+    def _time_of_writing(self, spec: LeaseSpec) -> str:
+        """The time on the wall, but never that of the record before.
+
+        A renewal that changes nothing would not be seen by anybody, and our lease would lapse
+        under a clock that stands still.
+        """
+        seconds = self._wall()
+        text = format_time(seconds, micros=True)
+        return format_time(seconds + 2e-6, micros=True) if text == spec.renew_time else text
+
+    def _accepted(self, lease: Lease, started: float) -> bool:
+        self._renewed_at = started
+        self._observe(lease)
+        return True
+
+    def _observe(self, lease: Lease) -> None:
+        """Note what the lease says, and from when on it has said so.
+
+        To be called after the answer came: at the time of the question it may have been different.
+        """
+        if self._seen is None or lease.spec != self._seen.spec:
+            self._seen_at = self._now()
+        self._seen = lease
+        if self.leader and self.leader != self._reported:
+            self._reported = self.leader
+            log.info("new leader", extra=self._named(leader=self.leader))
+            if self._on_new_leader is not None:
+                self._on_new_leader(self.leader)
+
+    @property
+    def _deadline(self) -> float:
+        return self._renewed_at + self._renew_deadline
+
+    def _named(self, **more: str) -> dict[str, str]:
+        return {"lease": self._lock, "identity": self.identity, **more}
+
+
+def default_identity() -> str:
+    """A name no other replica has, not even one on the same host."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+def refuse_foreign_lease(namespace: str, name: str) -> Problem | None:
+    """The lease of kube-scheduler is not for us: whoever takes it stops the other scheduler."""
+    if (namespace, name) != ("kube-system", "kube-scheduler"):
+        return None
+    return Problem(
+        "leaderElection.resourceName",
+        "the lease kube-system/kube-scheduler belongs to kube-scheduler; "
+        "set leaderElection.resourceName or --leader-elect-resource-name",
+    )
+
+
+def _holder(lease: Lease | None) -> str:
+    return (lease.spec.holder_identity or "") if lease is not None else ""
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or "no answer in time"

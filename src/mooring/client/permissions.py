@@ -1,0 +1,157 @@
+"""Which RBAC rule is missing: asked of the API server, said by name.
+
+A scheduler that may not list nodes looks healthy and places nothing. So what it needs is asked for
+at the start, every minute, and soon after any 403; what is missing is logged once, and shown to
+whoever asks for `problem` until it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from mooring.api.auth import (
+    ResourceAttributes,
+    SelfSubjectAccessReview,
+    SelfSubjectAccessReviewSpec,
+)
+from mooring.api.codec import DecodeError, decode
+from mooring.client import paths
+from mooring.client.client import ApiClient
+from mooring.client.errors import ServerError, Unreachable
+from mooring.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 8  # reviews
+_DEBOUNCE: Final = 1.0  # seconds; 403s come in swarms
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """A verb on a resource; without namespace or name, on all of them."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        group = f".{self.group}" if self.group else ""
+        subresource = f"/{self.subresource}" if self.subresource else ""
+        name = f' "{self.name}"' if self.name else ""
+        namespace = f' in namespace "{self.namespace}"' if self.namespace else ""
+        return f"{self.verb} {self.resource}{group}{subresource}{name}{namespace}"
+
+
+class PermissionCheck:
+    """Knows what of `needed` this process may not do, as far as the server tells."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        needed: Sequence[Permission],
+        *,
+        every: float = 60.0,
+        when_missing: float = 5.0,
+    ) -> None:
+        self.missing: tuple[Permission, ...] = ()
+        self._client = client
+        self._needed = tuple(dict.fromkeys(needed))
+        self._every = every
+        self._when_missing = when_missing
+        self._poked = asyncio.Event()
+        self._is_down = False  # the server gives no answers now, but may soon
+        self._unanswered = ""  # why the server could not be asked, so that it is told once
+
+    @property
+    def problem(self) -> str:
+        """What is missing, in a sentence; empty if nothing is."""
+        if not self.missing:
+            return ""
+        return "missing permissions: " + "; ".join(map(str, self.missing))
+
+    def poke(self) -> None:
+        """Ask again soon, because something was refused."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Ask, and ask again, until cancelled."""
+        while True:
+            await self._ask_all()
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Until it is time to ask again; a swarm of 403s does not make it more often."""
+        if self.missing or self._is_down:
+            await asyncio.sleep(self._when_missing)
+        else:
+            loop = asyncio.get_running_loop()
+            earliest = loop.time() + self._when_missing
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await self._poked.wait()
+            if self._poked.is_set():
+                await asyncio.sleep(max(_DEBOUNCE, earliest - loop.time()))
+        self._poked.clear()
+
+    async def _ask_all(self) -> None:
+        self._is_down = False
+        turn = asyncio.Semaphore(_AT_ONCE)
+        answers = await asyncio.gather(*(self._ask(need, turn) for need in self._needed))
+        if None in answers:
+            # A review that is itself refused pokes us, and would do so for ever.
+            self._poked.clear()
+        else:
+            self._unanswered = ""
+        before = set(self.missing)
+        self.missing = tuple(
+            need
+            for need, allowed in zip(self._needed, answers, strict=True)
+            if allowed is False or (allowed is None and need in before)
+        )
+        for need in self.missing:
+            if need not in before:
+                log.warning("permission missing", extra=_named(need))
+        for need in before.difference(self.missing):
+            log.info("permission restored", extra=_named(need))
+
+    async def _ask(self, need: Permission, turn: asyncio.Semaphore) -> bool | None:
+        """Whether it is allowed; None if there was no answer, which says nothing."""
+        wanted = ResourceAttributes(
+            namespace=need.namespace,
+            verb=need.verb,
+            group=need.group,
+            resource=need.resource,
+            subresource=need.subresource,
+            name=need.name,
+        )
+        spec = SelfSubjectAccessReviewSpec(resource_attributes=wanted)
+        path = paths.collection(SelfSubjectAccessReview)
+        async with turn:
+            try:
+                body = await self._client.post(path, SelfSubjectAccessReview(spec=spec))
+                return decode(body, SelfSubjectAccessReview).status.allowed
+            except (ApiError, DecodeError) as error:
+                self._tell_unanswered(error)
+                self._is_down |= isinstance(error, Unreachable | ServerError)
+                return None
+
+    def _tell_unanswered(self, error: Exception) -> None:
+        kind = type(error).__name__
+        if kind != self._unanswered:
+            self._unanswered = kind
+            extra = {"error": str(error)}
+            log.warning("could not ask which permissions there are", extra=extra)
+
+
+def _named(need: Permission) -> dict[str, str]:
+    names = {"verb": need.verb, "resource": need.resource, "permission": str(need)}
+    names |= {"group": need.group, "subresource": need.subresource, "namespace": need.namespace}
+    return {key: value for key, value in names.items() if value}

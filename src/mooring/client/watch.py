@@ -1,0 +1,326 @@
+"""List, then watch: one kind of object kept current, whatever the connection goes through.
+
+    list ──> watch ──> the stream ends or is cut ──> watch, from the last version seen
+      ^        └─────> the version is too old (410), or refused again and again
+      └──────────────────┘
+
+A bookmark moves the version without news, so that a quiet kind can be resumed after a long time.
+An informer is the usual sink.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Final, Generic, NoReturn, Protocol
+
+from mooring.client import paths
+from mooring.client._backoff import LONGEST, Backoff
+from mooring.client._reading import BOOKMARK, Lines, O, Reader, bookmarked, is_older, read_event
+from mooring.client.client import ApiClient
+from mooring.client.errors import Gone, Refused, TooManyRequests, Unreachable
+from mooring.client.transport import Stream
+from mooring.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+_WATCH_SECONDS: Final = (300, 600)  # how long to ask for; random, so that not all end at once
+_GRACE: Final = 30.0  # seconds after which a watch that should have ended counts as dead
+_STANDING: Final = 1.0  # seconds after which a watch counts as healthy
+_PATIENCE: Final = 3  # watches in a row that tell nothing before we complain, or list again
+_TURN: Final = 256  # objects handled before others on the loop get a turn
+_LONGEST_UNREACHABLE: Final = 5.0  # seconds; to ask a server that is gone costs it nothing
+_LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a list took
+
+
+class Sink(Protocol[O]):
+    """Where objects go, in the order of events.
+
+    Of an *unread* object, one that is there but could not be decoded, only the metadata is given:
+    what was known of it stays true enough, unless the uid says that it was another object.
+    """
+
+    def replace(self, objects: list[O], unread: list[O]) -> None:
+        """All there is; whatever else was known is gone."""
+        ...
+
+    def put(self, value: O) -> None:
+        """An object is new or has changed."""
+        ...
+
+    def put_unread(self, value: O) -> None:
+        """An object is new or has changed, and could not be decoded."""
+        ...
+
+    def remove(self, value: O) -> None:
+        """An object is gone; this may be news of an object that never was put."""
+        ...
+
+
+class Reflector(Generic[O]):
+    """Tells a sink all objects of one kind, and from then on what happens to them.
+
+    `problem` says why that is not possible at the moment, and `last_contact` when, on the loop's
+    clock, the server was last heard. What the sink raises ends `run`.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        kind: type[O],
+        sink: Sink[O],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        page_size: int = 500,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.resource: str = paths.resource_of(kind)  # as RBAC messages spell it
+        if group := paths.group_of(kind):
+            self.resource += f".{group}"
+        self.problem: str = ""
+        self.last_contact: float | None = None
+        self.lists: int = 0  # complete ones; each beyond the first has cost the server dearly
+
+        self._client = client
+        self._kind = kind
+        self._sink = sink
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._page_size = page_size
+        self._rng = rng or random.Random()
+        self._backoff = Backoff(self._rng)
+        self._reader = Reader(kind, self.resource)
+
+        self._version = ""  # the newest one seen
+        self._list_took = 0.0  # seconds
+        self._is_standing = False  # the present or the last watch
+        self._is_expired = False  # the last watch that did not stand
+        self._failures = 0  # watches in a row that neither stood nor told anything
+        self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
+        self._unknown_types: set[str] = set()
+
+    @property
+    def undecodable(self) -> int:
+        """How many objects are there, as far as we know, that could not be decoded."""
+        return len(self._reader.unread)
+
+    async def run(self) -> NoReturn:
+        """Keep the sink current until cancelled."""
+        while True:
+            await self._list()
+            await self._follow()
+
+    # --- listing -------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        """Hand a complete list to the sink, however many tries it takes."""
+        while True:
+            began = _now()
+            try:
+                objects, unread, version = await self._list_once()
+            except (ApiError, ValueError, RecursionError) as error:
+                self._complain("list", error)
+                await asyncio.sleep(self._pause(error))
+                continue
+            self._version = version
+            self._list_took = _now() - began
+            self.lists += 1
+            self._reader.forget_all_but(value.key for value in unread)
+            self._sink.replace(objects, unread)
+            self._relieve("list")
+            return
+
+    async def _list_once(self) -> tuple[list[O], list[O], str]:
+        objects: list[O] = []
+        unread: list[O] = []
+        limit, token = self._page_size, ""
+        while True:
+            try:
+                version, token = await self._page(limit, token, objects, unread)
+            except Gone:
+                if not token or not limit:
+                    raise
+                # The pages show one moment, and the server no longer keeps it: all in one, then.
+                limit, token = 0, ""
+                objects.clear()
+                unread.clear()
+                continue
+            if not token:
+                return objects, unread, version
+
+    async def _page(
+        self, limit: int, token: str, objects: list[O], unread: list[O]
+    ) -> tuple[str, str]:
+        """Read one page; its version, and where the next begins. Nothing else of it is kept."""
+        page = await self._client.list_page(
+            self._kind,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            limit=limit,
+            continue_=token,
+        )
+        self.last_contact = _now()
+        for count, raw in enumerate(page.items, start=1):
+            value, is_whole = self._reader.read(raw)
+            if value is not None:
+                (objects if is_whole else unread).append(value)
+            if count % _TURN == 0:
+                await asyncio.sleep(0)
+        return page.resource_version, page.continue_
+
+    # --- watching ------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Watch, again and again, until only a new list can help."""
+        while True:
+            before, self._is_standing = self._version, False
+            trouble = await self._watch()
+            if self._is_standing and isinstance(trouble, Unreachable):
+                continue
+            has_told = self._version != before
+            was_expired, self._is_expired = self._is_expired, _is_expired(trouble)
+            # News, or a server that is there again and finds us late: this is no hopeless case.
+            if has_told or (self._is_expired and not was_expired):
+                self._failures = 0
+                self._backoff.reset()
+            if has_told:
+                self._relieve("watch")
+            self._failures += 1
+            is_usual = isinstance(trouble, TooManyRequests | _EndedEarly) or self._is_expired
+            if self._failures >= _PATIENCE or not (is_usual or has_told):
+                self._complain("watch", trouble)
+            pause = self._pause(trouble)
+            if self._is_expired:
+                log.info("watch has expired, listing again", extra={"resource": self.resource})
+                # A server may drop us because we are slow; lists must not take all of our time.
+                await asyncio.sleep(max(pause, min(self._list_took, _LONGEST_PAUSE)))
+                return
+            await asyncio.sleep(pause)
+            if isinstance(trouble, Unreachable | TooManyRequests):
+                continue
+            if self._failures % _PATIENCE == 0:
+                # Perhaps it is the version that offends: one from before a restored backup.
+                return
+
+    async def _watch(self) -> Exception:
+        """Hold one watch for as long as it lasts; how it ended."""
+        seconds = self._rng.randint(*_WATCH_SECONDS)
+        loop = asyncio.get_running_loop()
+        try:
+            async with (
+                asyncio.timeout(seconds + _GRACE),
+                self._client.watch(
+                    self._kind,
+                    self._namespace,
+                    version=self._version,
+                    seconds=seconds,
+                    labels=self._labels,
+                    fields=self._fields,
+                ) as stream,
+            ):
+                self.last_contact = loop.time()
+                standing = loop.call_later(_STANDING, self._stand)
+                try:
+                    await self._read(stream)
+                finally:
+                    standing.cancel()
+        except TimeoutError:
+            return Unreachable(f"silent for longer than the {seconds} s asked for", sent=True)
+        except ApiError as error:
+            return error
+        return _EndedEarly("the stream ended as soon as it had begun", sent=True)
+
+    def _stand(self) -> None:
+        self._is_standing = True
+        self._failures = 0
+        self._relieve("watch")
+
+    async def _read(self, stream: Stream) -> None:
+        lines = Lines()
+        count = 0
+        async for chunk in stream.chunks():
+            self.last_contact = _now()
+            for line in lines.feed(chunk):
+                if line:
+                    self._take(line)
+                    count += 1
+                    if count % _TURN == 0:
+                        await asyncio.sleep(0)
+
+    def _take(self, line: bytes) -> None:
+        """Pass one event on."""
+        event = read_event(line)
+        if event.type == BOOKMARK:
+            self._advance(bookmarked(event))
+            return
+        if event.type not in ("ADDED", "MODIFIED", "DELETED"):
+            if event.type not in self._unknown_types:
+                self._unknown_types.add(event.type)
+                extra = {"resource": self.resource, "type": event.type}
+                log.warning("events of an unknown type are ignored", extra=extra)
+            return
+        value, is_whole = self._reader.read(event.object)
+        if value is None:
+            return
+        is_news = self._advance(value.metadata.resource_version)
+        if event.type == "DELETED":
+            # Not every server gives the end of an object a version of its own: the sink decides.
+            self._reader.forget(value.key)
+            self._sink.remove(value)
+        elif is_news:
+            if is_whole:
+                self._sink.put(value)
+            else:
+                self._sink.put_unread(value)
+
+    def _advance(self, version: str) -> bool:
+        """Move on to a version; False if we are there or beyond already.
+
+        A server may repeat itself after a watch is resumed. Without this an object that was created
+        and deleted meanwhile would come back to life for a moment.
+        """
+        if version == self._version or is_older(version, self._version):
+            return False
+        self._version = version or self._version
+        return True
+
+    # --- trouble -------------------------------------------------------------------------------
+
+    def _complain(self, verb: str, error: Exception) -> None:
+        self.problem = f"cannot {verb} {self.resource}: {error}"
+        cause = (verb, type(error))
+        if self._cause != cause:  # the same again is no news, even if the words differ a little
+            self._cause = cause
+            extra = {"resource": self.resource, "verb": verb, "reason": str(error)}
+            log.warning("objects may be out of date", extra=extra)
+
+    def _relieve(self, verb: str) -> None:
+        if self._cause is not None and self._cause[0] == verb:
+            self.problem = ""
+            self._cause = None
+            log.info("objects are current again", extra={"resource": self.resource, "verb": verb})
+
+    def _pause(self, trouble: Exception) -> float:
+        """Seconds to wait before the next try."""
+        if isinstance(trouble, TooManyRequests) and trouble.retry_after:
+            # Not before the server's time, and not all of us in the same moment.
+            return min(trouble.retry_after, _LONGEST_PAUSE) * self._rng.uniform(1.0, 1.1)
+        longest = _LONGEST_UNREACHABLE if isinstance(trouble, Unreachable) else LONGEST
+        return self._backoff.next(_now(), longest)
+
+
+class _EndedEarly(Unreachable):
+    """A stream ended; a matter of course, unless it keeps happening at once."""
+
+
+def _is_expired(error: Exception) -> bool:
+    return isinstance(error, Refused) and (error.code == 410 or error.reason in ("Expired", "Gone"))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

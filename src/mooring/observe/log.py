@@ -1,0 +1,189 @@
+"""Log lines as Kubernetes components write them: klog's text, or one JSON object per line.
+
+    I1115 22:04:05.123456    1234 scheduler.py:331] "Successfully bound pod to node" pod="default/a"
+    {"ts":1794780245123.456,"caller":"scheduler.py:331","msg":"Successfully bound…","v":2,"pod":…}
+
+Code logs with the standard library: a constant message, and fields in `extra`. `--v` chooses how
+much is shown. ERROR and WARNING always are; an INFO line counts as v2 and a DEBUG line as v4 unless
+its `extra` says `{"v": …}`. What comes from the cluster can't break out of its line: newlines and
+control characters are escaped.
+
+In the rooms that run for every pod, INFO and DEBUG are switched off at the logger below v2 and v4,
+where they cost least. There `{"v": 0}` does not bring a line back; a WARNING is always seen.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TextIO
+
+Format = Literal["text", "json"]
+
+_INFO_COUNTS_AS: Final = 2
+_DEBUG_COUNTS_AS: Final = 4
+_PER_POD: Final = ("cache", "framework", "plugins", "preemption", "queue", "runtime", "scheduler")
+_LIBRARIES: Final = ("aiohttp", "asyncio")  # what they tell below WARNING is about themselves
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "v"}
+_RESERVED: Final = frozenset({"ts", "caller", "severity", "stacktrace"})
+
+
+def configure(verbosity: int, format: Format, stream: TextIO) -> logging.Handler:
+    """Send everything that is logged to `stream`; once more replaces what was said before."""
+    root = logging.getLogger()
+    for known in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
+        root.removeHandler(known)
+    handler = _Handler(stream)
+    handler.setFormatter(JsonLines() if format == "json" else TextLines())
+    handler.addFilter(lambda record: verbosity_of(record) <= verbosity)
+    root.addHandler(handler)
+
+    level = _level(verbosity)
+    root.setLevel(level)
+    # Elsewhere a single line may be worth showing at v0, so all of them come as far as the handler.
+    logging.getLogger("mooring").setLevel(min(level, logging.INFO))
+    for room in _PER_POD:
+        logging.getLogger(f"mooring.{room}").setLevel(level)
+    for library in _LIBRARIES:
+        logging.getLogger(library).setLevel(logging.WARNING)
+    return handler
+
+
+def verbosity_of(record: logging.LogRecord) -> int:
+    """The least `--v` that shows a record."""
+    if record.levelno >= logging.WARNING:
+        return 0
+    asked = getattr(record, "v", None)
+    if isinstance(asked, int):
+        return asked
+    return _INFO_COUNTS_AS if record.levelno >= logging.INFO else _DEBUG_COUNTS_AS
+
+
+def _level(verbosity: int) -> int:
+    if verbosity >= _DEBUG_COUNTS_AS:
+        return logging.DEBUG
+    return logging.INFO if verbosity >= _INFO_COUNTS_AS else logging.WARNING
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Marks what `configure` has set up."""
+
+
+class TextLines(logging.Formatter):
+    """klog's text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        letter = "E" if record.levelno >= logging.ERROR else _letter(record)
+        moment = time.localtime(record.created)
+        micro = int(record.created % 1 * 1e6)
+        when = f"{moment.tm_mon:02}{moment.tm_mday:02} {time.strftime('%H:%M:%S', moment)}"
+        head = f"{letter}{when}.{micro:06} {os.getpid():>7} {record.filename}:{record.lineno}]"
+        fields = "".join(f" {key}={_shown(value)}" for key, value in _fields(record))
+        lines = [f"{head} {_quoted(_message(record))}{fields}"]
+        # Indented, so that no line of it can pass for one of ours.
+        lines += [f"\t{_escaped(line)}" for line in _stacktrace(record).splitlines()]
+        return "\n".join(lines)
+
+
+class JsonLines(logging.Formatter):
+    """One object per line, with the keys of `--logging-format=json`; WARNING and ERROR say so."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": round(record.created * 1000, 4),
+            "caller": f"{record.filename}:{record.lineno}",
+            "msg": _message(record),
+        }
+        if record.levelno < logging.ERROR:
+            line["v"] = verbosity_of(record)
+        if record.levelno >= logging.WARNING:
+            line["severity"] = "error" if record.levelno >= logging.ERROR else "warning"
+        line |= {key: _plain(value) for key, value in _fields(record)}
+        stacktrace = _stacktrace(record)
+        if stacktrace:
+            line["stacktrace"] = stacktrace
+        # ASCII only: that escapes whatever a terminal might take for an order.
+        return json.dumps(line, separators=(",", ":"))
+
+
+def _letter(record: logging.LogRecord) -> str:
+    return "W" if record.levelno >= logging.WARNING else "I"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # the arguments do not fit the text; both are better than neither
+        return f"{record.msg} {_text(record.args)}"
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    """What came in `extra`; what went wrong is always called `err`."""
+    has_error = False
+    for key, value in vars(record).items():
+        if key in _OWN:
+            continue
+        if key in ("error", "err"):
+            has_error = True
+            key = "err"
+        yield (f"{key}_" if key in _RESERVED else key), value
+    if not has_error and record.exc_info and record.exc_info[1] is not None:
+        error = record.exc_info[1]
+        yield "err", f"{type(error).__name__}: {_text(error)}"
+
+
+def _stacktrace(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[0] is None:
+        return ""
+    return _PLAIN.formatException(record.exc_info)
+
+
+_PLAIN: Final = logging.Formatter()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a value."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return _text(value)
+
+
+def _shown(value: Any) -> str:
+    plain = _plain(value)
+    return _quoted(plain) if isinstance(plain, str) else json.dumps(plain)
+
+
+def _text(value: object) -> str:
+    """As `str`; whose code it is may be a plugin's, and may break."""
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__} that can't be shown>"
+
+
+def _quoted(text: str) -> str:
+    return f'"{_escaped(text, quotes=True)}"'
+
+
+def _escaped(text: str, *, quotes: bool = False) -> str:
+    """Without anything that is not printable; with `quotes`, fit to stand between two of them."""
+    if text.isprintable() and not (quotes and ('"' in text or "\\" in text)):
+        return text
+    return "".join(
+        char if char.isprintable() and not (quotes and char in '"\\') else _escape(char)
+        for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    return r"\"" if char == '"' else repr(char)[1:-1]

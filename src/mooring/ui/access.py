@@ -1,0 +1,184 @@
+"""Who may see a page: the cluster decides.
+
+    path on the list of open ones ------------------------------------------> yes
+    client certificate, or bearer token that TokenReview knows, or else 401
+        in the group system:masters ----------------------------------------> yes
+        SubjectAccessReview on path and verb: 403 or -----------------------> yes
+
+Nothing is ever allowed because somebody could not be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from mooring.errors import ApiError
+from mooring.ui._recent import Recent
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+OPEN_PATHS: Final = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*")
+MASTERS: Final = "system:masters"
+AUTHENTICATED: Final = "system:authenticated"
+
+_MOST_KEPT: Final = 1_000  # answers of each kind
+_PATIENCE: Final = 10.0  # seconds for the API server to answer
+
+
+class User(msgspec.Struct, frozen=True):
+    """Somebody the cluster knows."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class Reviewer(Protocol):
+    """Whom to ask. Both raise ApiError if there is no answer."""
+
+    async def review_token(self, token: str) -> User | None:
+        """Whose token this is; None if nobody's."""
+        ...
+
+    async def allowed(self, user: User, verb: str, path: str) -> bool:
+        """Whether this user may do this."""
+        ...
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """Why not, as the code, reason and message of a Status."""
+
+    code: int
+    reason: str
+    message: str
+
+
+NOBODY: Final = User("")
+UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
+
+
+class _NoAnswer(Exception):
+    """The API server could not be asked."""
+
+
+class Access:
+    """Asks a reviewer, and remembers its answers for some seconds.
+
+    With `tolerate`, a token that can't be looked up counts as a wrong one instead of as our
+    failure. `open_paths` need no credentials; a `*` at their end stands for anything.
+    """
+
+    def __init__(
+        self,
+        reviewer: Reviewer,
+        *,
+        open_paths: Iterable[str] = OPEN_PATHS,
+        token_ttl: float = 10.0,
+        allowed_ttl: float = 10.0,
+        denied_ttl: float = 10.0,
+        tolerate: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._reviewer = reviewer
+        paths = tuple(open_paths)
+        self._open = frozenset(path for path in paths if not path.endswith("*"))
+        self._open_below = tuple(path[:-1] for path in paths if path.endswith("*"))
+        self._token_ttl = token_ttl
+        self._allowed_ttl = allowed_ttl
+        self._denied_ttl = denied_ttl
+        self._tolerate = tolerate
+        self._users: Recent[bytes, User] = Recent(_MOST_KEPT, now)
+        self._answers: Recent[tuple[User, str, str], bool] = Recent(_MOST_KEPT, now)
+        self._salt = os.urandom(32)  # what is kept of a token is worth nothing elsewhere
+        self._complaint = ""  # as last logged
+
+    async def check(
+        self, verb: str, path: str, *, token: str = "", certified: User | None = None
+    ) -> Denial | None:
+        """Whether to go on: None, or why not. `certified` is who showed a certificate."""
+        if self.is_open(path):
+            return None
+        try:
+            user = certified or await self._user_of(token)
+        except _NoAnswer as error:
+            return UNAUTHORIZED if self._tolerate else _internal(error)
+        if user == NOBODY:
+            return UNAUTHORIZED
+        try:
+            is_allowed = MASTERS in user.groups or await self._is_allowed(user, verb, path)
+        except _NoAnswer as error:
+            return _internal(error)
+        if is_allowed:
+            return None
+        text = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+        return Denial(403, "Forbidden", text)
+
+    def is_open(self, path: str) -> bool:
+        """Whether anybody may see this."""
+        return path in self._open or path.startswith(self._open_below)
+
+    async def _user_of(self, token: str) -> User:
+        if not token:
+            return NOBODY
+        key = hashlib.blake2b(token.encode(errors="surrogateescape"), key=self._salt).digest()
+        user = self._users.get(key)
+        if user is None:
+            user = await self._ask(self._reviewer.review_token(token)) or NOBODY
+            self._users.put(key, user, self._token_ttl)
+        return user
+
+    async def _is_allowed(self, user: User, verb: str, path: str) -> bool:
+        key = (user, verb, path)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = await self._ask(self._reviewer.allowed(user, verb, path))
+            self._answers.put(key, answer, self._allowed_ttl if answer else self._denied_ttl)
+        return answer
+
+    async def _ask(self, question: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                answer = await question
+        except (ApiError, TimeoutError) as error:
+            what = type(error).__name__
+            self._complain(f"{what}: {error}")
+            # Strangers learn no more than what they need to ask the right people.
+            text = f"the API server could not be asked who may see this ({what})"
+            raise _NoAnswer(text) from error
+        self._complaint = ""
+        return answer
+
+    def _complain(self, text: str) -> None:
+        if text != self._complaint:
+            self._complaint = text
+            log.warning("could not ask the API server about a request", extra={"error": text})
+
+
+def _internal(error: _NoAnswer) -> Denial:
+    return Denial(500, "InternalError", f"Internal error occurred: {error}")
+
+
+def bearer_token(header: str) -> str:
+    """The token of an Authorization header; "" if it holds none."""
+    scheme, _, token = header.strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def certified_user(certificate: Mapping[str, Any] | None) -> User | None:
+    """Whom a verified certificate, as `SSLObject.getpeercert` gives it, names."""
+    subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
+    common = [value for key, value in subject if key == "commonName"]
+    if not (common and common[-1]):
+        return None
+    groups = (value for key, value in subject if key == "organizationName")
+    return User(common[-1], groups=(*groups, AUTHENTICATED))

@@ -1,0 +1,138 @@
+"""The HTTPS server of a running process: health for everybody, the rest for who may see it.
+
+    GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
+    GET <page>                      whatever `pages` holds: /metrics, /configz, /version
+
+One request per connection. Whoever is refused gets a Status, as from any Kubernetes component.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from mooring.errors import ConfigError, Problem
+from mooring.ui.access import Access, Denial, bearer_token, certified_user
+from mooring.ui.connections import LIFETIME, MOST, Connections
+from mooring.ui.health import ENDPOINTS, Answer, Endpoint, Health
+from mooring.ui.pages import JSON, Page
+from mooring.ui.serving import ServingTls
+
+log = logging.getLogger(__name__)
+
+_METHODS: Final = ("GET", "HEAD")
+_HEADERS: Final = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+_HEALTH: Final[Mapping[str, Endpoint]] = {name: name for name in ENDPOINTS}
+
+
+class Endpoints:
+    """Serves health and pages on one address; without TLS only to the machine it runs on."""
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        port: int,
+        tls: ServingTls | None,
+        health: Health,
+        pages: Mapping[str, Callable[[], Page]],
+        access: Access,
+        most_connections: int = MOST,
+        lifetime: float = LIFETIME,
+    ) -> None:
+        if tls is None and not _is_loopback(address):
+            text = f"{address} can be reached from outside; without TLS only loopback is served"
+            raise ConfigError([Problem("--bind-address", text)])
+        self._address = address
+        self._port = port
+        self._health = health
+        self._pages = dict(pages)
+        self._access = access
+        self._connections = Connections(self._handle, tls, most=most_connections, lifetime=lifetime)
+
+    async def start(self) -> int:
+        """Begin to serve; returns the port, which is a free one if it was given as 0."""
+        port = await self._connections.start(self._address, self._port)
+        log.info("Serving securely", extra={"v": 0, "address": self._address, "port": port})
+        return port
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        try:
+            response = await self._respond(request)
+        except Exception:
+            log.exception("answering a request broke", extra={"path": request.path})
+            response = _denied(Denial(500, "InternalError", "Internal error occurred"))
+        response.headers.update(_HEADERS)
+        response.force_close()
+        return response
+
+    async def _respond(self, request: web.BaseRequest) -> web.Response:
+        # One string for both the question and the look-up, so nothing is shown that was not asked.
+        path = request.path.encode(errors="replace").decode()
+        denial = await self._access.check(
+            request.method.lower(),
+            path,
+            token=bearer_token(request.headers.get("Authorization", "")),
+            certified=certified_user(request.get_extra_info("peercert")),
+        )
+        if denial is not None:
+            return _denied(denial)
+        if request.method not in _METHODS:
+            text = "the server does not allow this method on the requested resource"
+            return _denied(Denial(405, "MethodNotAllowed", text))
+        page = self._pages.get(path)
+        if page is not None:
+            shown = page()
+            return web.Response(body=shown.body, headers={"Content-Type": shown.content_type})
+        answer = self._health_of(path, request)
+        if answer is not None:
+            return web.Response(status=200 if answer.healthy else 500, text=answer.text)
+        return web.Response(status=404, text="404 page not found\n")
+
+    def _health_of(self, path: str, request: web.BaseRequest) -> Answer | None:
+        first, _, check = path.removeprefix("/").partition("/")
+        endpoint = _HEALTH.get(first)
+        if endpoint is None:
+            return None
+        if path == f"/{endpoint}":
+            exclude = request.query.getall("exclude", [])
+            return self._health.answer(
+                endpoint, verbose="verbose" in request.query, exclude=exclude
+            )
+        return self._health.single(endpoint, check)
+
+
+def _denied(denial: Denial) -> web.Response:
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": denial.message,
+        "reason": denial.reason,
+        "code": denial.code,
+    }
+    if denial.code == 403:
+        status["details"] = {}
+    headers = {"Content-Type": JSON}
+    if denial.code == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if denial.code == 405:
+        headers["Allow"] = ", ".join(_METHODS)
+    body = msgspec.json.encode(status)
+    return web.Response(status=denial.code, body=body, headers=headers)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError as error:
+        raise ConfigError([Problem("--bind-address", str(error))]) from error

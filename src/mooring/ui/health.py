@@ -1,0 +1,110 @@
+"""Is it well, alive, ready? Named checks, and the answers as kubelets and people read them.
+
+The formats are those of Kubernetes components, except that a failed check says why: who may reach
+the endpoint may know.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, Literal
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+Endpoint = Literal["healthz", "livez", "readyz"]
+Check = Callable[[], str]  # "" means fine, anything else is the reason why not
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = ("healthz", "livez", "readyz")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What to send."""
+
+    healthy: bool
+    text: str
+
+
+def _ping() -> str:
+    """That somebody answers is the answer."""
+    return ""
+
+
+class Health:
+    """The checks of a process. Each endpoint runs its own, in the order they were added."""
+
+    def __init__(self) -> None:
+        self._checks: dict[Endpoint, dict[str, Check]] = {
+            "healthz": {"ping": _ping},
+            "livez": {"ping": _ping},
+            "readyz": {},
+        }
+        self._failing: dict[Endpoint, tuple[str, ...]] = {}  # as last logged
+
+    def add(self, name: str, check: Check, *, on: Iterable[Endpoint]) -> None:
+        """Ask `check` on these endpoints from now on. It must not block."""
+        for endpoint in on:
+            if name in self._checks[endpoint]:
+                raise ValueError(f"{endpoint} has a check called {name} already")
+            self._checks[endpoint][name] = check
+
+    def answer(
+        self, endpoint: Endpoint, *, verbose: bool = False, exclude: Collection[str] = ()
+    ) -> Answer:
+        """Run all checks but those to `exclude`; a failure is always told in full."""
+        checks = self._of(endpoint)
+        lines: list[str] = []
+        failed: dict[str, str] = {}
+        for name, check in checks.items():
+            if name in exclude:
+                lines.append(f"[+]{name} excluded: ok")
+                continue
+            reason = _run(check)
+            if reason:
+                failed[name] = reason
+            lines.append(f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok")
+        unknown = sorted(set(exclude) - checks.keys())
+        if unknown:
+            names = ",".join(map(json.dumps, unknown))
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+        if not exclude:  # what anybody may leave out says nothing about us
+            self._note(endpoint, failed)
+        if not (failed or verbose):
+            return Answer(True, "ok")
+        lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
+        return Answer(not failed, "\n".join([*lines, ""]))
+
+    def single(self, endpoint: Endpoint, name: str) -> Answer | None:
+        """One check alone; None if there is no such check."""
+        check = self._of(endpoint).get(name)
+        if check is None:
+            return None
+        reason = _run(check)
+        return Answer(False, f"internal server error: {reason}\n") if reason else Answer(True, "ok")
+
+    def _of(self, endpoint: Endpoint) -> dict[str, Check]:
+        """An endpoint without any check is as well as one that can be pinged."""
+        return self._checks[endpoint] or {"ping": _ping}
+
+    def _note(self, endpoint: Endpoint, failed: dict[str, str]) -> None:
+        """Log what has changed since last time; probes come every few seconds."""
+        names = tuple(failed)
+        if names == self._failing.get(endpoint, ()):
+            return
+        self._failing[endpoint] = names
+        if failed:
+            log.info("health check failed", extra={"endpoint": endpoint, "checks": failed})
+        else:
+            log.info("health check passes again", extra={"endpoint": endpoint})
+
+
+def _run(check: Check) -> str:
+    """The reason in one line, so that it can't be taken for the line of another check."""
+    try:
+        reason = check()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    return " ".join(reason.split())

@@ -1,0 +1,147 @@
+"""Which certificate we show, and whose certificates we trust; both may change while we run.
+
+The files are looked at whenever somebody connects, so a renewed certificate is served from the next
+connection on. One that can't be used (its key has not arrived yet, say) changes nothing: the former
+one stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mooring.errors import ConfigError, Problem
+from mooring.ui import certificates, tls_names
+from mooring.ui.certificates import Pair
+
+log = logging.getLogger(__name__)
+
+_Stamp = tuple[tuple[int, int, int], ...]
+
+
+class ServingTls:
+    """The certificate from a pair of files, from `cert_dir`, or made up for this process alone.
+
+    `cert_dir` is filled with a self-signed pair called `name` if it has none. With a client CA,
+    clients may show certificates.
+    """
+
+    def __init__(
+        self,
+        *,
+        cert_file: str = "",
+        key_file: str = "",
+        cert_dir: str = "",
+        name: str = "mooring",
+        min_version: str = "",
+        cipher_suites: Sequence[str] = (),
+        client_ca_file: str = "",
+    ) -> None:
+        if bool(cert_file) != bool(key_file):
+            missing = "--tls-private-key-file" if cert_file else "--tls-cert-file"
+            raise ConfigError([Problem(missing, "certificate and key must be given together")])
+        if cert_dir and not cert_file:
+            cert_file, key_file = _found_or_made(Path(cert_dir), name)
+        self._pair: Pair | None = None if cert_file else certificates.self_signed()
+        self._cert_file = cert_file
+        self._key_file = key_file
+        self._client_ca_file = client_ca_file
+        self._client_ca = b""
+        self._ciphers = tls_names.openssl_ciphers(cipher_suites)
+        self._min_version = tls_names.minimum_version(min_version)
+        self._complaint = ""  # as last logged
+        self._stamp: _Stamp = self._look()
+        self._context = self._build()
+
+    def trust_clients(self, ca: bytes) -> None:
+        """Trust what this authority (PEM) signs too; for one that is not in a file."""
+        former, self._client_ca = self._client_ca, ca
+        try:
+            self._context = self._build()
+        except ConfigError:
+            self._client_ca = former
+            raise
+
+    def context(self) -> ssl.SSLContext:
+        """What the next connection is served with."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return self._context
+        self._stamp = stamp  # whatever comes of it: it is tried once
+        try:
+            self._context = self._build()
+        except ConfigError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                log.warning("could not renew the serving certificate", extra={"error": str(error)})
+        else:
+            self._complaint = ""
+            log.info("serving a renewed certificate", extra={"file": self._cert_file})
+        return self._context
+
+    def _look(self) -> _Stamp:
+        files = (self._cert_file, self._key_file, self._client_ca_file)
+        return tuple(_stamp(file) for file in files if file)
+
+    def _build(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._min_version
+        # Nobody resumes a session: a certificate that is no longer trusted counts at once.
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0
+        if self._ciphers:
+            context.set_ciphers(self._ciphers)
+        elif self._ciphers is not None:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3  # no suite of 1.2 was named
+        context.set_alpn_protocols(["http/1.1"])
+        with _blaming("--tls-cert-file", self._cert_file):
+            pair = self._pair or Pair(_read(self._cert_file), _read(self._key_file))
+            certificates.load(context, pair)
+        with _blaming("--client-ca-file", self._client_ca_file):
+            authorities = _read(self._client_ca_file) if self._client_ca_file else b""
+            if authorities or self._client_ca:
+                certificates.trust(context, authorities + b"\n" + self._client_ca)
+                context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+@contextmanager
+def _blaming(flag: str, file: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        text = str(error) if file in str(error) else f"{file}: {error}"
+        raise ConfigError([Problem(flag, text)]) from error
+
+
+def _stamp(file: str) -> tuple[int, int, int]:
+    """Changes when the file does; to read one that is missing fails later, with a better text."""
+    try:
+        stat = os.stat(file)
+    except OSError:
+        return (0, 0, 0)
+    return (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+
+
+def _read(file: str) -> bytes:
+    return Path(file).read_bytes()
+
+
+def _found_or_made(folder: Path, name: str) -> tuple[str, str]:
+    """The pair in this folder; a fresh one if there is none."""
+    cert, key = folder / f"{name}.crt", folder / f"{name}.key"
+    if not (cert.exists() and key.exists()):
+        pair = certificates.self_signed()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            key.touch(mode=0o600)
+            key.chmod(0o600)
+            key.write_bytes(pair.key)
+            cert.write_bytes(pair.certificate)
+        except OSError as error:
+            raise ConfigError([Problem("--cert-dir", str(error))]) from error
+    return str(cert), str(key)

@@ -1,0 +1,142 @@
+"""Where a memory server and those who follow it meet, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any, Generic, Self, TypeVar
+
+from tests.client.memory_server import MemoryServer
+
+from mooring.api.core import Pod
+from mooring.api.meta import Object
+from mooring.client.client import ApiClient
+from mooring.client.informer import Informer
+from mooring.client.watch import Reflector
+from mooring.simulator.clock import VirtualLoop
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object
+
+
+class Recorded(Generic[O]):
+    """A sink that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def replace(self, objects: list[O], unread: list[O]) -> None:
+        told = [value.name for value in objects] + [f"{value.name}?" for value in unread]
+        self.told.append(f"all: {' '.join(told)}".strip())
+
+    def put(self, value: O) -> None:
+        self.told.append(f"put {value.name}")
+
+    def put_unread(self, value: O) -> None:
+        self.told.append(f"put {value.name}?")
+
+    def remove(self, value: O) -> None:
+        self.told.append(f"remove {value.name}")
+
+
+class Stage:
+    """A loop, a server, and at the end nothing left running."""
+
+    def __init__(self) -> None:
+        self.loop = VirtualLoop()
+        self.server = MemoryServer()
+        self.client = ApiClient(self.server)
+        self.rng = random.Random(7)
+        self._sink: Recorded[Pod] = Recorded()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.settle()
+        self.loop.close()
+
+    def settle(self) -> None:
+        self.loop.settle()
+
+    def advance(self, seconds: float) -> None:
+        self.loop.advance(seconds)
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self.loop.create_task(work)
+        self.settle()
+        return task
+
+    def follow(self, page_size: int = 500) -> Reflector[Pod]:
+        """Begin to follow pods; what is said of them is `told`."""
+        reflector = Reflector(self.client, Pod, self._sink, page_size=page_size, rng=self.rng)
+        self.start(reflector.run())
+        return reflector
+
+    @property
+    def told(self) -> list[str]:
+        return self._sink.told
+
+    def times(self, verb: str) -> list[float]:
+        """When requests came."""
+        return [asked.at for asked in self.server.seen if asked.verb == verb]
+
+    def overhear(self) -> list[bytes]:
+        """The lines that the server sends from now on."""
+        lines: list[bytes] = []
+
+        def keep(line: bytes) -> list[bytes]:
+            lines.append(line)
+            return [line]
+
+        self.server.chop = keep
+        return lines
+
+
+class Mirror:
+    """An informer, and a second store made of nothing but what its handlers heard.
+
+    What they must never hear is written down in `wrong`; raised, it would only be logged.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.objects: dict[str, Object] = {}
+        self.wrong: list[str] = []
+        self.informer: Informer[Pod] = Informer(
+            stage.client, Pod, on_put=self._put, on_remove=self._remove, page_size=5, rng=stage.rng
+        )
+        self._ended: set[str] = set()  # uids
+        self._server = stage.server
+        stage.start(self.informer.run())
+
+    @property
+    def lists(self) -> int:
+        return self.informer.reflector.lists
+
+    def assert_true(self) -> None:
+        """Store and mirror are what the server has, and no handler heard what it must not."""
+        there = self._server.content(Pod)
+        assert {value.key: value for value in self.informer} == there
+        assert self.objects == there
+        assert self.wrong == []
+
+    def _put(self, value: Pod) -> None:
+        known = self.objects.get(value.key)
+        if value.uid in self._ended:
+            self.wrong.append(f"{value.key} came back to life")
+        if known is not None and known.uid != value.uid:
+            self.wrong.append(f"the end of {known.key} was not told")
+        if known is not None and _version(value) <= _version(known):
+            self.wrong.append(f"{value.key} was overwritten by what is not newer")
+        self.objects[value.key] = value
+
+    def _remove(self, value: Pod) -> None:
+        if self.objects.pop(value.key, None) != value:
+            self.wrong.append(f"the end of {value.key} was told with a state nobody heard of")
+        self._ended.add(value.uid)
+
+
+def _version(value: Object) -> int:
+    return int(value.metadata.resource_version)

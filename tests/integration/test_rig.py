@@ -1,0 +1,310 @@
+"""The rig itself: a real control plane starts, is hurt as told, and its trail is read right."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.controlplane.admin import ApiFailure
+from tests.controlplane.build import ControlPlaneError
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.invariants import audit, binds, removals
+from tests.controlplane.objects import node, nodes, pod, pods, priority_class
+from tests.controlplane.users import User
+from tests.controlplane.waiting import wait_until
+
+
+def wait_until_bound(control_plane: ControlPlane, count: int) -> None:
+    wait_until(
+        lambda: audit(control_plane).bound == count,
+        what=f"{count} pods are bound",
+    )
+
+
+# --- a cluster ---------------------------------------------------------------------------------
+
+
+def test_rig_serves_nodes_and_pods_to_kubectl(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.admin.create_many(nodes(3, zones=3))
+    control_plane.apply(
+        f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: m, namespace: {namespace}}}}}"
+    )
+    assert control_plane.kubectl("get", "nodes", "-o=name").split() == [
+        "node/node-00000",
+        "node/node-00001",
+        "node/node-00002",
+    ]
+    control_plane.admin.create(pod("web", namespace=namespace))
+    listed = control_plane.kubectl("get", "pods,configmaps", f"-n={namespace}", "-o=name")
+    assert listed.split() == ["pod/web", "configmap/m"]
+
+
+def test_rig_runs_the_real_kube_scheduler(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.admin.create_many(nodes(3))
+    control_plane.kube_scheduler()
+    control_plane.admin.create_many(pods(20, namespace=namespace))
+    wait_until_bound(control_plane, 20)
+    found, trail = audit(control_plane, namespace), binds(control_plane, namespace)
+    assert (found.broken, found.unbound) == ((), ())
+    assert {(bind.code, bind.user) for bind in trail} == {(201, "system:kube-scheduler")}
+    placed = control_plane.admin.list("Pod", namespace)
+    assert {(bind.uid, bind.node) for bind in trail} == {
+        (each["metadata"]["uid"], each["spec"]["nodeName"]) for each in placed
+    }
+
+
+def test_rig_takes_a_configuration_for_kube_scheduler(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create(node("only"))
+    control_plane.kube_scheduler({"profiles": [{"schedulerName": "other"}]})
+    control_plane.admin.create(pod("left-alone", namespace=namespace))
+    control_plane.admin.create(pod("taken", namespace=namespace, scheduler="other"))
+    wait_until_bound(control_plane, 1)
+    assert audit(control_plane, namespace).unbound == (f"{namespace}/left-alone",)
+
+
+def test_rig_notices_overcommitted_nodes(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.admin.create_many([node("full", cpu="1", pods=3), node("roomy")])
+    control_plane.admin.create_many(
+        pods(3, node="full", cpu="400m", memory="", namespace=namespace)
+    )
+    assert audit(control_plane).overcommitted == ("full: 1.2 of 1 cpu",)
+
+
+def test_rig_sweeps_up_after_a_test(control_plane: ControlPlane, namespace: str) -> None:
+    kept = control_plane.kubectl("get", "namespaces,priorityclasses,clusterroles", "-o=name")
+    account = control_plane.add_service_account("robot", namespace)
+    control_plane.grant(account, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])
+    control_plane.admin.create(priority_class("urgent", 10))
+    control_plane.admin.create_many([node("n"), pod("p", namespace=namespace, node="n")])
+    scheduler, proxy = control_plane.kube_scheduler(), control_plane.proxy()
+    control_plane.reset()
+    left = control_plane.kubectl("get", "namespaces,priorityclasses,clusterroles", "-o=name")
+    assert set(kept.split()) - set(left.split()) == {f"namespace/{namespace}"}
+    assert set(left.split()) <= set(kept.split())
+    assert control_plane.admin.list("Node") + control_plane.admin.list("Pod") == []
+    assert not scheduler.is_alive
+    with pytest.raises(ConnectionRefusedError):
+        control_plane.api_for(server=proxy.url).text("GET", "/readyz")
+
+
+# --- users -------------------------------------------------------------------------------------
+
+MAY_LIST_NODES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_users_may_do_what_they_are_granted(control_plane: ControlPlane, embedded: bool) -> None:
+    def may_list(user: User) -> bool:
+        config = control_plane.kubeconfig_for(user, embedded=embedded)
+        try:
+            control_plane.kubectl("get", "nodes", f"--kubeconfig={config}")
+        except ControlPlaneError as error:
+            if "Forbidden" not in str(error):
+                raise
+            return False
+        return True
+
+    person = control_plane.add_user("alice", groups=["people"])
+    account = control_plane.add_service_account("robot")
+    assert not may_list(person)
+    assert not may_list(account)
+    role = control_plane.grant(person, MAY_LIST_NODES)
+    control_plane.grant(account, MAY_LIST_NODES)
+    wait_until(lambda: may_list(person) and may_list(account), what="the rules are known")
+    control_plane.revoke(role)
+    wait_until(lambda: not may_list(person), what="the rule is gone")
+
+
+def test_revoked_tokens_are_refused(control_plane: ControlPlane) -> None:
+    account = control_plane.add_service_account("robot")
+    worthless = control_plane.kubeconfig_for(account, embedded=True)
+    control_plane.renew_token(account, revoke=True)
+    whoami = ("auth", "whoami", "-o=jsonpath={.status.userInfo.username}")
+    assert control_plane.kubectl(*whoami, user=account) == account.name
+    with pytest.raises(ControlPlaneError, match=r"Unauthorized|logged in"):
+        control_plane.kubectl(*whoami, f"--kubeconfig={worthless}")
+
+
+# --- the trail ---------------------------------------------------------------------------------
+
+
+def test_trail_tells_who_bound_and_who_deleted(control_plane: ControlPlane, namespace: str) -> None:
+    admin = control_plane.admin
+    admin.create_many([node("a"), node("b")])
+    made = admin.create(pod("p", namespace=namespace))
+    admin.bind(namespace, "p", "a", made["metadata"]["uid"])
+    with pytest.raises(ApiFailure) as second:
+        admin.bind(namespace, "p", "b")
+    assert second.value.code == 409
+    admin.delete("Pod", "p", namespace)
+    first, refused = binds(control_plane, namespace)
+    assert (first.node, first.code, first.uid) == ("a", 201, made["metadata"]["uid"])
+    assert (refused.node, refused.code, refused.uid) == ("b", 409, "")
+    (removal,) = removals(control_plane, namespace)
+    assert (removal.key, removal.code, removal.user) == (f"{namespace}/p", 200, "rig-token")
+    assert first.time <= refused.time <= removal.time
+    assert audit(control_plane, namespace).double_binds == ()
+
+
+# --- a bad network -----------------------------------------------------------------------------
+
+
+def test_proxy_cuts_replies_of_binds_that_were_done(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create(node("a"))
+    control_plane.admin.create(pod("p", namespace=namespace))
+    proxy = control_plane.proxy()
+    proxy.faults.cut_bind_replies = 1.0
+    api = control_plane.api_for(server=proxy.url)
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError, ssl.SSLError)):
+        api.bind(namespace, "p", "a")
+    assert api.get("Pod", "p", namespace)["spec"]["nodeName"] == "a"
+    assert proxy.bind_replies_cut == [f"{namespace}/p"]
+    assert [bind.code for bind in binds(control_plane, namespace)] == [201]
+
+
+def test_kube_scheduler_gets_through_a_bad_network(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create_many(nodes(3))
+    proxy = control_plane.proxy(seed=1)
+    proxy.faults.cut_bind_replies = 0.3
+    proxy.faults.throttle = 0.1
+    proxy.faults.cut_watches_every = 0.5
+    control_plane.kube_scheduler(server=proxy.url)
+    control_plane.admin.create_many(pods(40, namespace=namespace))
+    wait_until_bound(control_plane, 40)
+    assert audit(control_plane, namespace).broken == ()
+    assert 0 < proxy.counters["bind replies cut"] == len(proxy.bind_replies_cut) < 40
+    assert {bind.user for bind in binds(control_plane, namespace)} == {"system:kube-scheduler"}
+
+
+def test_proxy_throttles_all_but_binds(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.admin.create_many([node("a"), pod("p", namespace=namespace)])
+    proxy = control_plane.proxy()
+    api = control_plane.api_for(server=proxy.url)
+    api.list("Node")
+    proxy.faults.throttle, proxy.faults.retry_after = 1.0, 7
+    with pytest.raises(ApiFailure) as refused:
+        api.list("Node")
+    api.bind(namespace, "p", "a")
+    assert (refused.value.code, refused.value.headers["Retry-After"]) == (429, "7")
+    assert proxy.counters["throttled"] == 1
+
+
+def test_proxy_fails_binds_that_then_were_not_done(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create_many([node("a"), pod("p", namespace=namespace)])
+    proxy = control_plane.proxy()
+    api = control_plane.api_for(server=proxy.url)
+    api.get("Pod", "p", namespace)
+    proxy.faults.fail_binds = 1.0
+    with pytest.raises(ApiFailure, match="500 InternalError"):
+        api.bind(namespace, "p", "a")
+    assert binds(control_plane, namespace) == []
+
+
+def test_proxy_cuts_watches(control_plane: ControlPlane) -> None:
+    proxy = control_plane.proxy()
+    api = control_plane.api_for(server=proxy.url)
+    with ThreadPoolExecutor() as threads:
+        watch = threads.submit(api.text, "GET", "/api/v1/nodes?watch=true")
+        wait_until(proxy.cut_watches, what="a watch could be cut")
+        with pytest.raises((http.client.IncompleteRead, OSError)):
+            watch.result(30)
+        assert api.list("Node") == []
+
+
+def test_watches_through_a_lagging_proxy_lose_nothing(control_plane: ControlPlane) -> None:
+    version = control_plane.admin.request("GET", "/api/v1/nodes")["metadata"]["resourceVersion"]
+    control_plane.admin.create_many(nodes(5))
+    proxy = control_plane.proxy()
+    proxy.faults.watch_lag = 1.5  # the server ends the watch before anything of it is delivered
+    asked = f"/api/v1/nodes?watch=true&timeoutSeconds=1&resourceVersion={version}"
+    watched = control_plane.api_for(server=proxy.url).text("GET", asked)
+    assert watched.count(b'"ADDED"') == 5
+
+
+def test_nothing_comes_out_of_a_black_hole_until_it_heals(control_plane: ControlPlane) -> None:
+    proxy = control_plane.proxy()
+    api = control_plane.api_for(server=proxy.url)
+    with ThreadPoolExecutor() as threads:
+        api.list("Node")
+        before = proxy.counters["requests"]
+        proxy.black_hole()
+        old = threads.submit(api.list, "Node")
+        new = threads.submit(api.list, "Node")
+        wait_until(lambda: proxy.counters["connections"] == 2, what="both knock")
+        assert not old.done()
+        assert not new.done()
+        assert proxy.counters["requests"] == before
+        proxy.heal()
+        assert old.result(30) == new.result(30) == []
+
+
+def test_proxy_refuses_connections_until_it_heals(control_plane: ControlPlane) -> None:
+    proxy = control_plane.proxy()
+    api = control_plane.api_for(server=proxy.url)
+    api.list("Node")
+    proxy.refuse()
+    with pytest.raises(ConnectionRefusedError):
+        api.list("Node")
+    proxy.heal()
+    assert api.list("Node") == []
+
+
+# --- a bad day for the programs ----------------------------------------------------------------
+
+
+def test_cluster_survives_what_is_done_to_its_programs(
+    fresh_control_plane: ControlPlane,
+) -> None:
+    cluster = fresh_control_plane
+    cluster.admin.create_many(nodes(3))
+
+    cluster.apiserver.kill()
+    with pytest.raises(ConnectionRefusedError):
+        cluster.admin.list("Node")
+    cluster.apiserver.start().wait_ready()
+    assert len(cluster.admin.list("Node")) == 3
+
+    cluster.etcd.pause()
+    with pytest.raises(ControlPlaneError, match=r"[Tt]imeout|deadline"):
+        cluster.kubectl("create", "namespace", "stuck", "--request-timeout=1s")
+    cluster.etcd.resume()
+    assert "free" in cluster.kubectl("create", "namespace", "free")
+
+    cluster.etcd.restart()
+    wait_until(lambda: _nodes_seen(cluster) == 3, what="the API server finds etcd again")
+
+
+def test_serving_certificate_is_rotated_while_it_runs(fresh_control_plane: ControlPlane) -> None:
+    cluster = fresh_control_plane
+    embedded = cluster.kubeconfig_for(cluster.admin_user, embedded=True)
+    serials = [cluster.served_serial(), cluster.rotate_serving_certificate()]
+    cluster.kubectl("get", "nodes", f"--kubeconfig={embedded}")
+    serials.append(cluster.rotate_serving_certificate(new_authority=True))
+    assert len(set(serials)) == 3
+    cluster.kubectl("get", "nodes")  # reads the file with the authorities anew
+    with pytest.raises(ControlPlaneError, match="certificate signed by unknown authority"):
+        cluster.kubectl("get", "nodes", f"--kubeconfig={embedded}")
+
+
+def test_two_clusters_know_nothing_of_each_other(
+    control_plane: ControlPlane, fresh_control_plane: ControlPlane
+) -> None:
+    control_plane.admin.create(node("here"))
+    assert fresh_control_plane.admin.list("Node") == []
+
+
+def _nodes_seen(control_plane: ControlPlane) -> int:
+    try:
+        return len(control_plane.admin.list("Node"))
+    except (ApiFailure, OSError):
+        return -1

@@ -1,0 +1,251 @@
+import io
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.observe import log as logs
+
+HEAD = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [\w.]+:\d+\] ")
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Leave the logging of the other tests as it was."""
+    root = logging.getLogger()
+    names = [name for name in root.manager.loggerDict if name.startswith("mooring")]
+    loggers = [root, *map(logging.getLogger, [*names, "mooring", "aiohttp", "asyncio"])]
+    loggers += [logging.getLogger(f"mooring.{room}") for room in logs._PER_POD]
+    levels = [(known, known.level) for known in loggers]
+    handlers = list(root.handlers)
+    yield
+    for known, level in levels:
+        known.setLevel(level)
+    root.handlers[:] = handlers
+
+
+def record(message: str, *args: Any, level: int = logging.INFO, **fields: Any) -> logging.LogRecord:
+    made = logging.getLogger("test").makeRecord(
+        "mooring.test", level, "/src/scheduler.py", 42, message, args, None, extra=fields
+    )
+    made.created = 1794780245.123456
+    return made
+
+
+def text(made: logging.LogRecord) -> str:
+    return logs.TextLines().format(made)
+
+
+def as_json(made: logging.LogRecord) -> Any:
+    line = logs.JsonLines().format(made)
+    assert "\n" not in line
+    return json.loads(line)
+
+
+def broken() -> logging.LogRecord:
+    made = record("it broke", level=logging.ERROR, pod="ns/a")
+    try:
+        raise ValueError("first line\nI1115 00:00:00.000000 1 fake.py:1] second\x1b[31m")
+    except ValueError as error:
+        made.exc_info = (type(error), error, error.__traceback__)
+    return made
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def test_writes_lines_as_klog_does() -> None:
+    line = text(record("Successfully bound pod to node", pod="ns/a", node="n1", nodes=5))
+    assert re.fullmatch(r"I1115 \d\d:\d\d:05\.123456 .*", line)
+    head, _, rest = line.partition("] ")
+    assert head.endswith(f" {os.getpid():>7} scheduler.py:42")
+    assert rest == '"Successfully bound pod to node" pod="ns/a" node="n1" nodes=5'
+
+
+@pytest.mark.parametrize(
+    ("level", "letter"),
+    [(logging.DEBUG, "I"), (logging.INFO, "I"), (logging.WARNING, "W"), (logging.ERROR, "E")],
+)
+def test_begins_with_the_letter_of_the_severity(level: int, letter: str) -> None:
+    assert text(record("x", level=level)).startswith(letter)
+
+
+def test_fills_in_arguments() -> None:
+    assert text(record("%s of %d", "one", 2)).endswith('] "one of 2"')
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("plain", '"plain"'),
+        ('say "hi" \\o/', r'"say \"hi\" \\o/"'),
+        ("a\nI1115 fake", r'"a\nI1115 fake"'),
+        ("\x1b[31mred\x1b[0m", r'"\x1b[31mred\x1b[0m"'),
+        ("tab\tret\r", r'"tab\tret\r"'),
+        ("line\u2028sep\x85\x9b", r'"line\u2028sep\x85\x9b"'),
+        ("half\ud800", r'"half\ud800"'),
+        ("äöü 中", '"äöü 中"'),
+        ("%s %d %n", '"%s %d %n"'),
+        (3, "3"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (None, "null"),
+        (["a", 'b"'], r'["a", "b\""]'),
+        (ValueError("boom"), '"boom"'),
+        (float("nan"), '"nan"'),
+    ],
+)
+def test_lets_no_value_out_of_its_quotes(value: object, shown: str) -> None:
+    assert text(record("m", key=value)).endswith(f'] "m" key={shown}')
+
+
+@given(st.text(), st.text(), st.text())
+def test_keeps_a_record_on_one_line(message: str, key: str, value: str) -> None:
+    made = record(message.replace("%", "%%"), value=value, other=[key])
+    line = text(made)
+    assert line.isprintable()
+    assert HEAD.match(line)
+
+
+def test_indents_tracebacks_and_escapes_what_is_in_them() -> None:
+    first, *rest = text(broken()).split("\n")
+    message = r'"ValueError: first line\nI1115 00:00:00.000000 1 fake.py:1] second\x1b[31m"'
+    assert first.endswith(f'] "it broke" pod="ns/a" err={message}')
+    assert rest[0] == "\tTraceback (most recent call last):"
+    assert rest[-1] == "\tI1115 00:00:00.000000 1 fake.py:1] second\\x1b[31m"
+    assert all(line.startswith("\t") for line in rest)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def test_writes_json_as_kubernetes_does() -> None:
+    assert as_json(record("Successfully bound pod to node", pod="ns/a", nodes=5)) == {
+        "ts": 1794780245123.456,
+        "caller": "scheduler.py:42",
+        "msg": "Successfully bound pod to node",
+        "v": 2,
+        "pod": "ns/a",
+        "nodes": 5,
+    }
+
+
+def test_says_in_json_what_is_a_warning_and_what_an_error() -> None:
+    warning = as_json(record("careful", level=logging.WARNING))
+    assert (warning["v"], warning["severity"]) == (0, "warning")
+    error = as_json(record("broke", level=logging.ERROR, error="why"))
+    assert (error["severity"], error["err"]) == ("error", "why")
+    assert "v" not in error
+
+
+def test_puts_tracebacks_under_a_key_of_their_own() -> None:
+    line = as_json(broken())
+    assert line["err"].startswith("ValueError: first line\n")
+    assert line["stacktrace"].startswith("Traceback (most recent call last):\n")
+
+
+def test_lets_fields_not_pass_for_what_the_line_itself_says() -> None:
+    line = as_json(record("m", ts="never", caller="me", severity="none", stacktrace="x"))
+    assert (line["ts"], line["ts_"]) == (1794780245123.456, "never")
+    assert (line["caller"], line["caller_"]) == ("scheduler.py:42", "me")
+    assert "severity" not in line
+    assert "stacktrace" not in line
+
+
+@given(
+    st.text(),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.integers() | st.text(), inner),
+    ),
+)
+def test_writes_valid_ascii_json_whatever_comes(message: str, value: object) -> None:
+    line = logs.JsonLines().format(record(message.replace("%", "%%"), value=value))
+    assert line.isascii()
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert json.loads(line, parse_constant=pytest.fail)["msg"] == message.replace("%", "%%")
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_survives_values_that_cannot_be_shown() -> None:
+    shown = "<Unspeakable that can't be shown>"
+    assert text(record("m", value=Unspeakable())).endswith(f'"{shown}"')
+    assert as_json(record("m", value=[Unspeakable()]))["value"] == [shown]
+    assert as_json(record("%d apples", "x"))["msg"] == "%d apples ('x',)"
+    assert as_json(record("%s", Unspeakable()))["msg"].startswith("%s ")
+
+
+# --- how much ------------------------------------------------------------------------------------
+
+
+def shown_at(verbosity: int, logger: str) -> list[str]:
+    stream = io.StringIO()
+    logs.configure(verbosity, "json", stream)
+    log = logging.getLogger(logger)
+    log.error("error")
+    log.warning("warning")
+    log.info("v0", extra={"v": 0})
+    log.info("v1", extra={"v": 1})
+    log.info("info")
+    log.info("v3", extra={"v": 3})
+    log.debug("debug")
+    log.debug("v5", extra={"v": 5})
+    return [json.loads(line)["msg"] for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "shown"),
+    [
+        (0, "error warning v0"),
+        (1, "error warning v0 v1"),
+        (2, "error warning v0 v1 info"),
+        (3, "error warning v0 v1 info v3"),
+        (4, "error warning v0 v1 info v3 debug"),
+        (10, "error warning v0 v1 info v3 debug v5"),
+    ],
+)
+@pytest.mark.usefixtures("restored")
+def test_shows_as_much_as_it_is_asked_to(verbosity: int, shown: str) -> None:
+    assert shown_at(verbosity, "mooring.cli.run") == shown.split()
+
+
+@pytest.mark.usefixtures("restored")
+def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
+    logs.configure(0, "text", io.StringIO())
+    for room in ("scheduler.scheduler", "queue.places", "runtime.guard", "plugins.nodename"):
+        log = logging.getLogger(f"mooring.{room}")
+        assert not log.isEnabledFor(logging.INFO)
+        assert log.isEnabledFor(logging.WARNING)
+    logs.configure(2, "text", io.StringIO())
+    assert logging.getLogger("mooring.scheduler.scheduler").isEnabledFor(logging.INFO)
+    assert not logging.getLogger("mooring.queue.places").isEnabledFor(logging.DEBUG)
+    logs.configure(4, "text", io.StringIO())
+    assert logging.getLogger("mooring.queue.places").isEnabledFor(logging.DEBUG)
+    assert shown_at(2, "mooring.scheduler.scheduler") == ["error", "warning", "v0", "v1", "info"]
+
+
+@pytest.mark.usefixtures("restored")
+def test_shows_what_plugins_of_others_say_and_warnings_of_libraries() -> None:
+    assert shown_at(2, "acme.headroom") == ["error", "warning", "v0", "v1", "info"]
+    assert shown_at(10, "aiohttp.access") == ["error", "warning"]
+
+
+@pytest.mark.usefixtures("restored")
+def test_replaces_what_was_configured_before() -> None:
+    first, second = io.StringIO(), io.StringIO()
+    logs.configure(2, "json", first)
+    logs.configure(2, "text", second)
+    logging.getLogger("mooring.cli").info("hello")
+    assert first.getvalue() == ""
+    assert second.getvalue().endswith('] "hello"\n')

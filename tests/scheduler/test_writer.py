@@ -1,0 +1,247 @@
+"""Writes to an API server whose answers may be lost."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api import core
+from mooring.api.codec import encode, to_builtins
+from mooring.api.meta import Condition, ObjectMeta, ObjectReference
+from mooring.client.client import ApiClient
+from mooring.client.errors import Conflict, Fenced, NotFound, Unreachable
+from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.scheduler.cluster import Writer, merge_patch
+from mooring.simulator.clock import VirtualLoop
+from mooring.testing.builders import pod
+
+BINDING = core.Binding(
+    metadata=ObjectMeta(namespace="default", name="p", uid="uid-p"),
+    target=ObjectReference(kind="Node", name="a"),
+)
+Step = Callable[[Request], Answer]
+
+
+class Server:
+    """One pod, or none; `steps` answer the next requests, then the server is in order."""
+
+    def __init__(self) -> None:
+        self.pod: core.Pod | None = pod("p", uid="uid-p").api
+        self.asked: list[str] = []
+        self.bodies: list[Any] = []
+        self.steps: list[Step] = []
+
+    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        if fence is not None:
+            fence()
+        self.asked.append(f"{request.method} {request.path.rsplit('/', 1)[-1]}")
+        self.bodies.append(msgspec.json.decode(request.body) if request.body else None)
+        step = self.steps.pop(0) if self.steps else self.do
+        return step(request)
+
+    def do(self, request: Request) -> Answer:
+        if self.pod is None:
+            return Answer(404, {}, b'{"message": "pods \\"p\\" not found", "reason": "NotFound"}')
+        if request.method == "GET":
+            return Answer(200, {}, encode(self.pod))
+        if request.path.endswith("/binding"):
+            if self.pod.spec.node_name:
+                return Answer(409, {}, b'{"message": "already assigned", "reason": "Conflict"}')
+            self.pod = pod(
+                "p", uid="uid-p", on=msgspec.json.decode(request.body)["target"]["name"]
+            ).api
+            return Answer(201, {}, b"{}")
+        return Answer(200, {}, encode(self.pod))
+
+    def do_and_lose_the_answer(self, request: Request) -> Answer:
+        self.do(request)
+        raise Unreachable("connection reset", sent=True)
+
+    def lose(self, request: Request) -> Answer:
+        raise Unreachable("connection refused", sent=True)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        raise NotImplementedError
+
+    async def close(self) -> None: ...
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.server = Server()
+        self.conflicts: list[str] = []
+        self.congestion: list[bool] = []
+        self.is_fenced = False
+        self.writer = Writer(
+            ApiClient(self.server, fence=self._fence),
+            on_conflict=self.conflicts.append,
+            on_congestion=self.congestion.append,
+        )
+
+    def _fence(self) -> None:
+        if self.is_fenced:
+            raise Fenced("the lease was lost")
+
+    def run(self, work: Coroutine[Any, Any, None], seconds: float = 60) -> None:
+        loop = VirtualLoop()
+        try:
+            task = loop.create_task(work)
+            loop.advance(seconds)
+            task.result()
+        finally:
+            loop.close()
+
+    def bind(self) -> None:
+        self.run(self.writer.bind(BINDING))
+
+
+def test_binds_with_one_request() -> None:
+    rig = Rig()
+    rig.bind()
+    assert rig.server.asked == ["POST binding"]
+    assert rig.server.bodies == [
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+            "target": {"kind": "Node", "name": "a"},
+        }
+    ]
+
+
+def test_finds_out_that_a_bind_without_answer_was_carried_out() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.do_and_lose_the_answer]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", "GET p"]
+    assert rig.conflicts == []
+
+
+def test_asks_again_after_a_bind_that_never_arrived() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.lose]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", "GET p", "POST binding"]
+
+
+def test_waits_for_a_server_that_is_away() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.do_and_lose_the_answer, *[rig.server.lose] * 5]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", *["GET p"] * 6]
+
+
+def test_knows_its_own_bind_when_the_second_one_is_refused() -> None:
+    rig = Rig()
+
+    def still_unbound(request: Request) -> Answer:
+        """The first request is still on its way through the server."""
+        answer = Answer(200, {}, encode(rig.server.pod))
+        rig.server.pod = pod("p", uid="uid-p", on="a").api
+        return answer
+
+    rig.server.steps = [rig.server.lose, still_unbound]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", "GET p", "POST binding", "GET p"]
+    assert rig.conflicts == []
+
+
+def test_reports_a_pod_that_somebody_else_has_bound() -> None:
+    rig = Rig()
+    rig.server.pod = pod("p", uid="uid-p", on="elsewhere").api
+    with pytest.raises(Conflict, match="already assigned"):
+        rig.bind()
+    assert rig.conflicts == ["already_bound"]
+
+
+@pytest.mark.parametrize("found", [None, pod("p", uid="another").api])
+def test_gives_up_on_a_pod_that_is_gone(found: core.Pod | None) -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.lose]
+    rig.server.pod = found
+    with pytest.raises(NotFound):
+        rig.bind()
+
+
+def test_sends_nothing_once_it_is_fenced() -> None:
+    rig = Rig()
+    rig.is_fenced = True
+    with pytest.raises(Fenced):
+        rig.bind()
+    assert rig.server.asked == []
+
+
+def test_tells_when_binds_pile_up_and_when_they_have_drained() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.lose] * 3000
+
+    async def many() -> None:
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(rig.writer.bind(BINDING)) for _ in range(300)]
+        await asyncio.gather(*tasks)
+
+    rig.run(many(), seconds=600)
+    assert rig.congestion == [True, False]
+
+
+def test_patches_one_condition_and_the_nomination_of_this_very_pod() -> None:
+    rig = Rig()
+    condition = Condition(type="PodScheduled", status="False", reason="Unschedulable")
+    subject = pod("p", uid="uid-p")
+    rig.run(rig.writer.patch_pod_status(subject, condition, ""))
+    rig.run(rig.writer.patch_pod_status(subject, None, "b"))
+    assert rig.server.asked == ["PATCH status"] * 2
+    assert rig.server.bodies == [
+        {
+            "metadata": {"uid": "uid-p"},
+            "status": {"conditions": [to_builtins(condition)], "nominatedNodeName": None},
+        },
+        {"metadata": {"uid": "uid-p"}, "status": {"nominatedNodeName": "b"}},
+    ]
+
+
+def test_deletes_only_this_very_pod_and_is_content_if_it_is_gone() -> None:
+    rig = Rig()
+    rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
+    assert rig.server.bodies[0]["preconditions"] == {"uid": "uid-p"}
+    rig.server.pod = None
+    rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
+
+
+def test_repeats_a_patch_a_few_times_and_then_says_that_it_failed() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.lose] * 9
+    with pytest.raises(Unreachable):
+        rig.run(rig.writer.patch_pod_status(pod("p"), None, "b"))
+    assert rig.server.asked == ["PATCH status"] * 4
+
+
+json_values = st.recursive(
+    st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=6,
+)
+objects = st.dictionaries(st.sampled_from("abc"), json_values)
+
+
+def patched(old: Any, change: Any) -> Any:
+    """RFC 7396, as a server applies it."""
+    if not isinstance(change, dict):
+        return change
+    found = dict(old) if isinstance(old, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = patched(found.get(key), value)
+    return found
+
+
+@given(old=objects, new=objects)
+def test_writes_the_merge_patch_that_makes_one_of_the_other(old: Any, new: Any) -> None:
+    assert patched(old, merge_patch(old, new)) == new

@@ -1,0 +1,115 @@
+"""A served process for tests: real sockets on loopback, an imagined API server behind it."""
+
+import asyncio
+import http.client
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from mooring.errors import ApiError
+from mooring.ui.access import Access, User
+from mooring.ui.endpoints import Endpoints
+from mooring.ui.health import Health
+from mooring.ui.pages import Page
+from mooring.ui.serving import ServingTls
+
+
+class FakeReviewer:
+    """Knows some tokens and what their owners may do; counts the questions."""
+
+    def __init__(self) -> None:
+        self.tokens = {
+            "admin": User("admin", groups=("system:masters",)),
+            "scraper": User("scraper", uid="7", groups=("monitoring",)),
+            "guest": User("guest"),
+        }
+        self.may = {("scraper", "get", "/metrics"), ("certified", "get", "/metrics")}
+        self.outage: ApiError | None = None
+        self.asked: list[tuple[str, ...]] = []
+
+    async def review_token(self, token: str) -> User | None:
+        self.asked.append(("token", token))
+        if self.outage is not None:
+            raise self.outage
+        return self.tokens.get(token)
+
+    async def allowed(self, user: User, verb: str, path: str) -> bool:
+        self.asked.append(("access", user.name, verb, path))
+        if self.outage is not None:
+            raise self.outage
+        return (user.name, verb, path) in self.may
+
+
+class Reply(msgspec.Struct):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.text)
+
+
+class Client:
+    """Asks one served process, a new connection each time."""
+
+    def __init__(self, port: int, context: ssl.SSLContext | None) -> None:
+        self.port = port
+        self.context = context
+
+    async def get(self, path: str, token: str = "", **options: Any) -> Reply:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return await self.request("GET", path, headers=headers, **options)
+
+    async def request(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Reply:
+        return await asyncio.to_thread(self._ask, method, path, headers or {}, body)
+
+    def _ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        connection: http.client.HTTPConnection
+        if self.context is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        else:
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=20, context=self.context
+            )
+        try:
+            connection.request(method, path, body=body or None, headers=dict(headers))
+            answer = connection.getresponse()
+            return Reply(answer.status, dict(answer.getheaders()), answer.read().decode())
+        finally:
+            connection.close()
+
+
+def serve(
+    story: Callable[[Client], Awaitable[None]],
+    *,
+    tls: ServingTls | None = None,
+    context: ssl.SSLContext | None = None,
+    health: Health | None = None,
+    pages: Mapping[str, Callable[[], Page]] | None = None,
+    access: Access | None = None,
+    **options: Any,
+) -> None:
+    """Serve while the story is told."""
+
+    async def run() -> None:
+        endpoints = Endpoints(
+            address="127.0.0.1",
+            port=0,
+            tls=tls,
+            health=health or Health(),
+            pages=pages or {"/metrics": lambda: Page(b"up 1\n", "text/plain; version=0.0.4")},
+            access=access or Access(FakeReviewer()),
+            **options,
+        )
+        port = await endpoints.start()
+        try:
+            await story(Client(port, context))
+        finally:
+            await endpoints.close()
+
+    asyncio.run(run())

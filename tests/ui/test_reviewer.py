@@ -1,0 +1,110 @@
+"""The questions as they go over the wire, and what is read from the answers."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.client.client import ApiClient
+from mooring.client.errors import Forbidden
+from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.errors import ApiError
+from mooring.ui.access import User
+from mooring.ui.reviewer import ApiReviewer
+
+
+class OneAnswer:
+    """A transport that answers everything alike."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        self.answer = Answer(status, {}, msgspec.json.encode(body))
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        self.requests.append(request)
+        return self.answer
+
+    def stream(self, request: Request) -> Any:
+        raise NotImplementedError(Stream)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    @property
+    def asked(self) -> tuple[str, str, Any]:
+        (request,) = self.requests
+        return request.method, request.path, msgspec.json.decode(request.body)
+
+
+def review(transport: OneAnswer, token: str = "t") -> User | None:
+    return asyncio.run(ApiReviewer(ApiClient(transport)).review_token(token))
+
+
+def allowed(transport: OneAnswer, user: User) -> bool:
+    return asyncio.run(ApiReviewer(ApiClient(transport)).allowed(user, "get", "/metrics"))
+
+
+def test_asks_whose_token_it_is() -> None:
+    user = {"username": "jane", "uid": "7", "groups": ["a", "b"], "extra": {"k": ["v"]}}
+    transport = OneAnswer(201, {"status": {"authenticated": True, "user": user}})
+    assert review(transport, "secret") == User("jane", "7", ("a", "b"), (("k", ("v",)),))
+    assert transport.asked == (
+        "POST",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": "secret"},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"authenticated": False, "error": "token expired"},
+        {"user": {"username": "jane"}},
+        {"authenticated": True, "user": {}},
+        {"authenticated": True},
+    ],
+)
+def test_knows_nobody_without_a_clear_yes(status: Any) -> None:
+    assert review(OneAnswer(201, {"status": status})) is None
+
+
+def test_asks_whether_a_user_may() -> None:
+    transport = OneAnswer(201, {"status": {"allowed": True}})
+    assert allowed(transport, User("jane", "7", ("a",), (("k", ("v",)),)))
+    assert transport.asked == (
+        "POST",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+                "user": "jane",
+                "uid": "7",
+                "groups": ["a"],
+                "extra": {"k": ["v"]},
+            },
+        },
+    )
+
+
+@pytest.mark.parametrize("status", [{}, {"allowed": False}, {"denied": True}])
+def test_allows_nothing_without_a_clear_yes(status: Any) -> None:
+    assert not allowed(OneAnswer(201, {"status": status}), User("jane"))
+
+
+def test_raises_what_the_server_refuses() -> None:
+    with pytest.raises(Forbidden, match="tokenreviews is forbidden"):
+        review(OneAnswer(403, {"kind": "Status", "message": "tokenreviews is forbidden"}))
+
+
+@pytest.mark.parametrize("body", [[], "yes", {"status": {"allowed": "true"}}])
+def test_does_not_guess_at_an_answer_it_cannot_read(body: Any) -> None:
+    with pytest.raises(ApiError, match="can't be read"):
+        allowed(OneAnswer(200, body), User("jane"))
