@@ -93,8 +93,7 @@ class Room:
         self.server = EventServer()
         self.sink = EventSink(
             ApiClient(self.server, limiter=limiter, fence=fence),
-            controller="default-scheduler",
-            instance="default-scheduler-host",
+            host="host",
             clock=lambda: EPOCH + self.loop.time(),
             capacity=capacity,
             rng=random.Random(1),
@@ -112,7 +111,9 @@ class Room:
         note: str = "no room",
         related: ObjectReference | None = None,
     ) -> None:
-        self.sink.emit(pod(name), type_, reason, action, note, related)
+        self.sink.emit(
+            pod(name), type_, reason, action, note, related, controller="default-scheduler"
+        )
         self.loop.settle()
 
     def stop(self) -> None:

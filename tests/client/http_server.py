@@ -272,30 +272,43 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
 
 
 class Timed:
-    """A virtual loop with real sockets: bytes take no time, hours are made to pass."""
+    """A virtual loop with real sockets: bytes take no time, hours are made to pass.
+
+    As watchful as `run`.
+    """
 
     def __init__(self) -> None:
         self.loop: VirtualLoop = VirtualLoop()
         self._entered: list[contextlib.AbstractAsyncContextManager[Any]] = []
+        self._complaints: list[dict[str, Any]] = []
+        self.loop.set_exception_handler(lambda _, context: self._complaints.append(context))
 
     def __enter__(self) -> Timed:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         while self._entered:
             self.do(self._entered.pop().__aexit__(None, None, None))
+        left = asyncio.all_tasks(self.loop)
         self.loop.close()
+        if kind is None:
+            assert not left, f"tasks were left behind: {left}"
+            assert not self._complaints, f"the event loop complains: {self._complaints}"
 
     def enter(self, context: contextlib.AbstractAsyncContextManager[T]) -> T:
         found = self.do(context.__aenter__())
         self._entered.append(context)
         return found
 
-    def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Until it is done: the kernel may need a moment, which is no time of the loop."""
+    def do(self, work: Coroutine[Any, Any, T], *, step: float = 0.0) -> T:
+        """Until it is done, letting time pass by `step` whenever nothing else happens.
+
+        With 0 no time passes: the kernel may need a moment, which is no time of the loop.
+        """
         task = self.loop.create_task(work)
         late = time.monotonic() + PATIENCE
+        self.loop.settle()
         while not task.done():
-            self.loop.settle()
+            self.loop.advance(step)
             assert time.monotonic() < late, "it hangs"
         return task.result()

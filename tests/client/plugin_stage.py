@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.client.certificates import Pair
 
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 from mooring.client.exec_plugin import ExecPlugin, ExecSettings
 
@@ -70,7 +71,7 @@ class Stage:
         self.now += seconds
 
 
-def headers(plugin: ExecPlugin) -> Mapping[str, str]:
+def headers(plugin: ExecPlugin) -> Headers:
     return asyncio.run(plugin.headers())
 
 
@@ -81,8 +82,8 @@ def failure(plugin: ExecPlugin) -> str:
     return str(error.value)
 
 
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
+def bearer(token: str) -> Headers:
+    return (("authorization", f"Bearer {token}"),)
 
 
 def certificate(pair: Pair) -> dict[str, str]:

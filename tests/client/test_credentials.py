@@ -6,7 +6,6 @@ import asyncio
 import base64
 import logging
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from mooring.client.credentials import (
     WithCertificates,
     token_problem,
 )
-from mooring.client.endpoint import Credentials, Endpoint, parse_server
+from mooring.client.endpoint import Credentials, Endpoint, Headers, parse_server
 from mooring.client.errors import Unreachable
 
 
@@ -44,7 +43,7 @@ class Certificates:
         return self.changed
 
 
-def headers(credentials: Credentials) -> Mapping[str, str]:
+def headers(credentials: Credentials) -> Headers:
     return asyncio.run(credentials.headers())
 
 
@@ -52,8 +51,8 @@ def renew(credentials: Credentials) -> bool:
     return asyncio.run(credentials.renew())
 
 
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
+def bearer(token: str) -> Headers:
+    return (("authorization", f"Bearer {token}"),)
 
 
 def swap(path: Path, text: str) -> None:
@@ -71,7 +70,7 @@ def test_sends_a_token() -> None:
 
 
 def test_sends_a_password() -> None:
-    sent = headers(BasicAuth("zoë", "pass:word"))["authorization"]
+    sent = dict(headers(BasicAuth("zoë", "pass:word")))["authorization"]
     assert base64.b64decode(sent.removeprefix("Basic ")).decode() == "zoë:pass:word"
     assert not renew(BasicAuth("zoë", "x"))
 
@@ -203,7 +202,7 @@ def test_names_whom_it_acts_for_beside_who_it_is() -> None:
         groups=["dev", "ops"],
         extra={"example.com/Scopes of": ["a", "b"]},
     )
-    assert list(headers(somebody).items()) == [
+    assert list(headers(somebody)) == [
         ("authorization", "Bearer t0ken"),
         ("impersonate-user", "jane"),
         ("impersonate-uid", "1234"),
@@ -224,7 +223,7 @@ def test_renews_who_it_is_and_not_whom_it_acts_for(path: Path, clock: Clock) -> 
     somebody = Impersonation(TokenFile(str(path), clock=clock), user="jane")
     swap(path, "other")
     assert renew(somebody)
-    assert headers(somebody)["authorization"] == "Bearer other"
+    assert dict(headers(somebody))["authorization"] == "Bearer other"
 
 
 # --- certificates beside it ----------------------------------------------------------------------
@@ -247,7 +246,7 @@ def test_looks_at_the_certificates_even_if_the_token_is_new(path: Path, clock: C
 
 
 def test_says_nothing_when_the_certificate_says_it_all() -> None:
-    assert headers(WithCertificates(None, Certificates(changed=False))) == {}
+    assert headers(WithCertificates(None, Certificates(changed=False))) == ()
 
 
 # --- secrets -------------------------------------------------------------------------------------

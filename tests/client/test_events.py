@@ -114,7 +114,7 @@ def test_events_that_differ_in_more_than_the_note_are_not_the_same(room: Room) -
     room.emit(action="Binding")
     room.emit(related=pod("other"))
     later = ObjectReference(kind="Pod", namespace="shop", name="web", uid="u", resource_version="2")
-    room.sink.emit(later, "Warning", "FailedScheduling", "Scheduling", "no room")
+    room.sink.emit(later, "Warning", "FailedScheduling", "Scheduling", "no room", controller="x")
     room.loop.settle()
     assert room.server.methods == " ".join(["POST"] * 7)
     assert len(room.server.events) == 7  # although all of them happened in the same instant
@@ -122,7 +122,9 @@ def test_events_that_differ_in_more_than_the_note_are_not_the_same(room: Room) -
 
 def test_repeats_before_it_is_sent_are_told_with_it(room: Room) -> None:
     for _ in range(3):
-        room.sink.emit(pod("web"), "Warning", "FailedScheduling", "Scheduling", "no room")
+        room.sink.emit(
+            pod("web"), "Warning", "FailedScheduling", "Scheduling", "no room", controller="x"
+        )
     room.loop.settle()
     assert room.server.methods == "POST"
     assert room.server.only()["series"]["count"] == 3
@@ -139,7 +141,7 @@ def test_repeats_while_it_is_sent_are_told_after_it(room: Room) -> None:
 
 def test_speaks_in_the_default_namespace_about_what_has_none(room: Room) -> None:
     node = ObjectReference(kind="Node", name="n1")
-    room.sink.emit(node, "Normal", "R", "A", "n")
+    room.sink.emit(node, "Normal", "R", "A", "n", controller="x")
     room.loop.settle()
     [path] = room.server.events
     assert path.startswith("/apis/events.k8s.io/v1/namespaces/default/events/n1.")

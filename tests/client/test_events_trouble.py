@@ -187,6 +187,17 @@ def test_drops_the_oldest_repeat_before_anything_new() -> None:
         assert told["x"]["series"]["count"] == 3
 
 
+def test_sends_what_is_new_before_repeats(room: Room) -> None:
+    for name in "abcde":
+        room.emit(name)
+    room.server.latency = 1.0
+    for name in "abcde":
+        room.emit(name)  # four patches are on their way, one waits
+    room.emit("new")
+    room.loop.advance(10)
+    assert room.server.methods.split()[5:] == ["PATCH"] * 4 + ["POST", "PATCH"]
+
+
 def test_an_event_that_was_dropped_is_told_with_its_next_repeat() -> None:
     with Room(capacity=1) as room:
         room.server.latency = 1.0
@@ -205,7 +216,9 @@ def test_remembers_only_so_many_series_and_tells_of_those_it_forgets() -> None:
         for _ in range(3):
             room.emit("first")
         for number in range(MAX_SERIES):
-            room.sink.emit(pod(f"pod-{number}"), "Normal", "Scheduled", "Binding", "assigned")
+            room.sink.emit(
+                pod(f"pod-{number}"), "Normal", "Scheduled", "Binding", "assigned", controller="x"
+            )
         room.loop.settle()
         assert len(room.sink._series) == MAX_SERIES
         first = [e for e in room.server.events.values() if e["regarding"]["name"] == "first"]
@@ -214,13 +227,30 @@ def test_remembers_only_so_many_series_and_tells_of_those_it_forgets() -> None:
         assert len(room.server.events) == MAX_SERIES + 2
 
 
+def test_forgets_first_what_was_not_seen_for_longest() -> None:
+    with Room(capacity=10 * MAX_SERIES) as room:
+        for number in range(2 * MAX_SERIES):
+            room.sink.emit(
+                pod(f"pod-{number}"), "Normal", "Scheduled", "Binding", "assigned", controller="x"
+            )
+            if number % 1000 == 0:
+                room.emit("often")
+        told = [e for e in room.server.events.values() if e["regarding"]["name"] == "often"]
+        assert len(told) == 1
+
+
 def test_a_flood_is_bounded_while_the_server_is_slow() -> None:
     with Room(capacity=100) as room:
         room.server.latency = 1.0
         for _ in range(60):
             for number in range(500):
                 room.sink.emit(
-                    pod(f"pod-{number}"), "Warning", "FailedScheduling", "Scheduling", "x" * 2000
+                    pod(f"pod-{number}"),
+                    "Warning",
+                    "FailedScheduling",
+                    "Scheduling",
+                    "x" * 2000,
+                    controller="x",
                 )
                 assert room.sink._waiting <= 100
             room.loop.advance(10)

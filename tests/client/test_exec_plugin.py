@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.client.plugin_stage import (
     headers,
 )
 
+from mooring.client.endpoint import Headers
 from mooring.client.exec_plugin import ClusterInfo
 from mooring.client.tls import Pem, ReloadingTls
 
@@ -58,7 +58,7 @@ def test_runs_once_for_all_who_ask_at_the_same_time(stage: Stage) -> None:
     stage.say({"token": "t0ken"})
     plugin = stage.plugin()
 
-    async def ask() -> list[Mapping[str, str]]:
+    async def ask() -> list[Headers]:
         return await asyncio.gather(*(plugin.headers() for _ in range(20)))
 
     assert asyncio.run(ask()) == [bearer("t0ken")] * 20
@@ -219,7 +219,7 @@ def test_shows_the_certificate_that_the_plugin_prints(stage: Stage) -> None:
         stage.say(certificate(pair))
         stage.let_pass(10)
         asyncio.run(plugin.renew())
-        assert headers(plugin) == {}
+        assert headers(plugin) == ()
         assert shake_hands(tls.context(), server).user() == name
 
 

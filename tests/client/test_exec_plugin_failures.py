@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from tests.client.certificates import Authority, Pair
 from tests.client.plugin_stage import V1, V1BETA1, Stage, bearer, certificate, failure, headers
 
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 from mooring.client.exec_plugin import ClusterInfo, ExecSettings
 from mooring.client.tls import Pem
@@ -150,7 +150,7 @@ def test_tells_all_who_wait_of_one_failure(stage: Stage) -> None:
     stage.script("exit 1")
     plugin = stage.plugin()
 
-    async def ask() -> list[Mapping[str, str] | BaseException]:
+    async def ask() -> list[Headers | BaseException]:
         asking = (plugin.headers() for _ in range(20))
         return await asyncio.gather(*asking, return_exceptions=True)
 

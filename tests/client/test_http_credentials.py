@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.client.http_server import Peer, answer, client, get, post, run, serve, until
 
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 
 
@@ -18,8 +19,8 @@ class Token:
         self.renewals: int = 0
         self._slow = slow
 
-    async def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.tokens[0]}"}
+    async def headers(self) -> Headers:
+        return (("authorization", f"Bearer {self.tokens[0]}"),)
 
     async def renew(self) -> bool:
         self.renewals += 1
@@ -54,15 +55,9 @@ def test_shows_its_credentials_and_follows_their_change() -> None:
 
 
 def test_sends_a_name_as_often_as_it_comes() -> None:
-    class Groups(dict[str, str]):
-        """As a multidict has it."""
-
-        def items(self) -> list[tuple[str, str]]:  # type: ignore[override]  # not only a view
-            return [("impersonate-group", "a"), ("impersonate-group", "b")]
-
     class Impersonated(Token):
-        async def headers(self) -> dict[str, str]:
-            return Groups()
+        async def headers(self) -> Headers:
+            return (("impersonate-group", "a"), ("impersonate-group", "b"))
 
     async def scenario() -> None:
         async with (
@@ -161,7 +156,7 @@ def test_gives_the_401_back_when_renewing_takes_too_long() -> None:
 
 def test_passes_on_that_credentials_cannot_be_had() -> None:
     class Failing(Token):
-        async def headers(self) -> dict[str, str]:
+        async def headers(self) -> Headers:
             raise Unreachable("the plugin failed", sent=False)
 
     async def scenario() -> None:

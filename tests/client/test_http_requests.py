@@ -13,7 +13,10 @@ from tests.client.http_server import (
     run,
     serve,
 )
+from tests.client.test_http_tls import Contexts
 
+from mooring.client._dial import host_header
+from mooring.client.endpoint import Endpoint
 from mooring.client.transport import MERGE_PATCH, Request
 
 
@@ -74,3 +77,18 @@ def test_refuses_what_would_end_a_line_early(request_: Request) -> None:
             assert not server.peers
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        (Endpoint("api.example", 80), "api.example"),
+        (Endpoint("api.example", 443), "api.example:443"),
+        (Endpoint("api.example", 443, tls=Contexts()), "api.example"),
+        (Endpoint("10.0.0.1", 6443, tls=Contexts()), "10.0.0.1:6443"),
+        (Endpoint("fd00::1", 443, tls=Contexts()), "[fd00::1]"),
+        (Endpoint("fd00::1", 6443, tls=Contexts()), "[fd00::1]:6443"),
+    ],
+)
+def test_names_the_server_as_a_url_does(endpoint: Endpoint, said: str) -> None:
+    assert host_header(endpoint) == said

@@ -20,6 +20,7 @@ from tests.client.http_server import (
     until,
 )
 
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 from mooring.client.tls import Identity, Pem, build_context
 
@@ -49,8 +50,8 @@ class Contexts:
     def context(self) -> ssl.SSLContext:
         return self._left[0]
 
-    async def headers(self) -> dict[str, str]:
-        return {}
+    async def headers(self) -> Headers:
+        return ()
 
     async def renew(self) -> bool:
         self.renewals += 1

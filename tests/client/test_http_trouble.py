@@ -24,6 +24,7 @@ from tests.client.http_server import (
 )
 
 from mooring.client import _connection
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 from mooring.client.transport import Request
 
@@ -183,9 +184,9 @@ def test_names_a_host_that_cannot_be_one() -> None:
 
 def test_writes_nothing_when_its_time_is_over_already() -> None:
     class Slow:
-        async def headers(self) -> dict[str, str]:
+        async def headers(self) -> Headers:
             await asyncio.sleep(40)
-            return {}
+            return ()
 
         async def renew(self) -> bool:
             return False

@@ -42,7 +42,7 @@ def test_finds_server_token_and_authority(folder: Path) -> None:
     endpoint = in_cluster(POD, folder)
     assert (endpoint.host, endpoint.port, endpoint.prefix) == ("10.96.0.1", 443, "")
     assert endpoint.credentials is not None
-    assert asyncio.run(endpoint.credentials.headers()) == {"authorization": "Bearer of-the-pod"}
+    assert asyncio.run(endpoint.credentials.headers()) == (("authorization", "Bearer of-the-pod"),)
     assert endpoint.tls is not None
     server = server_context(CA.server("10.96.0.1"))
     shake_hands(endpoint.tls.context(), server, endpoint.host)
@@ -136,7 +136,7 @@ def test_asks_another_server_as_the_same_user(home: Path, folder: Path) -> None:
     endpoint = find_endpoint(file, "https://other:1234/p", environ=POD, folder=folder)
     assert (endpoint.host, endpoint.port, endpoint.prefix) == ("other", 1234, "/p")
     assert endpoint.credentials is not None
-    assert asyncio.run(endpoint.credentials.headers()) == {"authorization": "Bearer mine"}
+    assert asyncio.run(endpoint.credentials.headers()) == (("authorization", "Bearer mine"),)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -54,7 +54,7 @@ def load(folder: Path, content: object, **options: Any) -> Endpoint:
 
 def headers(endpoint: Endpoint) -> list[tuple[str, str]]:
     assert endpoint.credentials is not None
-    return list(asyncio.run(endpoint.credentials.headers()).items())
+    return list(asyncio.run(endpoint.credentials.headers()))
 
 
 def bearer(token: str) -> list[tuple[str, str]]:

@@ -225,4 +225,4 @@ class Replicas(RuleBasedStateMachine):
 
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(QUICK, max_examples=60, stateful_step_count=30)
+TestReplicas.settings = settings(QUICK, max_examples=100, stateful_step_count=30)

@@ -79,6 +79,30 @@ def test_counts_the_nodes_a_per_node_plugin_was_asked_about() -> None:
         assert evaluations(sim.scheduler.metrics, "Filter")["Picky"] == 3
 
 
+def points(metrics: Metrics) -> set[tuple[str, str]]:
+    return {(point, status) for (point, status, _), child in metrics.point_duration if child.count}
+
+
+def test_calls_a_scan_that_refuses_every_node_a_success(sim: Simulation) -> None:
+    sim.apply(node("n1", cpu=1))
+    sim.schedule(pod("big", cpu=100))
+    found = points(sim.scheduler.metrics)
+    assert ("Filter", "Success") in found
+    assert ("Filter", "Unschedulable") not in found
+
+
+def test_times_the_points_of_a_bound_pod(sim: Simulation) -> None:
+    sim.apply(node("n1"), node("n2"))
+    sim.schedule(pod("a", cpu=1))
+    assert points(sim.scheduler.metrics) >= {
+        (point, "Success")
+        for point in (
+            *("PreEnqueue", "PreFilter", "Filter", "PreScore", "Score"),
+            *("Reserve", "Permit", "Bind", "PostBind"),
+        )
+    }
+
+
 def hinted(answer: bool | None) -> Registration:
     def hint(event: object, pod: object, old: object, new: object) -> bool:
         if answer is None:

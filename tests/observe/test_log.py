@@ -3,7 +3,6 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,21 +12,6 @@ from hypothesis import strategies as st
 from mooring.observe import log as logs
 
 HEAD = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [\w.]+:\d+\] ")
-
-
-@pytest.fixture
-def restored() -> Iterator[None]:
-    """Leave the logging of the other tests as it was."""
-    root = logging.getLogger()
-    names = [name for name in root.manager.loggerDict if name.startswith("mooring")]
-    loggers = [root, *map(logging.getLogger, [*names, "mooring", "aiohttp", "asyncio"])]
-    loggers += [logging.getLogger(f"mooring.{room}") for room in logs._PER_POD]
-    levels = [(known, known.level) for known in loggers]
-    handlers = list(root.handlers)
-    yield
-    for known, level in levels:
-        known.setLevel(level)
-    root.handlers[:] = handlers
 
 
 def record(message: str, *args: Any, level: int = logging.INFO, **fields: Any) -> logging.LogRecord:
@@ -215,12 +199,12 @@ def shown_at(verbosity: int, logger: str) -> list[str]:
         (10, "error warning v0 v1 info v3 debug v5"),
     ],
 )
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_shows_as_much_as_it_is_asked_to(verbosity: int, shown: str) -> None:
     assert shown_at(verbosity, "mooring.cli.run") == shown.split()
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
     logs.configure(0, "text", io.StringIO())
     for room in ("scheduler.scheduler", "queue.places", "runtime.guard", "plugins.nodename"):
@@ -235,13 +219,13 @@ def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
     assert shown_at(2, "mooring.scheduler.scheduler") == ["error", "warning", "v0", "v1", "info"]
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_shows_what_plugins_of_others_say_and_warnings_of_libraries() -> None:
     assert shown_at(2, "acme.headroom") == ["error", "warning", "v0", "v1", "info"]
     assert shown_at(10, "aiohttp.access") == ["error", "warning"]
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_replaces_what_was_configured_before() -> None:
     first, second = io.StringIO(), io.StringIO()
     logs.configure(2, "json", first)

@@ -138,6 +138,7 @@ class World:
         return self.queue.where(f"ns/{name}")
 
     def waiting(self) -> dict[str, float]:
+        self.metrics.refresh()
         return {labels[0]: child.value for labels, child in self.metrics.pending_pods}
 
     def arrived(self) -> dict[tuple[str, ...], float]:

@@ -1,4 +1,3 @@
-import random
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ from mooring import config as cfg
 from mooring.errors import ConfigError
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
+from mooring.testing.build import StubHandle
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -179,15 +179,8 @@ def test_a_plugin_listed_twice_is_reported_once() -> None:
     assert [text for text in found if "already registered" in text]
 
 
-class StubHandle:
-    """Just enough to build a plugin with."""
-
-    scheduler_name = "default-scheduler"
-    random = random.Random(0)
-
-
 def build(found: ProfilePlan) -> Any:
-    handle: Any = StubHandle()
+    handle = StubHandle()
     return found.build(handle)
 
 

@@ -20,7 +20,15 @@ from mooring.api.auth import (
     TokenReview,
 )
 from mooring.api.coordination import Lease
-from mooring.api.core import Binding, Namespace, Node, Pod, ReplicationController, Service
+from mooring.api.core import (
+    Binding,
+    ConfigMap,
+    Namespace,
+    Node,
+    Pod,
+    ReplicationController,
+    Service,
+)
 from mooring.api.events import Event
 from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import NO_RESOURCES, Object, ResourceList
@@ -43,6 +51,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    ConfigMap,
     Event,
     Lease,
     Namespace,

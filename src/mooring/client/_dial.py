@@ -54,6 +54,14 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def host_header(endpoint: Endpoint) -> str:
+    """How the server is called in requests: without the port that goes without saying."""
+    usual = 80 if endpoint.tls is None else 443
+    if endpoint.port != usual:
+        return authority(endpoint.host, endpoint.port)
+    return f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+
+
 class Dialer:
     """Opens connections to one endpoint."""
 
@@ -94,8 +102,9 @@ class Dialer:
         started = loop.time()
         limit = min(deadline, started + self._connect_timeout)
         connection = Connection(loop, self._keeper, self._space, self._idle_limit)
+        guard = asyncio.timeout_at(limit)
         try:
-            async with asyncio.timeout_at(limit) as guard:
+            async with guard:
                 self._guards.add(guard)
                 try:
                     await self._build(connection, context, limit)
@@ -142,8 +151,8 @@ class Dialer:
 
     async def _tunnel(self, connection: Connection, proxy: Proxy, limit: float) -> None:
         loop = asyncio.get_running_loop()
-        exchange = Exchange(connection, loop, "CONNECT", limit - loop.time())
-        await exchange.begin(self._connect_request, limit)
+        exchange = Exchange(connection, loop, "CONNECT", self._connect_timeout)
+        await exchange.begin(self._connect_request, limit + 1.0)  # the limit itself is guarded
         status = exchange.parser.status
         if status >= 300:
             hint = "; it wants other credentials" if status == 407 else ""

@@ -194,7 +194,8 @@ class ResponseParser:
                 self._left = size
                 self._phase = _CHUNK_DATA
                 return start
-            self._keep(data[start:stop])
+            self._parts.append(data[start:stop])
+            self.buffered += size
             at = stop + 2
 
     def _unfinished_line(self, data: bytes, at: int) -> int:

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from multidict import CIMultiDict
-
 from mooring.client._filewatch import Clock, FileWatch
-from mooring.client.endpoint import Credentials
+from mooring.client.endpoint import Credentials, Headers
 from mooring.client.errors import Unreachable
 
 log = logging.getLogger(__name__)
@@ -39,9 +37,9 @@ class BearerToken:
     """A token that stays the same."""
 
     def __init__(self, token: str) -> None:
-        self._headers = {"authorization": f"Bearer {token}"}
+        self._headers = (("authorization", f"Bearer {token}"),)
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         return self._headers
 
     async def renew(self) -> bool:
@@ -53,9 +51,9 @@ class BasicAuth:
 
     def __init__(self, username: str, password: str) -> None:
         both = base64.b64encode(f"{username}:{password}".encode()).decode()
-        self._headers = {"authorization": f"Basic {both}"}
+        self._headers = (("authorization", f"Basic {both}"),)
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         return self._headers
 
     async def renew(self) -> bool:
@@ -73,7 +71,7 @@ class TokenFile:
         self.path: str = path
         self._watch = FileWatch([path], clock)
         self._token = first
-        self._headers: Mapping[str, str] = {}
+        self._headers: Headers = ()
         self._trouble = ""
         if first:
             self._take(first)
@@ -84,7 +82,7 @@ class TokenFile:
         """Why there is no token at all; empty when there is one."""
         return "" if self._token else self._trouble
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         self._look()
         if not self._token:
             raise Unreachable(f"no token: {self.path}: {self._trouble}", sent=False)
@@ -117,7 +115,7 @@ class TokenFile:
 
     def _take(self, token: str) -> None:
         self._token = token
-        self._headers = {"authorization": f"Bearer {token}"}
+        self._headers = (("authorization", f"Bearer {token}"),)
 
 
 class Impersonation:
@@ -134,22 +132,19 @@ class Impersonation:
     ) -> None:
         self._inner = inner
         # The server reads repeated headers, not a list with commas.
-        self._added: CIMultiDict[str] = CIMultiDict({"impersonate-user": user})
+        added = [("impersonate-user", user)]
         if uid:
-            self._added.add("impersonate-uid", uid)
-        for group in groups:
-            self._added.add("impersonate-group", group)
+            added.append(("impersonate-uid", uid))
+        added += [("impersonate-group", group) for group in groups]
         for key, values in (extra or {}).items():
             name = f"impersonate-extra-{quote(key, safe=_LEGAL_IN_HEADER_NAMES)}"
-            for value in values:
-                self._added.add(name, value)
+            added += [(name, value) for value in values]
+        self._added: Headers = tuple(added)
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         if self._inner is None:
             return self._added
-        both = CIMultiDict(await self._inner.headers())
-        both.extend(self._added)
-        return both
+        return (*await self._inner.headers(), *self._added)
 
     async def renew(self) -> bool:
         return self._inner is not None and await self._inner.renew()
@@ -173,8 +168,8 @@ class WithCertificates:
         self._inner = inner
         self._tls = tls
 
-    async def headers(self) -> Mapping[str, str]:
-        return {} if self._inner is None else await self._inner.headers()
+    async def headers(self) -> Headers:
+        return () if self._inner is None else await self._inner.headers()
 
     async def renew(self) -> bool:
         is_renewed = self._inner is not None and await self._inner.renew()

@@ -15,16 +15,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+Headers = tuple[tuple[str, str], ...]
+"""Names and values; a name may come more than once (groups to impersonate)."""
+
 
 class Credentials(Protocol):
     """Who we are, as headers."""
 
-    async def headers(self) -> Mapping[str, str]:
-        """What to add to a request; cheap, asked for every one. Raises `Unreachable`.
-
-        A name may come more than once (several groups to impersonate): the mapping is then a
-        multidict, whose `items()` has them all.
-        """
+    async def headers(self) -> Headers:
+        """What to add to a request; cheap, asked for every one. Raises `Unreachable`."""
         ...
 
     async def renew(self) -> bool:

@@ -77,15 +77,14 @@ class _Series:
 class EventSink:
     """Takes events and sends them when there is time; `emit` is for the thread of the loop.
 
-    `controller` is the schedulerName in whose name is spoken, `instance` which of its processes.
+    `host` tells the processes of one controller apart.
     """
 
     def __init__(
         self,
         client: ApiClient,
         *,
-        controller: str,
-        instance: str,
+        host: str,
         clock: Callable[[], float] = time.time,
         capacity: int = 1000,
         concurrency: int = 4,
@@ -95,8 +94,7 @@ class EventSink:
         self.sent: int = 0  # requests that were accepted
         self.failed: int = 0  # given up
         self._client = client
-        self._controller = controller
-        self._instance = _cut(instance, MAX_WORD)
+        self._host = host
         self._clock = clock
         self._capacity = capacity
         self._concurrency = concurrency
@@ -119,8 +117,10 @@ class EventSink:
         action: str,
         note: str,
         related: ObjectReference | None = None,
+        *,
+        controller: str,
     ) -> None:
-        """Tell about `regarding`. Never blocks, never raises."""
+        """Tell about `regarding` in the name of a controller. Never blocks, never raises."""
         if self._is_closed:
             self.dropped += 1
             return
@@ -139,8 +139,8 @@ class EventSink:
             event = Event(
                 metadata=meta,
                 event_time=format_time(now, micros=True),
-                reporting_controller=self._controller,
-                reporting_instance=self._instance,
+                reporting_controller=controller,
+                reporting_instance=_cut(f"{controller}-{self._host}", MAX_WORD),
                 action=action,
                 reason=reason,
                 regarding=regarding,

@@ -28,6 +28,7 @@ import msgspec
 from mooring.client._filewatch import Clock
 from mooring.client._subprocess import CommandFailed, printable, run_command
 from mooring.client.credentials import token_problem
+from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
 from mooring.client.tls import Identity, Pem, build_context
 from mooring.errors import ConfigError
@@ -87,7 +88,7 @@ class ExecSettings:
 class _Granted:
     """What a run brought."""
 
-    headers: Mapping[str, str] = field(repr=False)
+    headers: Headers = field(repr=False)
     identity: Identity | None
     expires_at: float | None  # seconds since 1970
 
@@ -139,7 +140,7 @@ class ExecPlugin:
         """The client certificate of the last run; the same object until there is another one."""
         return self._granted.identity if self._granted is not None else None
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         granted = self._granted
         if granted is None or self._is_due():
             await self._run(lambda: self._granted is None or self._is_due())
@@ -261,7 +262,7 @@ class ExecPlugin:
                 build_context(identity=identity, insecure=True)
             except ConfigError as error:
                 raise Unreachable(self._named(f"printed {error}"), sent=False) from error
-        headers = {"authorization": f"Bearer {status.token}"} if status.token else {}
+        headers = (("authorization", f"Bearer {status.token}"),) if status.token else ()
         end = status.expiration_timestamp
         return _Granted(headers, identity, end.timestamp() if end is not None else None)
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from mooring.client._connection import Connection
-from mooring.client._dial import Dialer, authority
+from mooring.client._dial import Dialer, host_header
 from mooring.client._exchange import Exchange
 from mooring.client._failures import Broken, words_of
 from mooring.client._http1 import Malformed, ResponseParser, decoded
@@ -55,7 +55,7 @@ class HttpTransport(Transport):
         self._credentials = endpoint.credentials
         self._silence_limit = silence_limit
         self._on_answer = on_answer
-        self._host = authority(endpoint.host, endpoint.port)
+        self._host = host_header(endpoint)
         self._format = RequestFormat(self._host, endpoint.prefix, user_agent)
         self._pool = Pool(max_connections)
         self._dialer = Dialer(
@@ -207,7 +207,7 @@ class HttpTransport(Transport):
     async def _identity(self) -> _Identity:
         known = self._known
         if self._credentials is not None:
-            proof = tuple((await self._credentials.headers()).items())
+            proof = await self._credentials.headers()
             if proof != self._proof:
                 known = _Identity(header_lines(proof), None)
                 self._proof = proof

@@ -161,6 +161,9 @@ class Informers:
             raise InternalError(f"informer of {informer.resource} added while the group runs")
         self._informers.append(informer)
 
+    def __iter__(self) -> Iterator[Informer[Any]]:
+        return iter(self._informers)
+
     async def run(self) -> None:
         """Run all of them until cancelled."""
         self._is_running = True

@@ -41,6 +41,7 @@ from mooring.errors import ApiError, Problem
 
 log = logging.getLogger(__name__)
 
+STOPPED: Final = "the election was stopped"  # the reason of an end that was asked for
 JITTER: Final = 1.2  # a candidate looks again after one to this many retry periods
 _SHORTEST_PAUSE: Final = 0.01  # seconds; a clock that disagrees with the loop's must not spin it
 _TOLERATED: Final = 20.0  # seconds past the lease's end until a leader is unhealthy, as kube does
@@ -163,7 +164,7 @@ class LeaderElection:
 
     async def run(self) -> None:
         """Stand for election, lead, lose, stand again; until cancelled."""
-        log.info("attempting to acquire the lease", extra=self._named())
+        log.info("attempting to acquire the lease", extra={"v": 0, **self._named()})
         try:
             while True:
                 await self._acquire()
@@ -171,7 +172,7 @@ class LeaderElection:
                 self._stop(await self._keep())
         finally:
             if self._leading:
-                self._stop("the election was stopped")
+                self._stop(STOPPED)
 
     async def release(self) -> None:
         """Take our name out of the lease, so that the next one need not wait; never raises.
@@ -197,7 +198,7 @@ class LeaderElection:
                     )
                     given = replace(lease, spec=freed)
                     self._observe(await self._client.replace(given, fenced=False))
-                    log.info("released the lease", extra=self._named())
+                    log.info("released the lease", extra={"v": 0, **self._named()})
             self._may_hold = False
         except NotFound:
             self._may_hold = False
@@ -236,7 +237,7 @@ class LeaderElection:
 
     def _start(self) -> None:
         self._leading = True
-        log.info("became leader", extra=self._named())
+        log.info("became leader", extra={"v": 0, **self._named()})
         if self._on_started is not None:
             self._on_started()
 
@@ -355,7 +356,8 @@ class LeaderElection:
         self._seen = lease
         if self.leader and self.leader != self._reported:
             self._reported = self.leader
-            log.info("new leader", extra=self._named(leader=self.leader))
+            if self.leader != self.identity:
+                log.info("new leader", extra={"v": 0, **self._named(leader=self.leader)})
             if self._on_new_leader is not None:
                 self._on_new_leader(self.leader)
 

@@ -120,7 +120,7 @@ class Places:
         self.has_news = True
 
     def publish(self) -> None:
-        """Tell the gauges how many wait where."""
+        """Tell the gauges how many wait where; asked for only when somebody looks."""
         gated = self.unschedulable.gated_count
         waiting = len(self.unschedulable) - gated
         self._gauges.pending(len(self.active), len(self.backoff), waiting, gated)

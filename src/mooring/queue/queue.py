@@ -101,6 +101,7 @@ class SchedulingQueue:
         metrics = metrics or Metrics()
         self._hints = Hints(registrations, metrics)
         self._places = Places(order=order_by(sort), gate=gate, options=options, metrics=metrics)
+        metrics.before_scrape(self._places.publish)
         metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
 
     # Looking
@@ -329,8 +330,7 @@ class SchedulingQueue:
         self._places.place(queued, worth, label, self._now())
 
     def _settle(self) -> None:
-        """Last step of whatever moved a pod: tell the dashboards, then whoever waits for `pop`."""
-        self._places.publish()
+        """Last step of whatever moved a pod: tell whoever waits for `pop`."""
         if self._places.has_news:
             self._places.has_news = False
             self._on_ready()

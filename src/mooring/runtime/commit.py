@@ -166,8 +166,6 @@ class Committer(Asker):
         return self.took("Bind", started, SKIP)
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        if not self._post_bind:
-            return
         started = self.guard.timer()
         for plugin in self._post_bind:
             try:

@@ -40,6 +40,8 @@ class Assignment(msgspec.Struct, frozen=True):
     state: CycleState
     started: float  # when the attempt began
     touched: int = 0  # the node's last change from outside that the decision knew of
+    evaluated: int = 0  # nodes that were looked at
+    feasible: int = 0  # nodes among them that would do
 
 
 class Refusal(msgspec.Struct, frozen=True):

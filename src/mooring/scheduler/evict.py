@@ -119,12 +119,19 @@ class Evictor:
 
     async def _carry_out(self, eviction: _Eviction) -> None:
         pod = eviction.preemptor
+        started = self._clock.now()
+        running = self._metrics.goroutines.labels(eviction.plugin)
+        running.add(+1)
         is_cleared = is_done = False
         try:
             is_cleared = await self._clear_claims(eviction)
             is_done = await self._evict_all(eviction)
         except Exception:
             log.exception("evicting broke", extra={"pod": pod.key, "node": eviction.node_name})
+        running.add(-1)
+        result = "success" if is_done and is_cleared else "error"
+        self._metrics.preemption_tasks.labels(result).add()
+        self._metrics.preemption_task_duration.labels(result).observe(self._clock.now() - started)
         if not is_done and self._under_way.get(pod.uid) is eviction:
             del self._under_way[pod.uid]
         if not (is_done and is_cleared) or self._is_left_at_the_gate(eviction):

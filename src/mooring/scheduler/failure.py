@@ -74,7 +74,8 @@ class FailureHandler:
         if latest is not None:
             self._queue.nominator.nominate(latest, nominate)
         if status.rejected:
-            log.info("Unable to schedule pod; no fit; waiting", extra={"pod": pod.key})
+            extra = {"pod": pod.key, "error": status.message}
+            log.info("Unable to schedule pod; no fit; waiting", extra=extra)
         else:
             extra = {"pod": pod.key, "error": status.message, "plugin": status.plugin}
             log.error("Error scheduling pod; retrying", extra=extra)

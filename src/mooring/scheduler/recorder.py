@@ -30,6 +30,7 @@ class EventRecorder:
             action,
             note,
             reference_to(related) if related is not None else None,
+            controller=pod.scheduler_name,
         )
 
 

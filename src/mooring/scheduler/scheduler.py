@@ -83,6 +83,8 @@ class Scheduler:
         config = cfg.default_configuration() if config is None else config
         self.config = config
         self.metrics: Metrics = metrics or Metrics()
+        self.metrics.before_scrape(self._measure)
+        self._binding = self.metrics.goroutines.labels("binding")
         self.cache: Cache = Cache()
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
@@ -305,8 +307,16 @@ class Scheduler:
         node_name = decision.node_name
         pod = self.cache.assume(queued.pod, node_name)
         self.queue.nominator.delete(queued.pod)
-        touched = self.cache.last_touch(node_name)
-        assignment = Assignment(queued, pod, node_name, state, started, touched)
+        assignment = Assignment(
+            queued,
+            pod,
+            node_name,
+            state,
+            started,
+            touched=self.cache.last_touch(node_name),
+            evaluated=decision.evaluated,
+            feasible=len(decision.rows),
+        )
         refusal = self._reserve(crew, assignment)
         if refusal is not None:
             self._fail(crew, queued, started, refusal.status, refusal)
@@ -340,6 +350,12 @@ class Scheduler:
         self._recorder.event(pod, "Warning", "PreemptionPutOff", "Preempting", note)
         return msgspec.structs.replace(decision, after=None, nominate="")
 
+    def _measure(self) -> None:
+        sizes = self.metrics.cache_size
+        sizes.labels("nodes").set(len(self.cache.table))
+        sizes.labels("pods").set(self.cache.pod_count)
+        sizes.labels("assumed_pods").set(self.cache.assumed_count)
+
     def _conflict(self, kind: Conflict) -> None:
         if not self._holds:  # what was so before we came is none of our conflicts
             self.metrics.conflicts.labels(kind.value).add()
@@ -352,10 +368,13 @@ class Scheduler:
             return Refusal(_broken("reserving", assignment.pod, error))
 
     async def _bind(self, crew: Crew, assignment: Assignment) -> None:
+        self._binding.add(+1)
         try:
             refusal = await crew.binder.bind(assignment)
         except Exception as error:
             refusal = Refusal(_broken("binding", assignment.pod, error))
+        finally:
+            self._binding.add(-1)
         if refusal is not None:
             self._binding_failed(crew, assignment, refusal)
             return
@@ -368,12 +387,16 @@ class Scheduler:
         self._evictor.forget(pod.uid)
         self._count(crew, assignment.started, "scheduled")
         self.metrics.pod_attempts.labels().observe(queued.attempts)
+        if queued.was_flushed:
+            self.metrics.pod_scheduled_after_flush.labels().add()
         if queued.first_attempt_at is not None:
             attempts = str(queued.attempts) if queued.attempts < 15 else "15+"
             waited = self._clock.now() - queued.first_attempt_at
             self.metrics.pod_sli_duration.labels(attempts).observe(waited)
         node = assignment.node_name
-        log.info("Successfully bound pod to node", extra={"pod": pod.key, "node": node})
+        counted = {"evaluatedNodes": assignment.evaluated, "feasibleNodes": assignment.feasible}
+        extra = {"pod": pod.key, "node": node, **counted}
+        log.info("Successfully bound pod to node", extra=extra)
         note = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
 

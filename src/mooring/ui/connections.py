@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -180,7 +181,8 @@ def _listener(address: str, port: int) -> socket.socket:
             (address, port), family=family, backlog=MOST, dualstack_ipv6=both
         )
     except OSError as error:
-        text = f"can't listen on {address}, port {port}: {error.strerror}"
+        why = os.strerror(error.errno) if error.errno else str(error)
+        text = f"can't listen on {address}, port {port}: {why}"
         raise ConfigError([Problem("--secure-port", text)]) from error
     made.setblocking(False)
     return made

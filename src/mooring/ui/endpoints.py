@@ -26,7 +26,11 @@ from mooring.ui.serving import ServingTls
 log = logging.getLogger(__name__)
 
 _METHODS: Final = ("GET", "HEAD")
-_HEADERS: Final = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+_HEADERS: Final = {
+    "Cache-Control": "no-cache, private",
+    "Server": "mooring",
+    "X-Content-Type-Options": "nosniff",
+}
 _HEALTH: Final[Mapping[str, Endpoint]] = {name: name for name in ENDPOINTS}
 
 
@@ -48,6 +52,7 @@ class Endpoints:
         if tls is None and not _is_loopback(address):
             text = f"{address} can be reached from outside; without TLS only loopback is served"
             raise ConfigError([Problem("--bind-address", text)])
+        self._is_secure = tls is not None
         self._address = address
         self._port = port
         self._health = health
@@ -58,7 +63,8 @@ class Endpoints:
     async def start(self) -> int:
         """Begin to serve; returns the port, which is a free one if it was given as 0."""
         port = await self._connections.start(self._address, self._port)
-        log.info("Serving securely", extra={"v": 0, "address": self._address, "port": port})
+        text = "Serving securely" if self._is_secure else "Serving without TLS, on loopback only"
+        log.info(text, extra={"v": 0, "address": self._address, "port": port})
         return port
 
     async def close(self) -> None:

@@ -114,7 +114,9 @@ def _blaming(flag: str, file: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        text = str(error) if file in str(error) else f"{file}: {error}"
+        text = f"{file}: {error}"
+        if isinstance(error, OSError) and error.filename:
+            text = f"{error.filename}: {error.strerror}"
         raise ConfigError([Problem(flag, text)]) from error
 
 

@@ -31,11 +31,12 @@ from mooring.client.events import EventSink
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
 from mooring.client.informer import Informers
-from mooring.client.lease import LeaderElection, default_identity
+from mooring.client.lease import STOPPED, LeaderElection, default_identity
 from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
 from mooring.observe.metrics import Metrics
+from mooring.observe.process import add_process_metrics
 from mooring.runtime.guard import Watchdog
 from mooring.scheduler import rbac
 from mooring.scheduler.clock import SystemClock
@@ -51,6 +52,7 @@ log = logging.getLogger(__name__)
 
 _SYNCING: Final = "informers are not synced"
 _WAITING: Final = "another replica is the leader"
+_EVENTS_WAITING: Final = 5_000  # to be written; further ones are dropped and counted
 _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
 
 
@@ -61,6 +63,8 @@ class Process:
         self._settings = settings
         config = settings.config
         self.metrics: Metrics = Metrics()
+        add_process_metrics(self.metrics)
+        self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
         self._leading = asyncio.Event()  # has been leader once
         self._transports: list[HttpTransport] = []
@@ -74,8 +78,8 @@ class Process:
         )
         self._events = EventSink(
             self._make_client(Limiter(connection.qps, connection.burst), None),
-            controller=settings.scheduler_name,
-            instance=socket.gethostname(),
+            host=socket.gethostname(),
+            capacity=_EVENTS_WAITING,
         )
         self._writer = Writer(
             self._client, on_conflict=self._count, on_congestion=self._on_congestion
@@ -133,7 +137,6 @@ class Process:
             retry_period=election.retry_period.seconds,
             on_started=self._on_leading,
             on_stopped=self._on_stopped_leading,
-            on_new_leader=lambda who: log.info("new leader elected", extra={"identity": who}),
         )
 
     def _needed(self) -> list[Permission]:
@@ -261,12 +264,12 @@ class Process:
     # --- what the parts report -----------------------------------------------------------------
 
     def _on_leading(self) -> None:
-        log.info("became leader, started leading", extra={"v": 0})
         self._leading.set()
         self.scheduler.release(_WAITING)
 
     def _on_stopped_leading(self, reason: str) -> None:
-        log.error("Leaderelection lost", extra={"reason": reason})
+        if reason != STOPPED:
+            log.error("Leaderelection lost", extra={"reason": reason})
         self.scheduler.hold(_WAITING)
 
     def _on_congestion(self, is_congested: bool) -> None:
@@ -285,6 +288,15 @@ class Process:
 
     def _count(self, kind: Conflict) -> None:
         self.metrics.conflicts.labels(kind.value).add()
+
+    def _measure(self) -> None:
+        self.metrics.dropped_events.labels().set(self._events.dropped)
+        for informer in self.informers:
+            unreadable = self.metrics.undecodable_objects.labels(informer.resource)
+            unreadable.set(informer.reflector.undecodable)
+        if self.election is not None:
+            lease = self._settings.config.leader_election.resource_name
+            self.metrics.leader.labels(lease).set(int(self.election.is_leader))
 
     def _sizes(self) -> dict[str, int]:
         cache = self.scheduler.cache
