@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from mooring.observe import log as logs
+
 
 @pytest.fixture
 def restored_logging() -> Iterator[None]:
