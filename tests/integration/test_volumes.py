@@ -20,7 +20,7 @@ def test_waiting_claim_gets_a_volume_that_keeps_all_its_fields(
     admin = control_plane.admin
     admin.create_many(nodes(3))
     admin.create(storage_class("local", "kubernetes.io/no-provisioner"))
-    volume = admin.create(volume_on("disk-1", "node-00001"))
+    volume = create_volume(control_plane, volume_on("disk-1", "node-00001"))
     claim = admin.create(claim_of("local", namespace))
     start_mooring(control_plane)
     admin.create(user_of(claim))
@@ -82,7 +82,7 @@ def test_pod_waits_for_a_volume_that_can_be_reached(
     why = "didn't find available persistent volumes to bind"
     told = wait_for_event(control_plane, namespace, "user", "FailedScheduling", why)
     assert told["note"].startswith(f"0/2 nodes are available: 2 node(s) {why}")
-    volume = admin.create(volume_on("late", "node-00000"))
+    volume = create_volume(control_plane, volume_on("late", "node-00000"))
     wait_until(
         lambda: changed(control_plane, volume, "spec", "claimRef"), what="the volume is chosen"
     )
@@ -172,6 +172,17 @@ def reference(claim: Object) -> Object:
 
 
 # --- what controllers would do, and what changed -------------------------------------------------
+
+
+def create_volume(control_plane: ControlPlane, volume: Object) -> Object:
+    """A volume that can be had."""
+    control_plane.admin.create(volume)
+    return control_plane.admin.patch(
+        "PersistentVolume",
+        volume["metadata"]["name"],
+        {"status": {"phase": "Available"}},
+        subresource="status",
+    )
 
 
 def bind_claim(control_plane: ControlPlane, claim: Object, volume: str) -> None:

@@ -61,8 +61,9 @@ def read(text: str) -> dict[str, Seen]:
 def _sample(line: str, family: Seen) -> Sample:
     found = _SAMPLE.fullmatch(line)
     assert found is not None, line
-    is_histogram = family.type == "histogram"
-    expected = [family.name + ending for ending in _ENDINGS] if is_histogram else [family.name]
+    expected = [family.name] if family.type != "histogram" else []
+    if family.type in ("histogram", "summary"):
+        expected += [family.name + ending for ending in _ENDINGS]
     assert found["name"] in expected, line
     labels = _labels(found["labels"] or "")
     return Sample(found["name"], labels, float(found["value"]), found["value"])

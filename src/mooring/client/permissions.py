@@ -65,7 +65,7 @@ class PermissionCheck:
         self._client = client
         self._needed = tuple(dict.fromkeys(needed))
         self._every = every
-        self._when_missing = when_missing
+        self._when_missing = min(when_missing, every)
         self._poked = asyncio.Event()
         self._is_down = False  # the server gives no answers now, but may soon
         self._unanswered = ""  # why the server could not be asked, so that it is told once
@@ -119,8 +119,9 @@ class PermissionCheck:
         for need in self.missing:
             if need not in before:
                 log.warning("permission missing", extra=_named(need))
-        for need in before.difference(self.missing):
-            log.info("permission restored", extra=_named(need))
+        for need in self._needed:
+            if need in before and need not in self.missing:
+                log.info("permission restored", extra={"v": 0, **_named(need)})
 
     async def _ask(self, need: Permission, turn: asyncio.Semaphore) -> bool | None:
         """Whether it is allowed; None if there was no answer, which says nothing."""

@@ -296,14 +296,15 @@ class Reflector(Generic[O]):
         cause = (verb, type(error))
         if self._cause != cause:  # the same again is no news, even if the words differ a little
             self._cause = cause
-            extra = {"resource": self.resource, "verb": verb, "reason": str(error)}
+            extra = {"resource": self.resource, "verb": verb, "error": str(error)}
             log.warning("objects may be out of date", extra=extra)
 
     def _relieve(self, verb: str) -> None:
         if self._cause is not None and self._cause[0] == verb:
             self.problem = ""
             self._cause = None
-            log.info("objects are current again", extra={"resource": self.resource, "verb": verb})
+            extra = {"v": 0, "resource": self.resource, "verb": verb}
+            log.info("objects are current again", extra=extra)
 
     def _pause(self, trouble: Exception) -> float:
         """Seconds to wait before the next try."""

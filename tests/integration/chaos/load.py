@@ -9,6 +9,8 @@ whatever order the trouble has left.
 from __future__ import annotations
 
 import http.client
+import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -66,6 +68,12 @@ def sized_pod(index: int, namespace: str, size: int = 0, scheduler: str = NAME) 
     )
 
 
+def batches(pods: Sequence[Object], count: int) -> list[Sequence[Object]]:
+    """The same pods in so many parts of about the same length."""
+    cuts = [len(pods) * part // count for part in range(count + 1)]
+    return [pods[begin:end] for begin, end in itertools.pairwise(cuts)]
+
+
 def sized_pods(count: int, namespace: str) -> list[Object]:
     return [sized_pod(index, namespace) for index in range(count)]
 
@@ -95,9 +103,12 @@ def create(admin: AdminApi, value: Object) -> None:
 
 
 class Feeder:
-    """Creates pods in the background, `rate` of them a second, whatever happens to the server."""
+    """Creates pods in the background, whatever happens to the server.
 
-    def __init__(self, admin: AdminApi, pods: Sequence[Object], rate: float) -> None:
+    `rate` is how many a second; without one, all as fast as they can be.
+    """
+
+    def __init__(self, admin: AdminApi, pods: Sequence[Object], rate: float = math.inf) -> None:
         self._admin = admin
         self._pods = pods
         self._rate = rate

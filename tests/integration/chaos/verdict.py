@@ -35,6 +35,7 @@ class Run:
         self._namespace = namespace
         self._moorings = moorings
         self._pids = [mooring.process.pid for mooring in moorings]
+        self._logged = [len(mooring.process.log.read_text()) for mooring in moorings]
         self._began = time.monotonic()
 
     def waiting(self) -> int:
@@ -45,6 +46,14 @@ class Run:
                     "Pod", self._namespace, fieldSelector="spec.nodeName="
                 )
             )
+        )
+
+    def wait_bound(self, count: int) -> None:
+        """Wait until so many pods are bound: to do harm in the middle of work."""
+        wait_until(
+            lambda: len(binds(self._control_plane, self._namespace)) >= count,
+            SCALE.deadline,
+            what=f"{count} pods are bound",
         )
 
     def judge(self, pods: int, *, restarted: bool = False) -> list[Bind]:
@@ -67,9 +76,9 @@ class Run:
         found = insist(lambda: audit(self._control_plane, self._namespace))
         trail = binds(self._control_plane, self._namespace)
         self._print(seconds, trail)
-        assert found.broken == ()
-        assert found.unbound == ()
-        assert found.bound == pods
+        assert found.broken == (), found.broken
+        assert found.unbound == (), found.unbound
+        assert found.bound == pods, f"{found.bound} pods are bound, of {pods}"
         return trail
 
     def _wait_settled(self, mooring: Mooring) -> None:
@@ -102,12 +111,17 @@ class Run:
             "bind attempts": len(trail),
         }
         for what, words in _SAID.items():
-            figures[what] = sum(
-                mooring.process.log.read_text().count(words) for mooring in self._moorings
-            )
+            figures[what] = sum(log.count(words) for log in self._logs())
         figures["conflicts"] = conflicts(self._moorings, self._control_plane.token)
         told = ", ".join(f"{key} {value}" for key, value in (figures | self.notes).items())
         print(f"\n{self._title}: {told}", flush=True)
+
+    def _logs(self) -> list[str]:
+        """What each of them wrote since the run began; an earlier test may have used the file."""
+        return [
+            mooring.process.log.read_text()[begin:]
+            for mooring, begin in zip(self._moorings, self._logged, strict=True)
+        ]
 
 
 def metrics(mooring: Mooring, token: str) -> dict[str, float]:

@@ -1,0 +1,211 @@
+"""What there is, as bytes, and the history of how it came about.
+
+Every write gets the next resourceVersion, replaces one item, and is told to the subscriptions in
+order. Items are immutable: whoever wants to change an object decodes it, makes another one and puts
+that. The history is bounded; who asks for what happened before its beginning is sent to list again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from mooring.apiserver.resources import Resource
+
+Object = dict[str, Any]
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+MOST_WAITING: Final = 20_000  # events for one subscription; a slower reader is cut off
+
+
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """One object at one version."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int  # its resourceVersion
+    raw: bytes  # JSON, with apiVersion and kind as it was stored
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]  # what field selectors may ask for
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+    def decoded(self) -> Object:
+        """A copy that may be changed."""
+        value: Object = _decode(self.raw)
+        return value
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One write: `old` is None for a creation; for a deletion `new` is the last state."""
+
+    type: EventType
+    version: int
+    resource: str  # the key of the resource
+    new: Item
+    old: Item | None
+
+
+class Expired(Exception):
+    """The history does not reach back that far."""
+
+
+Fields = Callable[[Object], Mapping[str, str]]
+"""What field selectors may ask of an object of one kind."""
+
+
+class Store:
+    """All objects of one cluster. Not for threads: one event loop owns it."""
+
+    def __init__(
+        self, *, history: int = 50_000, fields: Callable[[str], Fields] | None = None
+    ) -> None:
+        self._items: dict[str, dict[tuple[str, str], Item]] = {}
+        self._history: deque[Change] = deque()
+        self._history_limit = history
+        self._forgotten = 0  # the version of the last change that left the history
+        self._fields = fields
+        self._subscriptions: dict[str, set[Subscription]] = {}
+        self._listeners: list[Callable[[Change], None]] = []
+        self.version: int = 0
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Item | None:
+        return self._items.get(resource.key, {}).get((namespace, name))
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Item]:
+        """Sorted by namespace and name, as etcd would."""
+        found = self._items.get(resource.key, {}).values()
+        chosen = [item for item in found if not namespace or item.namespace == namespace]
+        return sorted(chosen, key=lambda item: item.key)
+
+    def count(self, resource: Resource) -> int:
+        return len(self._items.get(resource.key, {}))
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def put(self, resource: Resource, value: Object) -> Item:
+        """Create or replace; sets the resourceVersion of `value`, which is ours from now on."""
+        meta = value["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        items = self._items.setdefault(resource.key, {})
+        old = items.get((namespace, name))
+        item = self._next(resource, value)
+        items[item.key] = item
+        self._tell(
+            Change("ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old)
+        )
+        return item
+
+    def remove(self, resource: Resource, namespace: str, name: str) -> Item | None:
+        """Take an object away; its last state, at the version of its removal."""
+        old = self._items.get(resource.key, {}).pop((namespace, name), None)
+        if old is None:
+            return None
+        last = self._next(resource, old.decoded())
+        self._tell(Change("DELETED", last.version, resource.key, last, old))
+        return last
+
+    def _next(self, resource: Resource, value: Object) -> Item:
+        self.version += 1
+        meta = value["metadata"]
+        meta["resourceVersion"] = str(self.version)
+        fields = self._fields(resource.key)(value) if self._fields is not None else {}
+        return Item(
+            namespace=meta.get("namespace", ""),
+            name=meta["name"],
+            uid=meta.get("uid", ""),
+            version=self.version,
+            raw=_encode(value),
+            labels=meta.get("labels") or {},
+            fields=fields,
+        )
+
+    # --- watching ------------------------------------------------------------------------------
+
+    def listen(self, listener: Callable[[Change], None]) -> None:
+        """Call this with every change of anything, at once; for controllers and persistence."""
+        self._listeners.append(listener)
+
+    def subscribe(self, resource: Resource, since: int | None = None) -> Subscription:
+        """What happens to a resource after version `since`; raises Expired. None: from now on."""
+        subscription = Subscription(self, resource.key)
+        if since is not None and since < self.version:
+            if since < self._forgotten:
+                raise Expired(f"too old resource version: {since} ({self._forgotten})")
+            start = bisect_right(self._history, since, key=lambda change: change.version)
+            for place in range(start, len(self._history)):
+                if self._history[place].resource == resource.key:
+                    subscription.push(self._history[place])
+        self._subscriptions.setdefault(resource.key, set()).add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        self._subscriptions.get(subscription.resource, set()).discard(subscription)
+
+    def compact(self) -> None:
+        """Forget the history: whoever wants to resume has to list again."""
+        self._history.clear()
+        self._forgotten = self.version
+
+    def changes(self) -> Iterator[Change]:
+        """The history as far as it is kept."""
+        return iter(self._history)
+
+    def _tell(self, change: Change) -> None:
+        self._history.append(change)
+        if len(self._history) > self._history_limit:
+            self._forgotten = self._history.popleft().version
+        for subscription in tuple(self._subscriptions.get(change.resource, ())):
+            subscription.push(change)
+        for listener in self._listeners:
+            listener(change)
+
+
+class Subscription:
+    """Changes of one resource, in order, for one reader."""
+
+    def __init__(self, store: Store, resource: str) -> None:
+        self.resource: str = resource
+        self._store = store
+        self._waiting: deque[Change] = deque()
+        self._arrived = asyncio.Event()
+        self._is_cut = False
+
+    def push(self, change: Change) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self.close()  # too slow; what is missing is found by listing
+            return
+        self._waiting.append(change)
+        self._arrived.set()
+
+    def close(self) -> None:
+        """End it; a reader gets what is left and then nothing."""
+        self._is_cut = True
+        self._store.unsubscribe(self)
+        self._arrived.set()
+
+    async def batches(self) -> AsyncIterator[list[Change]]:
+        """All that has arrived since the last time, whenever there is something."""
+        while True:
+            if self._waiting:
+                batch = list(self._waiting)
+                self._waiting.clear()
+                yield batch
+                continue
+            if self._is_cut:
+                return
+            self._arrived.clear()
+            await self._arrived.wait()

@@ -1,0 +1,150 @@
+"""A right that is missing is named, in the log and by /readyz, and nothing has to be restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.objects import node, pod
+from tests.controlplane.users import User, role_and_binding
+from tests.controlplane.waiting import wait_until
+from tests.integration.looking import wait_for_condition, wait_until_bound
+from tests.integration.starting import (
+    NAME,
+    grant_shipped,
+    shipped_rules,
+    start_mooring,
+)
+
+ELECTED = {"leaderElection": {"leaderElect": True, "resourceName": NAME}}
+OFTEN = ("--permission-check-interval=200ms",)
+
+
+class Right(NamedTuple):
+    """One verb of one rule that we ship, and the sentence that names it."""
+
+    kind: str  # of the role
+    rule: int
+    verb: str
+    sentence: str
+
+
+def test_every_right_that_is_taken_away_is_named_until_it_is_back(
+    control_plane: ControlPlane,
+) -> None:
+    user = control_plane.add_user("scheduler")
+    roles = Roles(control_plane, user)
+    mooring = start_mooring(control_plane, user=user, config=ELECTED, flags=OFTEN)
+    shipped = list(rights())
+    for right in shipped:
+        roles.grant_all_but(right)
+        # That no other one is named means that the one before is healed.
+        wait_until(
+            lambda: (
+                mooring.get("/readyz/permissions").text
+                == f"internal server error: missing permissions: {right.sentence}\n"
+            ),
+            what=f"/readyz misses {right.sentence}",
+        )
+        answer = mooring.get("/readyz")
+        assert answer.code == 500
+        assert f"[-]permissions failed: missing permissions: {right.sentence}\n" in answer.text
+        assert mooring.get("/healthz").code == 200
+    roles.grant_all_but(None)
+    wait_until(lambda: mooring.is_ready, what="everything is well again")
+
+    lines = mooring.log.splitlines()
+    for right in shipped:
+        named = f'permission="{quoted(right.sentence)}"'
+        told = [line for line in lines if named in line]
+        assert [line.split('"')[1] for line in told] == [
+            "permission missing",
+            "permission restored",
+        ]
+        assert all(f'verb="{right.verb}"' in line for line in told)
+    assert len(shipped) > 40
+    assert "Traceback" not in mooring.log
+
+
+def test_pods_are_bound_once_the_right_to_bind_is_there(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create(node("only"))
+    user = control_plane.add_user("scheduler")
+    roles = Roles(control_plane, user)
+    bind = next(right for right in rights() if right.sentence == "create pods/binding")
+    roles.grant_all_but(bind)
+    mooring = start_mooring(control_plane, user=user, flags=OFTEN, wait=False)
+    control_plane.admin.create(pod("waits", namespace=namespace, scheduler=NAME))
+    known = wait_for_condition(control_plane, namespace, "waits", "PodScheduled", "SchedulerError")
+    assert 'cannot create resource "pods/binding"' in known["message"]
+    assert "create pods/binding" in mooring.get("/readyz").text
+    roles.grant_all_but(None)
+    wait_until_bound(control_plane, namespace, "waits")
+    wait_until(lambda: mooring.is_ready, what="it is ready")
+
+
+def test_process_without_any_right_waits_for_them(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create(node("only"))
+    control_plane.admin.create(pod("waits", namespace=namespace, scheduler=NAME))
+    user = control_plane.add_user("nobody")
+    mooring = start_mooring(control_plane, user=user, config=ELECTED, flags=OFTEN, wait=False)
+    wait_until(
+        lambda: "create pods/binding" in mooring.get("/readyz").text, what="it says what is missing"
+    )
+    text = mooring.get("/readyz").text
+    for right in rights():
+        assert right.sentence in text
+    assert "[-]sched-handler-sync failed: handlers are not fully synchronized: nodes" in text
+    assert "cannot list nodes: " in text
+    assert mooring.get("/healthz").text == "ok"
+    assert mooring.get("/livez").text == "ok"
+    grant_shipped(control_plane, user)
+    wait_until(lambda: mooring.is_ready, 60, what="it is ready")
+    wait_until_bound(control_plane, namespace, "waits")
+    assert mooring.process.is_alive
+
+
+# --- the roles that we ship ---------------------------------------------------------------------
+
+
+class Roles:
+    """Our ClusterRole and Role, granted to somebody, as they are or with one verb missing."""
+
+    def __init__(self, control_plane: ControlPlane, user: User) -> None:
+        self._admin = control_plane.admin
+        self._names = {"ClusterRole": "", "Role": "kube-system"}
+        self._made: dict[str, dict[str, Any]] = {}
+        for kind, namespace in self._names.items():
+            name = control_plane.grant(user, shipped_rules(kind), namespace)
+            self._made[kind], _ = role_and_binding(name, user, shipped_rules(kind), namespace)
+
+    def grant_all_but(self, right: Right | None) -> None:
+        for kind, role in self._made.items():
+            rules = shipped_rules(kind)
+            if right is not None and right.kind == kind:
+                rules[right.rule]["verbs"].remove(right.verb)
+                if not rules[right.rule]["verbs"]:
+                    del rules[right.rule]
+            if rules != role["rules"]:
+                role["rules"] = rules
+                self._admin.replace(role)
+
+
+def rights() -> Iterator[Right]:
+    for kind, where in (("ClusterRole", ""), ("Role", ' in namespace "kube-system"')):
+        for index, rule in enumerate(shipped_rules(kind)):
+            (group,), (path,) = rule["apiGroups"], rule["resources"]
+            resource, slash, part = path.partition("/")
+            resource += f".{group}" if group else ""
+            name = "".join(f' "{name}"' for name in rule.get("resourceNames", ()))
+            for verb in rule["verbs"]:
+                sentence = f"{verb} {resource}{slash}{part}{name}{where}"
+                yield Right(kind, index, verb, sentence)
+
+
+def quoted(text: str) -> str:
+    return text.replace('"', r"\"")
