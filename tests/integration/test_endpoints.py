@@ -108,7 +108,8 @@ def test_configz_shows_the_configuration_in_effect(control_plane: ControlPlane) 
     assert (config["kind"], config["podMaxBackoffSeconds"]) == ("KubeSchedulerConfiguration", 20)
     assert config["profiles"][0]["schedulerName"] == NAME
     theirs = json.loads(answer_of(port, "/configz", control_plane.token))["componentconfig"]
-    assert set(config) == set(theirs)
+    # Without it, all nodes are evaluated: docs/parity.md.
+    assert set(theirs) - set(config) == {"percentageOfNodesToScore"}
     assert set(config["profiles"][0]) == set(theirs["profiles"][0])
 
 

@@ -12,6 +12,7 @@ from tests.controlplane.waiting import wait_until
 from tests.integration.looking import wait_for_condition, wait_until_bound
 from tests.integration.starting import (
     NAME,
+    Mooring,
     grant_shipped,
     shipped_rules,
     start_mooring,
@@ -40,13 +41,7 @@ def test_every_right_that_is_taken_away_is_named_until_it_is_back(
     for right in shipped:
         roles.grant_all_but(right)
         # That no other one is named means that the one before is healed.
-        wait_until(
-            lambda: (
-                mooring.get("/readyz/permissions").text
-                == f"internal server error: missing permissions: {right.sentence}\n"
-            ),
-            what=f"/readyz misses {right.sentence}",
-        )
+        wait_until_told(mooring, f"missing permissions: {right.sentence}")
         answer = mooring.get("/readyz")
         assert answer.code == 500
         assert f"[-]permissions failed: missing permissions: {right.sentence}\n" in answer.text
@@ -58,10 +53,8 @@ def test_every_right_that_is_taken_away_is_named_until_it_is_back(
     for right in shipped:
         named = f'permission="{quoted(right.sentence)}"'
         told = [line for line in lines if named in line]
-        assert [line.split('"')[1] for line in told] == [
-            "permission missing",
-            "permission restored",
-        ]
+        said = [line.split('"')[1] for line in told]
+        assert said == ["permission missing", "permission restored"]
         assert all(f'verb="{right.verb}"' in line for line in told)
     assert len(shipped) > 40
     assert "Traceback" not in mooring.log
@@ -144,6 +137,13 @@ def rights() -> Iterator[Right]:
             for verb in rule["verbs"]:
                 sentence = f"{verb} {resource}{slash}{part}{name}{where}"
                 yield Right(kind, index, verb, sentence)
+
+
+def wait_until_told(mooring: Mooring, problem: str) -> None:
+    wanted = f"internal server error: {problem}\n"
+    wait_until(
+        lambda: mooring.get("/readyz/permissions").text == wanted, what=f"/readyz says {problem}"
+    )
 
 
 def quoted(text: str) -> str:

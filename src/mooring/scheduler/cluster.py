@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from mooring.api import core
-from mooring.api.codec import to_builtins
+from mooring.api.codec import DecodeError, to_builtins
 from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.client import paths
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, NotFound, ServerError, Unreachable
+from mooring.client.errors import Conflict, Fenced, NotFound, ServerError, Unreachable
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 from mooring.scheduler import conflicts
@@ -64,38 +64,53 @@ class Writer:
 
     async def _bind(self, binding: core.Binding) -> None:
         pause = _SHORTEST_PAUSE
+        is_unknown = False  # whether a request of ours may have been carried out unanswered
         while True:
             try:
                 await self._client.bind(binding)
                 return
             except Conflict:
-                if await self._is_done(binding):
+                node = await self._node_of(binding)
+                if node == binding.target.name:
                     return  # by a request of ours whose answer was lost
-                self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
+                if node:
+                    self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
+                raise
+            except (Fenced, NotFound):
                 raise
             except (Unreachable, ServerError) as error:
+                is_unknown = True
                 extra = {"pod": binding.key, "node": binding.target.name, "error": str(error)}
                 log.warning("the outcome of a bind is unknown; looking it up", extra=extra)
-            if await self._is_done(binding):
+            except ApiError:
+                # A refusal speaks of this request and not of the one before it: a server that has
+                # just started may forbid everything, because it has not read its rules yet.
+                if not is_unknown:
+                    raise
+            if await self._node_of(binding) == binding.target.name:
                 return
             # Not bound, or not yet: the server refuses a second Binding, so asking again is safe.
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _is_done(self, binding: core.Binding) -> bool:
-        """Whether the pod is bound as we asked; asks until the server answers."""
+    async def _node_of(self, binding: core.Binding) -> str:
+        """Where the pod is, empty if nowhere; asks until the server tells, or knows no such pod."""
         meta = binding.metadata
         pause = _SHORTEST_PAUSE
         while True:
             try:
                 pod = await self._client.get(core.Pod, meta.name, meta.namespace)
-            except (Unreachable, ServerError):
+            except NotFound:
+                raise
+            except (ApiError, DecodeError) as error:
+                extra = {"pod": binding.key, "error": str(error)}
+                log.debug("could not look up a pod", extra=extra)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if pod.metadata.uid != meta.uid:
                 raise NotFound(f'pods "{meta.name}" not found', code=404, reason="NotFound")
-            return pod.spec.node_name == binding.target.name
+            return pod.spec.node_name
 
     def _count(self, change: int) -> None:
         self._under_way += change
