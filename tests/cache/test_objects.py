@@ -1,3 +1,5 @@
+import pytest
+
 from mooring.api import core
 from mooring.api.meta import ObjectMeta
 from mooring.api.storage import StorageClass
@@ -62,3 +64,21 @@ def test_lists_what_is_in_one_namespace() -> None:
     objects.remove(service("web"))
     assert list(objects.in_namespace(core.Service, "shop")) == []
     assert list(objects.in_namespace(core.Service, "test")) == [service("db", "test")]
+
+
+def test_lets_only_declared_kinds_be_read() -> None:
+    objects = Objects()
+    objects.put(core.Namespace(metadata=ObjectMeta(name="a")))
+    objects.declare([core.Service])
+    assert objects.list(core.Service) == []
+    for read in (
+        lambda: objects.get(core.Namespace, "a"),
+        lambda: objects.list(core.Namespace),
+        lambda: objects.in_namespace(core.Namespace, ""),
+        lambda: objects.select(core.Namespace, str, ""),
+    ):
+        with pytest.raises(LookupError, match="name them in `reads`"):
+            read()
+    objects.declare([core.Namespace])
+    assert [found.name for found in objects.list(core.Namespace)] == ["a"]
+    assert objects.list(core.Service) == []

@@ -14,7 +14,7 @@ from mooring.api import core
 from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, NotFound, Unreachable
+from mooring.client.errors import Conflict, Fenced, Forbidden, NotFound, Unreachable
 from mooring.client.transport import Answer, Fence, Request, Stream
 from mooring.scheduler.cluster import Writer, merge_patch
 from mooring.simulator.clock import VirtualLoop
@@ -64,6 +64,9 @@ class Server:
 
     def lose(self, request: Request) -> Answer:
         raise Unreachable("connection refused", sent=True)
+
+    def forbid(self, request: Request) -> Answer:
+        return Answer(403, {}, b'{"message": "pods is forbidden", "reason": "Forbidden"}')
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise NotImplementedError
@@ -157,6 +160,41 @@ def test_reports_a_pod_that_somebody_else_has_bound() -> None:
     with pytest.raises(Conflict, match="already assigned"):
         rig.bind()
     assert rig.conflicts == ["already_bound"]
+
+
+def test_does_not_blame_others_for_a_pod_that_is_bound_nowhere() -> None:
+    rig = Rig()
+    being_deleted = Answer(409, {}, b'{"message": "is being deleted", "reason": "Conflict"}')
+    rig.server.steps = [lambda _: being_deleted]
+    with pytest.raises(Conflict, match="being deleted"):
+        rig.bind()
+    assert rig.conflicts == []
+
+
+def test_goes_on_looking_for_a_lost_answer_while_the_server_forbids_it() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.do_and_lose_the_answer, *[rig.server.forbid] * 3]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", *["GET p"] * 4]
+
+
+def test_does_not_take_the_refusal_of_a_second_try_for_the_fate_of_the_first() -> None:
+    rig = Rig()
+
+    def not_yet(request: Request) -> Answer:
+        return Answer(200, {}, encode(pod("p", uid="uid-p").api))
+
+    rig.server.steps = [rig.server.do_and_lose_the_answer, not_yet, rig.server.forbid]
+    rig.bind()
+    assert rig.server.asked == ["POST binding", "GET p", "POST binding", "GET p"]
+
+
+def test_tells_at_once_that_a_first_try_is_forbidden() -> None:
+    rig = Rig()
+    rig.server.steps = [rig.server.forbid]
+    with pytest.raises(Forbidden):
+        rig.bind()
+    assert rig.server.asked == ["POST binding"]
 
 
 @pytest.mark.parametrize("found", [None, pod("p", uid="another").api])

@@ -76,7 +76,7 @@ class Writer:
                 if node:
                     self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
                 raise
-            except (Fenced, NotFound):
+            except Fenced:
                 raise
             except (Unreachable, ServerError) as error:
                 is_unknown = True
