@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.memory_server import EXPIRED, Refuse
+from tests.client.memory_server import EXPIRED, Hang, Refuse
 from tests.client.stage import Recorded, Stage
 
 from mooring.api.core import Pod
@@ -285,3 +285,54 @@ def test_versions_are_compared_as_numbers(one: int, other: int) -> None:
 def test_nothing_is_known_of_versions_that_are_no_numbers(one: str, other: str) -> None:
     assert not is_older(one, other)
     assert not is_older(other, one)
+
+
+# --- refreshing --------------------------------------------------------------------------------
+
+
+def test_a_refresh_waits_for_a_list_however_late_the_watch_is(stage: Stage) -> None:
+    stage.server.put(Pod, "a")
+    reflector = stage.follow()
+    stage.advance(5)
+    stage.server.silence()
+    stage.server.put(Pod, "b")
+    refresh = stage.start(reflector.refresh())
+    stage.advance(1)
+    assert refresh.done()
+    assert stage.told == ["all: a", "all: a b"]
+    stage.server.put(Pod, "c")
+    stage.settle()
+    assert stage.told[-1] == "put c"
+    assert reflector.problem == ""
+
+
+def test_a_refresh_is_not_content_with_a_list_that_was_under_way(stage: Stage) -> None:
+    stage.server.latency = lambda: 1.0
+    reflector = stage.follow()
+    refresh = stage.start(reflector.refresh())
+    stage.advance(2.5)
+    assert reflector.lists == 1
+    assert not refresh.done()
+    stage.advance(2)
+    assert reflector.lists == 2
+    assert refresh.done()
+
+
+def test_a_refresh_does_not_wait_for_a_watch_that_is_being_opened(stage: Stage) -> None:
+    stage.server.fail("watch", Hang())
+    reflector = stage.follow()
+    refresh = stage.start(reflector.refresh())
+    stage.advance(1)
+    assert refresh.done()
+    assert reflector.lists == 2
+
+
+def test_a_refresh_survives_lists_that_fail(stage: Stage) -> None:
+    reflector = stage.follow()
+    stage.server.fail("list", Refuse(500, "InternalError"), Refuse(403, "Forbidden"))
+    refresh = stage.start(reflector.refresh())
+    stage.advance(1)
+    assert not refresh.done()
+    stage.advance(30)
+    assert refresh.done()
+    assert reflector.problem == ""

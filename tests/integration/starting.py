@@ -69,9 +69,10 @@ class Answer(msgspec.Struct, frozen=True):
 class Mooring:
     """A running scheduler: its process and its endpoints."""
 
-    def __init__(self, process: Process, port: int) -> None:
+    def __init__(self, process: Process, port: int, log_begins: int = 0) -> None:
         self.process: Process = process
         self.port: int = port
+        self._log_begins = log_begins
         self._tls = ssl.create_default_context()  # the certificate is self-signed
         self._tls.check_hostname = False
         self._tls.verify_mode = ssl.CERT_NONE
@@ -101,8 +102,10 @@ class Mooring:
 
     @property
     def log(self) -> str:
-        """All that it has written."""
-        return self.process.log.read_text()
+        """All that it has written; the file may begin with what namesakes before it wrote."""
+        with self.process.log.open(encoding="utf-8") as file:
+            file.seek(self._log_begins)
+            return file.read()
 
     def metrics(self, token: str) -> dict[str, Seen]:
         """A scrape, with the token of somebody who may."""
@@ -162,8 +165,10 @@ def start_mooring(
     ]
     holder: list[Mooring] = []
     ready = (lambda: holder[0].is_ready) if wait else None
+    log = control_plane.folder / f"{name}.log"
+    log_begins = log.stat().st_size if log.exists() else 0
     process = control_plane.run(name, command, ready=ready, env=env)
-    holder.append(Mooring(process, port))
+    holder.append(Mooring(process, port, log_begins))
     if wait:
         process.wait_ready()
     return holder[0]

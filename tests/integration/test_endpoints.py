@@ -76,9 +76,12 @@ def test_stable_metrics_are_those_of_kube_scheduler(
     mooring = start_mooring(control_plane)
     port = start_kube_scheduler(control_plane)
     for scheduler in (NAME, "default-scheduler"):
-        wanted = {"namespace": namespace, "scheduler": scheduler}
-        control_plane.admin.create_many(pods(5, prefix=scheduler, **wanted))
-        control_plane.admin.create(pod(f"huge-{scheduler}", cpu="64", **wanted))
+        control_plane.admin.create_many(
+            pods(5, prefix=scheduler, namespace=namespace, scheduler=scheduler)
+        )
+        control_plane.admin.create(
+            pod(f"huge-{scheduler}", namespace=namespace, scheduler=scheduler, cpu="64")
+        )
         wait_for_event(control_plane, namespace, f"huge-{scheduler}", "FailedScheduling")
         small = [f"{scheduler}-{number:06d}" for number in range(5)]
         wait_until_bound(control_plane, namespace, *small)

@@ -32,9 +32,9 @@ class Right(NamedTuple):
 
 
 def test_every_right_that_is_taken_away_is_named_until_it_is_back(
-    control_plane: ControlPlane,
+    control_plane: ControlPlane, namespace: str
 ) -> None:
-    user = control_plane.add_user("scheduler")
+    user = somebody_new(control_plane, namespace)
     roles = Roles(control_plane, user)
     mooring = start_mooring(control_plane, user=user, config=ELECTED, flags=OFTEN)
     shipped = list(rights())
@@ -64,7 +64,7 @@ def test_pods_are_bound_once_the_right_to_bind_is_there(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     control_plane.admin.create(node("only"))
-    user = control_plane.add_user("scheduler")
+    user = somebody_new(control_plane, namespace)
     roles = Roles(control_plane, user)
     bind = next(right for right in rights() if right.sentence == "create pods/binding")
     roles.grant_all_but(bind)
@@ -83,7 +83,7 @@ def test_process_without_any_right_waits_for_them(
 ) -> None:
     control_plane.admin.create(node("only"))
     control_plane.admin.create(pod("waits", namespace=namespace, scheduler=NAME))
-    user = control_plane.add_user("nobody")
+    user = somebody_new(control_plane, namespace)
     mooring = start_mooring(control_plane, user=user, config=ELECTED, flags=OFTEN, wait=False)
     wait_until(
         lambda: "create pods/binding" in mooring.get("/readyz").text, what="it says what is missing"
@@ -102,6 +102,11 @@ def test_process_without_any_right_waits_for_them(
 
 
 # --- the roles that we ship ---------------------------------------------------------------------
+
+
+def somebody_new(control_plane: ControlPlane, namespace: str) -> User:
+    """Rights in kube-system outlive the test that gave them, so nobody else may have the name."""
+    return control_plane.add_user(f"scheduler-of-{namespace}")
 
 
 class Roles:

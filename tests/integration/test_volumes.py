@@ -142,7 +142,6 @@ def claim_of(class_: str, namespace: str) -> Object:
             "namespace": namespace,
             "labels": {"app": "database"},
             "annotations": {"example.com/owner": "team-a"},
-            "finalizers": ["example.com/keep"],
         },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
@@ -210,7 +209,7 @@ def changed(control_plane: ControlPlane, before: Object, *path: str) -> Object:
 
 def what_was_given(value: Object) -> Object:
     """All but what the server keeps for itself."""
-    meta = {key: value["metadata"].get(key) for key in ("labels", "annotations", "finalizers")}
+    meta = {key: value["metadata"].get(key) for key in ("labels", "annotations")}
     return {"metadata": meta, "spec": value["spec"]}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from tests.controlplane.admin import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import audit, binds, removals
@@ -15,7 +17,7 @@ from tests.integration.looking import (
     wait_for_event,
     wait_until_bound,
 )
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.starting import NAME, Mooring, start_mooring
 
 # --- binding -----------------------------------------------------------------------------------
 
@@ -61,6 +63,37 @@ def test_gated_pod_waits_without_complaint_until_its_gates_are_gone(
     wait_until_bound(control_plane, namespace, "gated")
     wait_for_event(control_plane, namespace, "gated", "Scheduled")
     assert events_about(control_plane, namespace, "gated", "FailedScheduling") == []
+
+
+def test_pods_that_are_deleted_on_their_way_are_no_trouble(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    admin = control_plane.admin
+    admin.create_many(nodes(3))
+    mooring = start_mooring(control_plane)
+
+    def come_and_go(number: int) -> None:
+        fleeting = pod(f"fleeting-{number}", namespace=namespace, scheduler=NAME, cpu="1m")
+        admin.create(fleeting)
+        admin.delete("Pod", f"fleeting-{number}", namespace)
+        if number % 5 == 0:
+            admin.create(fleeting)  # another pod under its name
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(come_and_go, range(150)))
+    assert len(wait_until_bound(control_plane, namespace)) == 30
+    assert audit(control_plane, namespace).broken == ()
+    assert troubles(mooring) == []
+
+    def forgotten() -> bool:
+        sizes = mooring.metrics(control_plane.token)["scheduler_cache_size"].samples
+        return {sample.labels["type"]: sample.value for sample in sizes} == {
+            "nodes": 3,
+            "pods": 30,
+            "assumed_pods": 0,
+        }
+
+    wait_until(forgotten, what="nothing is left of those that went")
 
 
 # --- preemption --------------------------------------------------------------------------------
@@ -178,6 +211,11 @@ def ours(name: str, namespace: str, *, cpu: str = "800m", priority_class: str = 
     return pod(
         name, namespace=namespace, scheduler=NAME, cpu=cpu, memory="", priority_class=priority_class
     )
+
+
+def troubles(mooring: Mooring) -> list[str]:
+    """Lines of the log that want somebody to act."""
+    return [line for line in mooring.log.splitlines() if line.startswith(("W", "E"))]
 
 
 def _all_events(control_plane: ControlPlane, namespace: str) -> list[Object]:

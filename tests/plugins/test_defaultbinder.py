@@ -21,8 +21,8 @@ def test_binds_the_pod_it_was_asked_to_and_no_namesake() -> None:
 
 def test_reports_what_the_server_said() -> None:
     handle = StubHandle()
-    handle.client.failure = ApiError('pods "web" not found')
+    failure = handle.client.failure = ApiError('pods "web" not found')
     binder = build(DefaultBinder, handle=handle)
     status = asyncio.run(binder.bind(CycleState(), pod("web"), "n"))
-    assert status == Status.error('pods "web" not found')
+    assert status == Status.error('pods "web" not found', cause=failure)
     assert handle.client.bindings == []

@@ -8,6 +8,7 @@ from tests.scheduler.recording import HEADER
 
 import mooring.framework as fw
 from mooring.cache.snapshot import Node
+from mooring.scheduler.cluster import CONGESTED
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
@@ -83,6 +84,17 @@ def test_does_not_bind_to_a_node_that_another_scheduler_has_filled() -> None:
         )
         # Theirs arrived on a node that our assumption had filled; then ours was held back.
         assert conflicts(sim) == {"overcommitted": 1, "recheck": 1}
+
+
+@pytest.mark.parametrize(("why", "counted"), [(CONGESTED, {"overcommitted": 1.0}), ("", {})])
+def test_counts_conflicts_while_binds_pile_up_and_not_while_another_leads(
+    why: str, counted: dict[str, float]
+) -> None:
+    with Simulation() as sim:
+        sim.apply(node("a", cpu=4), pod("ours", cpu=3, on="a"))
+        sim.scheduler.hold(why or "another replica is the leader")
+        sim.apply(pod("theirs", cpu=2, on="a", scheduler="other"))
+        assert conflicts(sim) == counted
 
 
 def test_goes_to_another_node_after_that() -> None:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.ui.certificates import Pair
+from mooring.client.certificates import Pair
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _DAY = datetime.timedelta(days=1)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.ui.authorities import Authority, trusting, write
 
+from mooring.client import certificates
+from mooring.client.certificates import Pair
 from mooring.errors import ConfigError
-from mooring.ui import certificates
-from mooring.ui.certificates import Pair
 from mooring.ui.serving import ServingTls
 
 
@@ -139,7 +139,7 @@ def test_does_not_start_with_files_that_cannot_be_used(tmp_path: Path) -> None:
     authority = Authority()
     _, key_file = write(authority.server(), tmp_path)
     other_cert, _ = write(authority.server(), tmp_path, "other")
-    with pytest.raises(ConfigError, match=r"--tls-cert-file: .*other.crt.*KEY_VALUES_MISMATCH"):
+    with pytest.raises(ConfigError, match=r"--tls-cert-file: .*other.crt.*the key does not belong"):
         ServingTls(cert_file=other_cert, key_file=key_file)
     with pytest.raises(ConfigError, match=r"--tls-cert-file: .*nowhere"):
         ServingTls(cert_file=str(tmp_path / "nowhere"), key_file=key_file)

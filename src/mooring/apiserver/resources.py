@@ -19,15 +19,14 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     storage: str = ""  # of another group's kind that holds the same objects
+    key: str = ""  # where the store keeps its objects; made here, because it is asked for so often
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "key", self.storage or self.qualified)
 
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def key(self) -> str:
-        """Where the store keeps its objects."""
-        return self.storage or (f"{self.name}.{self.group}" if self.group else self.name)
 
     @property
     def qualified(self) -> str:
@@ -201,3 +200,11 @@ def by_path(group: str, version: str, name: str) -> Resource | None:
 def by_kind(api_version: str, kind: str) -> Resource | None:
     """The resource of an object, by what it says it is."""
     return _BY_KIND.get((api_version, kind))
+
+
+def known(name: str, group: str = "", version: str = "v1") -> Resource:
+    """A resource that is certainly served."""
+    found = by_path(group, version, name)
+    if found is None:
+        raise LookupError(f"expected a resource that is served, got {group}/{version}/{name}")
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -40,6 +40,11 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> tuple[str, str]:
         return self.namespace, self.name
+
+    @property
+    def path(self) -> str:
+        """The key as etcd would sort it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def decoded(self) -> Object:
         """A copy that may be changed."""
@@ -85,11 +90,30 @@ class Store:
     def get(self, resource: Resource, namespace: str, name: str) -> Item | None:
         return self._items.get(resource.key, {}).get((namespace, name))
 
-    def list(self, resource: Resource, namespace: str = "") -> list[Item]:
-        """Sorted by namespace and name, as etcd would."""
-        found = self._items.get(resource.key, {}).values()
+    def list(self, resource: Resource, namespace: str = "", *, at: int | None = None) -> list[Item]:
+        """In the order of etcd's keys; with `at` what there was at that version, or Expired."""
+        found = self.items(resource) if at is None else self._items_at(resource.key, at)
         chosen = [item for item in found if not namespace or item.namespace == namespace]
-        return sorted(chosen, key=lambda item: item.key)
+        return sorted(chosen, key=lambda item: item.path)
+
+    def items(self, resource: Resource) -> Collection[Item]:
+        """In no particular order."""
+        return self._items.get(resource.key, {}).values()
+
+    def _items_at(self, key: str, version: int) -> Collection[Item]:
+        """Go back in the history."""
+        if version < self._forgotten:
+            raise Expired(f"too old resource version: {version} ({self._forgotten})")
+        items = dict(self._items.get(key, {}))
+        for change in reversed(self._history):
+            if change.version <= version:
+                break
+            if change.resource == key:
+                if change.old is None:
+                    items.pop(change.new.key, None)
+                else:
+                    items[change.old.key] = change.old
+        return items.values()
 
     def count(self, resource: Resource) -> int:
         return len(self._items.get(resource.key, {}))
@@ -118,19 +142,32 @@ class Store:
         self._tell(Change("DELETED", last.version, resource.key, last, old))
         return last
 
+    def restore(self, version: int, objects: Iterable[tuple[str, int, bytes]]) -> None:
+        """Begin where another store ended: its version; keys of resources, versions and objects.
+
+        What happened before is not known here, as after a compaction, and nobody is told.
+        """
+        for key, of, raw in objects:
+            item = self._item(key, of, _decode(raw), raw)
+            self._items.setdefault(key, {})[item.key] = item
+        self.version = version
+        self.compact()
+
     def _next(self, resource: Resource, value: Object) -> Item:
         self.version += 1
+        value["metadata"]["resourceVersion"] = str(self.version)
+        return self._item(resource.key, self.version, value, _encode(value))
+
+    def _item(self, key: str, version: int, value: Object, raw: bytes) -> Item:
         meta = value["metadata"]
-        meta["resourceVersion"] = str(self.version)
-        fields = self._fields(resource.key)(value) if self._fields is not None else {}
         return Item(
             namespace=meta.get("namespace", ""),
             name=meta["name"],
             uid=meta.get("uid", ""),
-            version=self.version,
-            raw=_encode(value),
+            version=version,
+            raw=raw,
             labels=meta.get("labels") or {},
-            fields=fields,
+            fields=self._fields(key)(value) if self._fields is not None else {},
         )
 
     # --- watching ------------------------------------------------------------------------------
@@ -197,15 +234,34 @@ class Subscription:
         self._store.unsubscribe(self)
         self._arrived.set()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will come any more; what has come may still be taken."""
+        return self._is_cut
+
+    def take(self) -> list[Change]:
+        """All that has arrived since the last time."""
+        batch = list(self._waiting)
+        self._waiting.clear()
+        return batch
+
+    def wake(self) -> None:
+        """Let a reader look at the clock."""
+        self._arrived.set()
+
+    async def arrival(self) -> None:
+        """Wait until there is something to take, or something else to notice."""
+        if self._waiting or self._is_cut:
+            return
+        await self._arrived.wait()
+        self._arrived.clear()
+
     async def batches(self) -> AsyncIterator[list[Change]]:
         """All that has arrived since the last time, whenever there is something."""
         while True:
-            if self._waiting:
-                batch = list(self._waiting)
-                self._waiting.clear()
+            if batch := self.take():
                 yield batch
-                continue
-            if self._is_cut:
+            elif self._is_cut:
                 return
-            self._arrived.clear()
-            await self._arrived.wait()
+            else:
+                await self.arrival()

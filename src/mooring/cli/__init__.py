@@ -10,9 +10,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mooring import __version__
+from mooring.cli.cluster_flags import add_cluster_flags
 from mooring.cli.run.flags import add_flags
+
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
-    if options.command == "config" and options.action is None:
+    if getattr(options, "action", "") is None:  # of `config`, `cluster` or `new`
         options.usage()
         return 2
     # `module:Class` in a configuration means a module beside the file, or in the current folder.
@@ -68,6 +73,14 @@ def _run(options: argparse.Namespace) -> int:
         from mooring.cli.evaluate import evaluate
 
         return evaluate(options.files, options.config, options.plugin, options.jobs)
+    if options.command == "cluster":
+        from mooring.cli.cluster import up
+
+        return up(options)
+    if options.command == "new":
+        from mooring.cli.new import new_plugin
+
+        return new_plugin(options.name, options.folder, options.point)
     from mooring.cli import config
 
     action = config.validate if options.action == "validate" else config.show
@@ -111,6 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_plugin_option(evaluate)
 
+    _add_cluster(commands)
+    _add_new(commands)
+
     config = commands.add_parser(
         "config",
         help="check or complete a KubeSchedulerConfiguration file",
@@ -126,6 +142,39 @@ def _parser() -> argparse.ArgumentParser:
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
         _add_plugin_option(action)
     return parser
+
+
+def _add_cluster(commands: _Commands) -> None:
+    cluster = commands.add_parser(
+        "cluster",
+        help="a cluster of simulated nodes in one process, for kubectl and any scheduler",
+        description="Work with a cluster that exists only in one process.",
+    )
+    cluster.set_defaults(usage=cluster.print_help)
+    actions = cluster.add_subparsers(dest="action", metavar="ACTION")
+    text = "run an API server with simulated nodes until it is told to stop"
+    add_cluster_flags(actions.add_parser("up", help=text, description=text.capitalize() + "."))
+
+
+def _add_new(commands: _Commands) -> None:
+    new = commands.add_parser(
+        "new", help="start something of your own", description="Start something of your own."
+    )
+    new.set_defaults(usage=new.print_help)
+    actions = new.add_subparsers(dest="action", metavar="WHAT")
+    text = "make a folder with a plugin, its configuration, and a test that passes"
+    plugin = actions.add_parser("plugin", help=text, description=text.capitalize() + ".")
+    plugin.add_argument("name", metavar="NAME", help="such as PreferSsd or prefer-ssd")
+    plugin.add_argument(
+        "--folder", default="", metavar="DIR", help="where to put it (default: ./prefer-ssd)"
+    )
+    plugin.add_argument(
+        "--point",
+        action="append",
+        default=[],
+        choices=("pre-enqueue", "filter", "score", "post-bind"),
+        help="what to begin with; may be repeated (default: filter and score)",
+    )
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

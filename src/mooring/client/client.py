@@ -113,6 +113,10 @@ class ApiClient:
                 raise self._noticed(error)
             yield stream
 
+    async def ping(self) -> None:
+        """Ask for a sign of life: any answer is one."""
+        await self.transport.send(Request(method="GET", path="/version"))
+
     # --- writing -------------------------------------------------------------------------------
 
     async def create(

@@ -24,15 +24,22 @@ from mooring.errors import ApiError
 
 
 class Refused(ApiError):
-    """The server answered with a failure."""
+    """The server answered with a failure; `details` is what its Status says beyond the words."""
 
     def __init__(
-        self, message: str, *, code: int, reason: str = "", retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str = "",
+        retry_after: float | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code: int = code
         self.reason: str = reason
         self.retry_after: float | None = retry_after  # seconds
+        self.details: Mapping[str, Any] | None = details
 
 
 class Unauthorized(Refused):
@@ -85,17 +92,13 @@ _BY_CODE: Final[Mapping[int, type[Refused]]] = {
 }
 
 
-class _Details(msgspec.Struct, rename="camel"):
-    retry_after_seconds: int = 0
-
-
 class _Status(msgspec.Struct, rename="camel"):
     """The `Status` object that an API server sends for a failure."""
 
     message: str = ""
     reason: str = ""
     code: int = 0
-    details: _Details | None = None
+    details: dict[str, Any] | None = None
 
 
 def refusal(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> Refused:
@@ -117,13 +120,18 @@ def refusal_of_status(status: Mapping[str, Any]) -> Refused:
 def _refused(status: _Status, code: int, retry_after: float | None) -> Refused:
     kind = _BY_CODE.get(code, ServerError if code >= 500 else Refused)
     message = status.message or f"the server answered {code}"
-    return kind(message, code=code, reason=status.reason, retry_after=retry_after)
+    return kind(
+        message,
+        code=code,
+        reason=status.reason,
+        retry_after=retry_after,
+        details=status.details,
+    )
 
 
 def _retry_after(headers: Mapping[str, str], status: _Status) -> float | None:
     asked = headers.get("retry-after", "")
     if asked.isdecimal():
         return float(asked)
-    if status.details is not None and status.details.retry_after_seconds > 0:
-        return float(status.details.retry_after_seconds)
-    return None
+    seconds = (status.details or {}).get("retryAfterSeconds")
+    return float(seconds) if isinstance(seconds, int) and seconds > 0 else None

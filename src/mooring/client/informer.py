@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Generic, NoReturn
 
 from mooring.api.meta import Object
 from mooring.client._reading import O, is_older
 from mooring.client.client import ApiClient
+from mooring.client.pulse import Pulse
 from mooring.client.watch import Reflector
 from mooring.errors import InternalError
 
@@ -44,6 +45,7 @@ class Informer(Generic[O]):
         keep: Callable[[O], O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        self.kind: type[O] = kind
         self.synced: asyncio.Event = asyncio.Event()  # the handlers have heard a complete list
         self.reflector: Reflector[O] = Reflector(
             client,
@@ -149,9 +151,13 @@ class Informer(Generic[O]):
 
 
 class Informers:
-    """A group of informers that run, become ready and fail together."""
+    """A group of informers that run, become ready and fail together.
 
-    def __init__(self) -> None:
+    With a `client` they notice together that the server has fallen silent.
+    """
+
+    def __init__(self, client: ApiClient | None = None) -> None:
+        self._client = client
         self._informers: list[Informer[Any]] = []
         self._is_running = False
 
@@ -170,11 +176,21 @@ class Informers:
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run(), name=f"informer of {informer.resource}")
+            if self._client is not None:
+                pulse = Pulse(self._client, [one.reflector for one in self._informers])
+                group.create_task(pulse.run(), name="pulse")
 
     async def wait_synced(self) -> None:
         """Wait until all handlers have heard a complete list."""
         for informer in self._informers:
             await informer.synced.wait()
+
+    async def refresh(self, kinds: Collection[type[Object]]) -> None:
+        """Wait until the handlers know of some kinds all that was true in this moment."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                if informer.kind in kinds:
+                    group.create_task(informer.reflector.refresh())
 
     @property
     def all_synced(self) -> bool:

@@ -102,6 +102,9 @@ class Reflector(Generic[O]):
         self._failures = 0  # watches in a row that neither stood nor told anything
         self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
         self._unknown_types: set[str] = set()
+        self._life: asyncio.Timeout | None = None  # of the watch that is open, or opened
+        self._refreshing: list[asyncio.Future[None]] = []  # who waits for a new list
+        self._doubt = ""  # why it was ended by us
 
     @property
     def undecodable(self) -> int:
@@ -114,15 +117,36 @@ class Reflector(Generic[O]):
             await self._list()
             await self._follow()
 
+    def doubt(self, why: str) -> None:
+        """End the watch that is open, if any, and begin another where it was."""
+        if self._end_watch(why):
+            self._complain("watch", Unreachable(why, sent=True))
+
+    async def refresh(self) -> None:
+        """Wait until the sink has heard a list that was asked for after this call."""
+        done = asyncio.get_running_loop().create_future()
+        self._refreshing.append(done)
+        self._end_watch("a new list is wanted")
+        await done
+
+    def _end_watch(self, why: str) -> bool:
+        if self._life is None or self._life.expired():
+            return False
+        self._doubt = why
+        self._life.reschedule(_now())
+        return True
+
     # --- listing -------------------------------------------------------------------------------
 
     async def _list(self) -> None:
         """Hand a complete list to the sink, however many tries it takes."""
         while True:
             began = _now()
+            refreshing, self._refreshing = self._refreshing, []
             try:
                 objects, unread, version = await self._list_once()
             except (ApiError, ValueError, RecursionError) as error:
+                self._refreshing += refreshing
                 self._complain("list", error)
                 await asyncio.sleep(self._pause(error))
                 continue
@@ -132,6 +156,9 @@ class Reflector(Generic[O]):
             self._reader.forget_all_but(value.key for value in unread)
             self._sink.replace(objects, unread)
             self._relieve("list")
+            for waiting in refreshing:
+                if not waiting.done():
+                    waiting.set_result(None)
             return
 
     async def _list_once(self) -> tuple[list[O], list[O], str]:
@@ -177,9 +204,11 @@ class Reflector(Generic[O]):
 
     async def _follow(self) -> None:
         """Watch, again and again, until only a new list can help."""
-        while True:
+        while not self._refreshing:
             before, self._is_standing = self._version, False
             trouble = await self._watch()
+            if self._refreshing:
+                return
             if self._is_standing and isinstance(trouble, Unreachable):
                 continue
             has_told = self._version != before
@@ -210,30 +239,35 @@ class Reflector(Generic[O]):
     async def _watch(self) -> Exception:
         """Hold one watch for as long as it lasts; how it ended."""
         seconds = self._rng.randint(*_WATCH_SECONDS)
-        loop = asyncio.get_running_loop()
+        self._doubt = ""
         try:
-            async with (
-                asyncio.timeout(seconds + _GRACE),
-                self._client.watch(
-                    self._kind,
-                    self._namespace,
-                    version=self._version,
-                    seconds=seconds,
-                    labels=self._labels,
-                    fields=self._fields,
-                ) as stream,
-            ):
-                self.last_contact = loop.time()
-                standing = loop.call_later(_STANDING, self._stand)
-                try:
-                    await self._read(stream)
-                finally:
-                    standing.cancel()
+            async with asyncio.timeout(seconds + _GRACE) as self._life:
+                await self._hold_watch(seconds)
         except TimeoutError:
-            return Unreachable(f"silent for longer than the {seconds} s asked for", sent=True)
+            why = self._doubt or f"silent for longer than the {seconds} s asked for"
+            return Unreachable(why, sent=True)
         except ApiError as error:
             return error
+        finally:
+            self._life = None
         return _EndedEarly("the stream ended as soon as it had begun", sent=True)
+
+    async def _hold_watch(self, seconds: int) -> None:
+        async with self._client.watch(
+            self._kind,
+            self._namespace,
+            version=self._version,
+            seconds=seconds,
+            labels=self._labels,
+            fields=self._fields,
+        ) as stream:
+            loop = asyncio.get_running_loop()
+            self.last_contact = loop.time()
+            standing = loop.call_later(_STANDING, self._stand)
+            try:
+                await self._read(stream)
+            finally:
+                standing.cancel()
 
     def _stand(self) -> None:
         self._is_standing = True

@@ -145,6 +145,9 @@ class Filter(Base):
 class PostFilter(Base):
     """No node fits. `verdicts` says why, node by node; `Nominate` claims room that will be made."""
 
+    evicts: ClassVar[bool] = True
+    """Whether it may name victims. Without any such plugin, no right to delete pods is needed."""
+
     @abc.abstractmethod
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts

@@ -20,5 +20,5 @@ class DefaultBinder(fw.Bind):
         try:
             await self.handle.client.bind(binding)
         except ApiError as error:
-            return fw.Status.error(str(error))
+            return fw.Status.error(str(error), cause=error)
         return fw.OK

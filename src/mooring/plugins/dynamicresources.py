@@ -48,6 +48,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
+    evicts = False
 
     UNSUPPORTED = fw.Status.unresolvable(
         "the pod uses resource claims, which mooring does not support yet"

@@ -17,7 +17,7 @@ from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.client import paths
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, NotFound, ServerError, Unreachable
+from mooring.client.errors import Conflict, Fenced, NotFound, Refused, ServerError, Unreachable
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 from mooring.scheduler import conflicts
@@ -108,8 +108,9 @@ class Writer:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
-            if pod.metadata.uid != meta.uid:
-                raise NotFound(f'pods "{meta.name}" not found', code=404, reason="NotFound")
+            is_leaving = pod.metadata.deletion_timestamp and not pod.spec.node_name
+            if pod.metadata.uid != meta.uid or is_leaving:  # which nobody can bind any more
+                raise _not_found(meta.name)
             return pod.spec.node_name
 
     def _count(self, change: int) -> None:
@@ -133,16 +134,21 @@ class Writer:
             status["nominatedNodeName"] = nominated_node or None
         # The uid keeps a namesake from being patched.
         change = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._insist(
-            lambda: self._client.patch(
-                core.Pod,
-                pod.name,
-                pod.namespace,
-                change,
-                content_type=STRATEGIC_MERGE_PATCH,
-                subresource="status",
+        try:
+            await self._insist(
+                lambda: self._client.patch(
+                    core.Pod,
+                    pod.name,
+                    pod.namespace,
+                    change,
+                    content_type=STRATEGIC_MERGE_PATCH,
+                    subresource="status",
+                )
             )
-        )
+        except Refused as error:
+            if error.code == 422 and "metadata.uid" in str(error):
+                raise _not_found(pod.name) from error
+            raise
 
     async def delete_pod(self, pod: Pod) -> None:
         try:
@@ -190,6 +196,11 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
         elif value != old[key]:
             change[key] = value
     return change
+
+
+def _not_found(name: str) -> NotFound:
+    """For a pod whose name belongs to another one now, or that is on its way out."""
+    return NotFound(f'pods "{name}" not found', code=404, reason="NotFound")
 
 
 def _modified(value: Object) -> ApiError:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from mooring.api.meta import Condition, format_time
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.client.errors import NotFound
 from mooring.client.events import truncated
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
@@ -54,11 +55,13 @@ class FailureHandler:
         diagnosis: Diagnosis | None,
         nominate: str | None,
         announced: str = "",
+        *,
+        is_gone: bool = False,
     ) -> None:
         """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it.
 
         `announced` is a nomination that this attempt has written and that the watch may not have
-        shown us yet.
+        shown us yet. With `is_gone` the server has said so, and the watch will, too.
         """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
@@ -71,8 +74,9 @@ class FailureHandler:
             self._queue.done(pod.uid)  # another pod has its name now; there is nobody to tell
             return
         self._requeue(queued, latest)
-        if latest is not None:
-            self._queue.nominator.nominate(latest, nominate)
+        if latest is None or is_gone:
+            return  # likewise: it is gone, or has a node by somebody else's decision
+        self._queue.nominator.nominate(latest, nominate)
         if status.rejected:
             extra = {"pod": pod.key, "error": status.message}
             log.info("Unable to schedule pod; no fit; waiting", extra=extra)
@@ -82,7 +86,7 @@ class FailureHandler:
         self._recorder.event(
             pod, "Warning", "FailedScheduling", "Scheduling", truncated(status.message)
         )
-        self._spawn(self._patch(latest or pod, status, nominate, announced))
+        self._spawn(self._patch(latest, status, nominate, announced))
 
     def _requeue(self, queued: QueuedPod, latest: Pod | None) -> None:
         pod = queued.pod
@@ -119,6 +123,8 @@ class FailureHandler:
             return
         try:
             await self._client.patch_pod_status(pod, condition, changed)
+        except NotFound:
+            return  # it has just been deleted, and the watch has yet to tell us
         except ApiError as error:
             extra = {"pod": pod.key, "error": str(error)}
             log.warning("could not write the status of a pod", extra=extra)

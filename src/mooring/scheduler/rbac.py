@@ -15,6 +15,7 @@ from mooring.api.events import Event
 from mooring.api.meta import Object
 from mooring.client.paths import group_of, resource_of
 from mooring.client.permissions import Permission
+from mooring.framework.plugin import PostFilter
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.watching import kinds_to_watch
 
@@ -26,8 +27,8 @@ def cluster_permissions(plans: Sequence[ProfilePlan], *, reviews: bool) -> list[
         found += _of(kind, "list", "watch")
     found += _of(core.Pod, "create", subresource="binding")
     found += _of(core.Pod, "patch", subresource="status")
-    if any(plan.points.get("postFilter") for plan in plans):
-        found += _of(core.Pod, "delete")  # of those that are preempted
+    if any(map(_evicts, plans)):
+        found += _of(core.Pod, "delete")
     for kind in _written(plans):
         found += _of(kind, "get", "patch")
     found += _of(Event, "create", "patch")
@@ -72,6 +73,11 @@ def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
 def _of(kind: type[Object], *verbs: str, subresource: str = "") -> list[Permission]:
     resource, group = resource_of(kind), group_of(kind)
     return [Permission(verb, resource, group, subresource) for verb in verbs]
+
+
+def _evicts(plan: ProfilePlan) -> bool:
+    asked = (plan.classes[name] for name in plan.points.get("postFilter", ()))
+    return any(issubclass(plugin, PostFilter) and plugin.evicts for plugin in asked)
 
 
 def _written(plans: Iterable[ProfilePlan]) -> Iterator[type[Object]]:

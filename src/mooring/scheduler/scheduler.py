@@ -35,6 +35,7 @@ from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
+from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.evict import Evictor
@@ -357,7 +358,8 @@ class Scheduler:
         sizes.labels("assumed_pods").set(self.cache.assumed_count)
 
     def _conflict(self, kind: Conflict) -> None:
-        if not self._holds:  # what was so before we came is none of our conflicts
+        # What was so before we came is none of our conflicts; a pause under load is no absence.
+        if self._holds <= {CONGESTED}:
             self.metrics.conflicts.labels(kind.value).add()
 
     def _reserve(self, crew: Crew, assignment: Assignment) -> Refusal | None:
@@ -426,7 +428,8 @@ class Scheduler:
         if isinstance(why, Decision):
             self._failures.handle(queued, status, why.diagnosis, why.nominate)
         else:
-            self._failures.handle(queued, status, why.diagnosis, "", why.announced)
+            told = why.announced
+            self._failures.handle(queued, status, why.diagnosis, "", told, is_gone=why.is_gone)
 
     def _count(self, crew: Crew, started: float, result: str) -> None:
         name = crew.profile.scheduler_name

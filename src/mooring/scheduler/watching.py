@@ -43,7 +43,7 @@ def informers_for(
 
     A node that loses the labels of the scope is deleted as far as this scheduler can see.
     """
-    informers = Informers()
+    informers = Informers(client)
     informers.add(
         Informer(
             client,

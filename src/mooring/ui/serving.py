@@ -13,12 +13,17 @@ import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
+from mooring.client import certificates
+from mooring.client.certificates import Pair
 from mooring.errors import ConfigError, Problem
-from mooring.ui import certificates, tls_names
-from mooring.ui.certificates import Pair
+from mooring.ui import tls_names
 
 log = logging.getLogger(__name__)
+
+_PAIR: Final = "expected a certificate, and its key without a pass phrase, in PEM"
+_AUTHORITIES: Final = "expected certificates in PEM"
 
 _Stamp = tuple[tuple[int, int, int], ...]
 
@@ -98,10 +103,10 @@ class ServingTls:
         elif self._ciphers is not None:
             context.minimum_version = ssl.TLSVersion.TLSv1_3  # no suite of 1.2 was named
         context.set_alpn_protocols(["http/1.1"])
-        with _blaming("--tls-cert-file", self._cert_file):
+        with _blaming("--tls-cert-file", self._cert_file, _PAIR):
             pair = self._pair or Pair(_read(self._cert_file), _read(self._key_file))
             certificates.load(context, pair)
-        with _blaming("--client-ca-file", self._client_ca_file):
+        with _blaming("--client-ca-file", self._client_ca_file, _AUTHORITIES):
             authorities = _read(self._client_ca_file) if self._client_ca_file else b""
             if authorities or self._client_ca:
                 certificates.trust(context, authorities + b"\n" + self._client_ca)
@@ -110,12 +115,15 @@ class ServingTls:
 
 
 @contextmanager
-def _blaming(flag: str, file: str) -> Iterator[None]:
+def _blaming(flag: str, file: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         text = f"{file}: {error}"
-        if isinstance(error, OSError) and error.filename:
+        if isinstance(error, ssl.SSLError):
+            is_strange = error.reason == "KEY_VALUES_MISMATCH"
+            text = f"{file}: {'the key does not belong to it' if is_strange else expected}"
+        elif isinstance(error, OSError) and error.filename:
             text = f"{error.filename}: {error.strerror}"
         raise ConfigError([Problem(flag, text)]) from error
 

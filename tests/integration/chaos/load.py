@@ -112,7 +112,6 @@ class Feeder:
         self._admin = admin
         self._pods = pods
         self._rate = rate
-        self._in_a_hurry = threading.Event()
         self._accidents: list[BaseException] = []
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
@@ -120,13 +119,8 @@ class Feeder:
         self._thread.start()
         return self
 
-    def finish(self) -> None:
-        """Create the rest without further pauses; raises what went wrong."""
-        self._in_a_hurry.set()
-        self.wait()
-
     def wait(self) -> None:
-        """Wait until all pods are created, at their pace; raises what went wrong."""
+        """Wait until all pods are created; raises what went wrong."""
         self._thread.join()
         if self._accidents:
             raise RuntimeError("not all pods could be created") from self._accidents[0]
@@ -137,7 +131,7 @@ class Feeder:
             with ThreadPoolExecutor(_HANDS) as hands:
                 for index, value in enumerate(self._pods):
                     due = began + index / self._rate
-                    self._in_a_hurry.wait(max(0.0, due - time.monotonic()))
+                    time.sleep(max(0.0, due - time.monotonic()))
                     hands.submit(self._create, value)
         except BaseException as error:
             self._accidents.append(error)

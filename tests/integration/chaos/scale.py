@@ -19,6 +19,7 @@ class Scale:
     watch_cutting: float  # for how long
     leader_pause: float
     lease: tuple[float, float, float]  # duration, renew deadline, retry period
+    qps: int  # of replicas that are to have binds waiting
     beside: int  # pods for each of two schedulers
     deadline: float  # until all pods are bound, once the trouble is over
 
@@ -35,6 +36,7 @@ SMALL = Scale(
     watch_cutting=5.0,
     leader_pause=12.0,
     lease=(6.0, 4.0, 1.0),
+    qps=20,
     beside=150,
     deadline=60.0,
 )
@@ -46,6 +48,7 @@ FULL = Scale(
     watch_cutting=30.0,
     leader_pause=30.0,
     lease=(15.0, 10.0, 2.0),
+    qps=50,
     beside=500,
     deadline=180.0,
 )

@@ -6,12 +6,14 @@ import time
 
 import pytest
 from tests.controlplane.cluster import ControlPlane
-from tests.integration.chaos.load import PACKING, Feeder, create, sized_pods, tight_nodes
+from tests.controlplane.waiting import wait_until
+from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import Run
 from tests.integration.starting import start_mooring
 
 _HOLE = 40.0  # seconds
+_NOTICED = 60.0  # seconds in which it must be
 
 
 def test_no_pod_is_bound_twice_when_answers_to_binds_are_cut(
@@ -65,16 +67,16 @@ def test_a_network_that_swallows_everything_is_noticed(
     proxy = control_plane.proxy(seed=10)
     mooring = start_mooring(control_plane, config=PACKING, server=proxy.url)
     run = Run("black hole", control_plane, namespace, [mooring])
-    crowd = sized_pods(SCALE.pods, namespace)
-    feeder = Feeder(control_plane.admin, crowd[: SCALE.pods // 2], rate=100).start()
-    time.sleep(3.0)
+    early, late = batches(sized_pods(SCALE.pods, namespace), 2)
+    feeder = Feeder(control_plane.admin, early).start()
+    run.wait_bound(len(early) // 2)
     proxy.black_hole()
+    began = time.monotonic()
     feeder.wait()
-    time.sleep(_HOLE)
-    is_ready = mooring.is_ready
-    for value in crowd[SCALE.pods // 2 :]:
-        create(control_plane.admin, value)
+    Feeder(control_plane.admin, late).start().wait()
+    wait_until(lambda: not mooring.is_ready, _NOTICED, what="the scheduler notices", every=0.5)
+    run.notes["noticed after"] = f"{time.monotonic() - began:.0f} s"
+    time.sleep(max(0.0, began + _HOLE - time.monotonic()))
     proxy.heal()
-    run.notes["ready within"] = is_ready
     run.judge(SCALE.pods)
-    assert not is_ready
+    wait_until(lambda: mooring.is_ready, what="the scheduler is well again")

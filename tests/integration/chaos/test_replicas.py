@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from tests.controlplane.admin import Object
 from tests.controlplane.cluster import ControlPlane
@@ -15,18 +17,25 @@ from tests.integration.chaos.verdict import Run, metrics
 from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
 
 _LEASE, _DEADLINE, _RETRY = SCALE.lease
-_FAIL_OVER = (
-    20.0 if IS_FULL else _LEASE + 1.2 * _RETRY + 1.0
-)  # seconds; the last for a slow machine
+SPREADING: Mapping[str, Any] = {"percentageOfNodesToScore": 100}
+_SLOW = 150  # pods; several times as many as requests are under way at a time
+_SLACK = 1.0  # seconds for a slow machine
+_FAIL_OVER = 20.0 if IS_FULL else _LEASE + 1.2 * _RETRY + _SLACK  # seconds
 
 
-def start_replica(control_plane: ControlPlane, name: str) -> Mooring:
+def start_replica(
+    control_plane: ControlPlane,
+    name: str,
+    server: str = "",
+    config: Mapping[str, Any] = PACKING,
+) -> Mooring:
     """Under a user name of its own, so that the trail tells who was it."""
     return start_mooring(
         control_plane,
         name=name,
         user=scheduler_user(control_plane, name),
-        config=PACKING,
+        config=config,
+        server=server,
         flags=[
             "--leader-elect=true",
             f"--leader-elect-lease-duration={_LEASE:g}s",
@@ -55,15 +64,15 @@ def by(user: str, trail: list[Bind], since: datetime, until: datetime) -> list[B
 def test_a_leader_that_stood_still_binds_nothing_more(
     control_plane: ControlPlane, namespace: str
 ) -> None:
+    # So few requests a second that many decided pods wait for their bind, in either replica.
+    slowly = {**PACKING, "clientConnection": {"qps": SCALE.qps, "burst": SCALE.qps}}
     control_plane.admin.create_many(tight_nodes(SCALE.nodes))
-    first = start_replica(control_plane, "first")
+    first = start_replica(control_plane, "first", config=slowly)
     wait_until(lambda: leads(control_plane, first), what="the first one leads")
-    second = start_replica(control_plane, "second")
+    second = start_replica(control_plane, "second", config=slowly)
     run = Run("leader paused", control_plane, namespace, [first, second])
-    rate = SCALE.pods / (2 * SCALE.leader_pause + _LEASE)
-    feeder = Feeder(control_plane.admin, sized_pods(SCALE.pods, namespace), rate).start()
-    wait_until(lambda: binds(control_plane, namespace), what="the first one binds")
-    time.sleep(2.0)
+    feeder = Feeder(control_plane.admin, sized_pods(SCALE.pods, namespace)).start()
+    run.wait_bound(SCALE.pods // 10)
 
     first.process.pause()
     paused = datetime.now(UTC)
@@ -79,8 +88,8 @@ def test_a_leader_that_stood_still_binds_nothing_more(
     second.process.kill()
     killed = datetime.now(UTC)
     wait_until(lambda: leads(control_plane, first), 2 * _FAIL_OVER, what="the first leads again")
-    feeder.finish()
-    wait_until(lambda: run.waiting() == 0, SCALE.deadline, what="all pods are bound")
+    feeder.wait()
+    run.wait_all_bound()
 
     trail = binds(control_plane, namespace)
     deadline = renewed + timedelta(seconds=_DEADLINE)
@@ -98,3 +107,39 @@ def test_a_leader_that_stood_still_binds_nothing_more(
     assert (taken - renewed).total_seconds() <= _FAIL_OVER
     assert (before.time - paused).total_seconds() <= _FAIL_OVER
     assert (after.time - killed).total_seconds() <= _FAIL_OVER
+
+
+def test_binds_that_take_long_do_not_cost_the_lease(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create_many(tight_nodes(SCALE.nodes))
+    proxy = control_plane.proxy(seed=12)
+    proxy.faults.bind_delay = _DEADLINE / 2
+    replica = start_replica(control_plane, "patient", proxy.url)
+    run = Run("slow binds", control_plane, namespace, [replica])
+    wait_until(lambda: leads(control_plane, replica), what="it leads")
+    acquired = lease(control_plane)["acquireTime"]
+    control_plane.admin.create_many(sized_pods(_SLOW, namespace))
+    run.judge(_SLOW)
+    assert lease(control_plane)["acquireTime"] == acquired
+
+
+def test_a_new_leader_knows_what_the_last_one_did(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The next one hears everything late, and prefers the nodes that the last one has filled."""
+    count = 2 * SCALE.nodes
+    control_plane.admin.create_many(tight_nodes(SCALE.nodes))
+    proxy = control_plane.proxy(seed=13)
+    first = start_replica(control_plane, "first")
+    wait_until(lambda: leads(control_plane, first), what="the first one leads")
+    second = start_replica(control_plane, "second", proxy.url, SPREADING)
+    proxy.faults.watch_lag = 3.0
+    run = Run("leader left", control_plane, namespace, [first, second])
+    feeder = Feeder(control_plane.admin, sized_pods(count, namespace)).start()
+    run.wait_bound(count // 2)
+    first.process.stop()
+    feeder.wait()
+    trail = run.judge(count, restarted=True)
+    assert {bind.user for bind in trail if bind.code == 201} == {"first", "second"}
+    assert second.process.is_alive

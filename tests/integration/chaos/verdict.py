@@ -38,16 +38,6 @@ class Run:
         self._logged = [len(mooring.process.log.read_text()) for mooring in moorings]
         self._began = time.monotonic()
 
-    def waiting(self) -> int:
-        """How many pods have no node yet."""
-        return len(
-            insist(
-                lambda: self._control_plane.admin.list(
-                    "Pod", self._namespace, fieldSelector="spec.nodeName="
-                )
-            )
-        )
-
     def wait_bound(self, count: int) -> None:
         """Wait until so many pods are bound: to do harm in the middle of work."""
         wait_until(
@@ -56,30 +46,50 @@ class Run:
             what=f"{count} pods are bound",
         )
 
+    def wait_all_bound(self) -> None:
+        """Wait until no pod is without a node."""
+        query = {"fieldSelector": "spec.nodeName="}
+        admin = self._control_plane.admin
+        wait_until(
+            lambda: not insist(lambda: admin.list("Pod", self._namespace, **query)),
+            SCALE.deadline,
+            what="all pods are bound",
+            every=_LOOK_EVERY,
+        )
+        self.notes.setdefault("seconds", f"{time.monotonic() - self._began:.0f}")
+
     def judge(self, pods: int, *, restarted: bool = False) -> list[Bind]:
         """Wait until all is bound and settled, look for damage, print one line of figures.
 
         `restarted` says that the scheduler was ended and started again by the test.
         """
-        wait_until(
-            lambda: self.waiting() == 0,
-            SCALE.deadline,
-            what=f"all of {pods} pods are bound",
-            every=_LOOK_EVERY,
-        )
-        seconds = time.monotonic() - self._began
+        self.wait_all_bound()
         alive = [mooring for mooring in self._moorings if mooring.process.is_alive]
         if not restarted:
             assert [mooring.process.pid for mooring in alive] == self._pids
         for mooring in alive:
             self._wait_settled(mooring)
+        self.show()
         found = insist(lambda: audit(self._control_plane, self._namespace))
-        trail = binds(self._control_plane, self._namespace)
-        self._print(seconds, trail)
         assert found.broken == (), found.broken
         assert found.unbound == (), found.unbound
         assert found.bound == pods, f"{found.bound} pods are bound, of {pods}"
-        return trail
+        return binds(self._control_plane, self._namespace)
+
+    def show(self) -> None:
+        """Print one line of figures."""
+        trail = binds(self._control_plane, self._namespace)
+        done = [bind.time for bind in trail if bind.code == 201]
+        span = (max(done) - min(done)).total_seconds() if len(done) > 1 else 0.0
+        figures: dict[str, object] = {
+            "binds/s": f"{len(done) / span:.0f}" if span else "-",
+            "bind attempts": len(trail),
+        }
+        for what, words in _SAID.items():
+            figures[what] = sum(log.count(words) for log in self._logs())
+        figures["conflicts"] = conflicts(self._moorings, self._control_plane.token)
+        told = ", ".join(f"{key} {value}" for key, value in (figures | self.notes).items())
+        print(f"\n{self._title}: {told}", flush=True)
 
     def _wait_settled(self, mooring: Mooring) -> None:
         """Its picture of the cluster is that of the server, and nothing is under way."""
@@ -101,20 +111,6 @@ class Run:
     def _read(self, mooring: Mooring, names: dict[str, int]) -> dict[str, float]:
         found = metrics(mooring, self._control_plane.token)
         return {name: found.get(name, -1.0) for name in names}
-
-    def _print(self, seconds: float, trail: Sequence[Bind]) -> None:
-        done = [bind.time for bind in trail if bind.code == 201]
-        span = (max(done) - min(done)).total_seconds() if len(done) > 1 else 0.0
-        figures: dict[str, object] = {
-            "seconds": f"{seconds:.0f}",
-            "binds/s": f"{len(done) / span:.0f}" if span else "-",
-            "bind attempts": len(trail),
-        }
-        for what, words in _SAID.items():
-            figures[what] = sum(log.count(words) for log in self._logs())
-        figures["conflicts"] = conflicts(self._moorings, self._control_plane.token)
-        told = ", ".join(f"{key} {value}" for key, value in (figures | self.notes).items())
-        print(f"\n{self._title}: {told}", flush=True)
 
     def _logs(self) -> list[str]:
         """What each of them wrote since the run began; an earlier test may have used the file."""

@@ -19,11 +19,11 @@ import platform
 import random
 import signal
 import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mooring import __version__
+from mooring.api import core
 from mooring.cli.run.settings import Settings
-from mooring.cli.run.surface import Surface
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Forbidden
@@ -48,10 +48,14 @@ from mooring.scheduler.watching import informers_for, kinds_to_watch
 from mooring.ui.health import Health
 from mooring.ui.reviewer import ApiReviewer
 
+if TYPE_CHECKING:
+    from mooring.cli.run.surface import Surface
+
 log = logging.getLogger(__name__)
 
 _SYNCING: Final = "informers are not synced"
 _WAITING: Final = "another replica is the leader"
+_WRITTEN: Final = (core.Pod, core.PersistentVolume, core.PersistentVolumeClaim)  # by a leader
 _EVENTS_WAITING: Final = 5_000  # to be written; further ones are dropped and counted
 _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
 
@@ -67,17 +71,19 @@ class Process:
         self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
         self._leading = asyncio.Event()  # has been leader once
+        self._took_over = asyncio.Event()  # a term has begun and we may be behind
         self._transports: list[HttpTransport] = []
-        self._transport = self._connect(endpoint)
-        # The lease must be renewed whatever else is going on, so it waits for nobody.
-        self.election: LeaderElection | None = self._make_election()
-        connection = config.client_connection
+        # The requests of one transport stand in one line. The lease must be renewed whatever else
+        # is going on, and a list must not wait behind binds that take long: three lines, then.
+        self.election: LeaderElection | None = self._make_election(self._connect(endpoint))
+        writing, connection = self._connect(endpoint), config.client_connection
         self._client = self._make_client(
+            writing,
             Limiter(connection.qps, connection.burst),
             self.election.fence if self.election is not None else None,
         )
         self._events = EventSink(
-            self._make_client(Limiter(connection.qps, connection.burst), None),
+            self._make_client(writing, Limiter(connection.qps, connection.burst)),
             host=socket.gethostname(),
             capacity=_EVENTS_WAITING,
         )
@@ -94,7 +100,7 @@ class Process:
             metrics=self.metrics,
             max_in_unschedulable=settings.flags.pod_max_in_unschedulable_pods_duration.seconds,
         )
-        self._reader = self._make_client(None, None)
+        self._reader = self._make_client(self._connect(endpoint))
         self.informers: Informers = informers_for(
             self.scheduler.handlers,
             kinds_to_watch(settings.plans),
@@ -108,6 +114,9 @@ class Process:
         )
         self._surface: Surface | None = None
         if settings.flags.secure_port:
+            # Half a second of imports that a scheduler without endpoints does not need.
+            from mooring.cli.run.surface import Surface
+
             self._surface = Surface(
                 settings,
                 health=self._health(),
@@ -118,17 +127,20 @@ class Process:
 
     # --- assembling ----------------------------------------------------------------------------
 
-    def _make_client(self, limiter: Limiter | None, fence: Fence | None) -> ApiClient:
-        return ApiClient(
-            self._transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden
-        )
+    def _make_client(
+        self,
+        transport: HttpTransport,
+        limiter: Limiter | None = None,
+        fence: Fence | None = None,
+    ) -> ApiClient:
+        return ApiClient(transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden)
 
-    def _make_election(self) -> LeaderElection | None:
+    def _make_election(self, transport: HttpTransport) -> LeaderElection | None:
         election = self._settings.config.leader_election
         if not election.leader_elect:
             return None
         return LeaderElection(
-            self._make_client(None, None),
+            self._make_client(transport),
             namespace=election.resource_namespace,
             name=election.resource_name,
             identity=default_identity(),
@@ -217,6 +229,7 @@ class Process:
         else:
             self.scheduler.hold(_WAITING)
             background.append(tasks.create_task(self.election.run(), name="leader election"))
+            background.append(tasks.create_task(self._catch_up(self.election), name="catching up"))
         if self._surface is not None:
             background.append(tasks.create_task(self._surface.run(), name="client CA"))
         scheduling = tasks.create_task(self.scheduler.run(), name="scheduler")
@@ -242,6 +255,16 @@ class Process:
             self.scheduler.release(_SYNCING)
             await watching
 
+    async def _catch_up(self, election: LeaderElection) -> None:
+        """See what the last leader did, however late our watches are, before a term begins."""
+        while True:
+            await self._took_over.wait()
+            self._took_over.clear()
+            if self.informers.all_synced:  # else what is being listed is as new as our term
+                await self.informers.refresh(_WRITTEN)
+            if election.is_leader and not self._took_over.is_set():
+                self.scheduler.release(_WAITING)
+
     async def _end_scheduling(self, scheduling: asyncio.Task[None]) -> None:
         """No further pod; bindings under way may end, and those that do not are undone."""
         self.scheduler.stop()
@@ -265,7 +288,7 @@ class Process:
 
     def _on_leading(self) -> None:
         self._leading.set()
-        self.scheduler.release(_WAITING)
+        self._took_over.set()
 
     def _on_stopped_leading(self, reason: str) -> None:
         if reason != STOPPED:

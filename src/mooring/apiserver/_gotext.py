@@ -1,0 +1,44 @@
+"""How Go prints values and JSON errors: the server's messages quote what it was sent that way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_JSON_NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
+
+
+def go_text(value: Any) -> str:
+    """As fmt's %v: `map[image:x name:c]`, `[1 2]`."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_text, value)) + "]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def go_quoted(text: str) -> str:
+    """As fmt's %q."""
+    return '"' + "".join(_ESCAPES.get(letter, letter) for letter in text) + '"'
+
+
+def go_kind(value: Any) -> str:
+    """What encoding/json calls a value: object, array, string, number, bool."""
+    return _JSON_NAMES.get(type(value), "number")
+
+
+def json_error(body: bytes) -> str:
+    """What encoding/json says about bytes that are no JSON."""
+    text = body.decode(errors="replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()):
+            return "unexpected end of JSON input"
+        return f"invalid character {text[error.pos]!r} looking for beginning of value"
+    return "unexpected end of JSON input"

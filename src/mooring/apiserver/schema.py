@@ -1,0 +1,146 @@
+"""What the kinds look like: their fields, and how lists and maps in them are merged.
+
+The facts are in `schema.txt`, asked from a real server. Patches, server-side apply, the check for
+misspelt fields and the OpenAPI documents read them from here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+SCHEMA_FILE: Final = Path(__file__).with_name("schema.txt")
+
+Form = Literal["value", "struct", "list", "map", "any"]
+
+
+class Key(msgspec.Struct, frozen=True):
+    """A field that tells elements of a list apart; without a default it may be missing."""
+
+    name: str
+    default: str | int | None
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What may stand at one place of an object."""
+
+    form: Form
+    name: str = ""  # of the struct or of the value: string, int32, time, ...
+    element: Shape | None = None  # of a list or a map
+    is_atomic: bool = False  # replaced as a whole by an apply
+    keys: tuple[Key, ...] = ()  # of a list whose elements are merged; none for a set
+    strategies: tuple[str, ...] = ()  # of strategic merge patches: merge, replace, retainKeys
+    merge_key: str = ""  # of strategic merge patches; none for a set
+    is_always_there: bool = False  # even in an object where nothing is set
+
+    @property
+    def fields(self) -> dict[str, Shape]:
+        """Of a struct."""
+        return _types()[self.name].fields
+
+    def at(self, name: str) -> Shape | None:
+        """What stands under a name in a struct or a map; None for a field that does not exist."""
+        if self.form == "struct":
+            return self.fields.get(name)
+        return self.items
+
+    @property
+    def items(self) -> Shape:
+        """What the elements of a list or a map are like."""
+        return self.element or ANY
+
+
+class Type(msgspec.Struct, frozen=True):
+    """A struct and its fields."""
+
+    name: str  # as in schema.txt: core.v1.Pod
+    fields: dict[str, Shape]
+    is_atomic: bool = False
+
+
+ANY: Final = Shape(form="any")
+_NUMBERS: Final = ("int32", "int64", "double")
+_TEXTS: Final = ("string", "bytes", "time", "microtime", "quantity", "intorstring")
+_VALUES: Final = frozenset(("boolean", *_NUMBERS, *_TEXTS))
+
+
+def shape_of(api_version: str, kind: str) -> Shape | None:
+    """What objects of a kind look like; None if nothing is known about it."""
+    group, _, version = api_version.rpartition("/")
+    name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
+    return Shape(form="struct", name=name) if name in _types() else None
+
+
+def empty_object(shape: Shape) -> dict[str, Any]:
+    """An object of which nothing is set: to have these fields is nobody's doing."""
+    return {
+        name: empty_object(field) if field.form == "struct" else None
+        for name, field in shape.fields.items()
+        if field.is_always_there
+    }
+
+
+def all_types() -> dict[str, Type]:
+    """Every type, by name."""
+    return _types()
+
+
+@cache
+def _types() -> dict[str, Type]:
+    found: dict[str, Type] = {}
+    fields: dict[str, Shape] = {}
+    lines = SCHEMA_FILE.read_text().splitlines()
+    atomic = {line.split()[0] for line in lines if line.endswith(" atomic") and line[0] != " "}
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        name, *rest = line.split()
+        if line.startswith("  "):
+            fields[name] = _shape(rest[0], rest[1:], atomic)
+        else:
+            fields = {}
+            found[name] = Type(name, fields, name in atomic)
+    return found
+
+
+def _shape(text: str, marks: list[str], atomic: set[str]) -> Shape:
+    bare = _bare(text, atomic)
+    if not marks:
+        return bare
+    changes: dict[str, Any] = {}
+    for mark in marks:
+        word, _, value = mark.partition("=")
+        if word == "map":
+            changes.update(is_atomic=False, keys=tuple(_key(part) for part in value.split(",")))
+        elif word in ("set", "granular"):
+            changes["is_atomic"] = False
+        elif word == "atomic":
+            changes["is_atomic"] = True
+        elif word == "always":
+            changes["is_always_there"] = True
+        else:
+            changes["strategies"] = (*changes.get("strategies", ()), word)
+            changes["merge_key"] = changes.get("merge_key") or value
+    return msgspec.structs.replace(bare, **changes)
+
+
+def _bare(text: str, atomic: set[str]) -> Shape:
+    if text.startswith("["):
+        return Shape(form="list", element=_bare(text[1:-1], atomic), is_atomic=True)
+    if text.startswith("{"):
+        return Shape(form="map", element=_bare(text[1:-1], atomic))
+    if text == "any":
+        return ANY
+    if text in _VALUES:
+        return Shape(form="value", name=text)
+    return Shape(form="struct", name=text, is_atomic=text in atomic)
+
+
+def _key(text: str) -> Key:
+    if text.endswith("?"):
+        return Key(text[:-1], None)
+    name, _, default = text.partition("=")
+    return Key(name, int(default) if default.isdecimal() else default)

@@ -1,0 +1,1 @@
+def up(options: object) -> int: return 0

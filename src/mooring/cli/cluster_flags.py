@@ -1,0 +1,86 @@
+"""The flags of `mooring cluster up`. Only the shape is checked here; `--help` is instant."""
+
+from __future__ import annotations
+
+import argparse
+
+MOST_NODES = 65_536
+
+
+def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
+    """Everything `mooring cluster up` understands."""
+    _add_nodes(parser.add_argument_group("nodes"))
+    _add_access(parser.add_argument_group("how to reach it"))
+    _add_content(parser.add_argument_group("what is in it"))
+    _add_scheduler(parser.add_argument_group("a scheduler in the same process"))
+
+
+def _add_nodes(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--nodes", type=count, default=10, metavar="N", help="how many (10)")
+    add("--node-cpu", default="8", metavar="CPU", help="of each (8)")
+    add("--node-memory", default="32Gi", metavar="BYTES", help="of each (32Gi)")
+    add("--node-pods", type=count, default=110, metavar="N", help="that fit on each (110)")
+    add("--zones", type=zones, default=3, metavar="N", help="zone-a, zone-b, …: 0 to 26 (3)")
+    add("--gpus", type=count, default=0, metavar="N", help="nvidia.com/gpu on each node (0)")
+    add("--no-kubelets", action="store_true", help="nobody starts pods once they are bound")
+
+
+def _add_access(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--kubeconfig", default="", metavar="FILE", help="write it there (a temporary folder)")
+    add("--force", action="store_true", help="overwrite the file even if it is not ours")
+    add("--address", default="127.0.0.1", metavar="IP", help="listen there (127.0.0.1)")
+    add("--expose", action="store_true", help="allow addresses that others can reach")
+    add("--port", type=port, default=0, metavar="PORT", help="and there; 0 is a free one (0)")
+
+
+def _add_content(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--data", default="", metavar="FILE", help="keep everything in this SQLite file")
+    add(
+        "--apply",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="create the objects of this YAML file; may be repeated",
+    )
+
+
+def _add_scheduler(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--scheduler",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="schedule pods, and say where each one went (--no-scheduler)",
+    )
+    add("--config", default="", metavar="FILE", help="its KubeSchedulerConfiguration")
+    add(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="make a plugin class known by its name; may be repeated",
+    )
+
+
+def count(text: str) -> int:
+    """A number that is not negative, and not absurd."""
+    if not text.isdecimal() or int(text) > MOST_NODES:
+        raise argparse.ArgumentTypeError(f"expected 0 to {MOST_NODES}, got {text!r}")
+    return int(text)
+
+
+def zones(text: str) -> int:
+    """As many as there are letters."""
+    if not text.isdecimal() or int(text) > 26:
+        raise argparse.ArgumentTypeError(f"expected 0 to 26, got {text!r}")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port of TCP, or 0."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected 0 to 65535, got {text!r}")
+    return int(text)

@@ -1,0 +1,198 @@
+"""`mooring new plugin`: a folder to start from, whose test passes before anything is changed.
+
+The texts are in `templates/plugin`. Lines between `#[filter score]` and the next such line are kept
+if one of these points was asked for, `#[end]` ends a part, and `{{word}}` stands for a word.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+POINTS: Final[Mapping[str, str]] = {
+    "pre-enqueue": "fw.PreEnqueue",
+    "filter": "fw.Filter",
+    "score": "fw.Score",
+    "post-bind": "fw.PostBind",
+}
+USUAL_POINTS: Final = ("filter", "score")
+
+_DOES: Final = {
+    "pre-enqueue": "hold pods with a label",
+    "filter": "refuse nodes by a label",
+    "score": "prefer nodes by a label",
+    "post-bind": "say where pods were placed",
+}
+_EVENTS: Final = {
+    "pre-enqueue": ("fw.Event.POD_LABELS_CHANGED",),
+    "filter": ("fw.Event.NODE_ADDED", "fw.Event.NODE_LABELS_CHANGED"),
+}
+_EXAMPLES: Final = {
+    "filter": '"avoid": "x"',
+    "score": '"prefer": "y"',
+    "pre-enqueue": '"hold": "later"',
+}
+_FILES: Final = {
+    "plugin.py.txt": "{{module}}.py",
+    "test_plugin.py.txt": "test_{{module}}.py",
+    "config.yaml.txt": "config.yaml",
+    "pods.yaml.txt": "pods.yaml",
+    "pyproject.toml.txt": "pyproject.toml",
+    "README.md.txt": "README.md",
+}
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_ ][A-Za-z0-9]+)*")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
+_LONGEST_NAME: Final = 30
+_WIDTH: Final = 100
+
+
+class BadName(ValueError):
+    """A name that can't be that of a plugin."""
+
+
+class Names(msgspec.Struct, frozen=True):
+    """One name in the spellings that are needed."""
+
+    class_: str  # PreferSsd
+    module: str  # prefer_ssd
+    kebab: str  # prefer-ssd
+
+
+def new_plugin(name: str, folder: str, points: Sequence[str]) -> int:
+    """Make the folder; the exit code."""
+    chosen = [point for point in POINTS if point in (points or USUAL_POINTS)]
+    try:
+        names = names_of(name)
+        target = Path(folder or names.kebab)
+        files = _files(names, chosen)
+        _write(target, files)
+    except (BadName, OSError) as error:
+        why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        print(f"mooring new plugin: {why}", file=sys.stderr)
+        return 1
+    print(f"made {target} with {', '.join(files)}")
+    print("\nNext:")
+    print(f"  cd {target}")
+    print("  python -m pytest")
+    print(f"  {_TRY}")
+    return 0
+
+
+_TRY: Final = (
+    "mooring cluster up --nodes 6 --zones 3 --scheduler --config config.yaml --apply pods.yaml"
+)
+
+
+def names_of(name: str) -> Names:
+    """The spellings of a name; raises BadName with what was expected."""
+    if not _NAME.fullmatch(name):
+        raise BadName(
+            f"{name!r} can't be a name: expected letters and digits, as in PreferSsd or prefer-ssd,"
+            " beginning with a letter"
+        )
+    if len(name) > _LONGEST_NAME:
+        raise BadName(f"{name!r} is too long: expected at most {_LONGEST_NAME} characters")
+    words = _WORDS.findall(name)
+    parts = re.split("[-_ ]", name)
+    class_ = "".join(part[0].upper() + part[1:] for part in parts)
+    module = "_".join(words).lower()
+    _refuse_taken(class_, module)
+    return Names(class_, module, module.replace("_", "-"))
+
+
+def _refuse_taken(class_: str, module: str) -> None:
+    from mooring.runtime.registry import Registry
+
+    if keyword.iskeyword(module) or keyword.iskeyword(class_):
+        raise BadName(f"{module!r} is a word of Python; expected another name")
+    if module in sys.stdlib_module_names or _is_installed(module):
+        raise BadName(f"there is a Python module called {module!r}; expected another name")
+    if class_ in Registry.discover().names:
+        raise BadName(f"there is a plugin called {class_} already; expected another name")
+
+
+def _is_installed(module: str) -> bool:
+    found = importlib.util.find_spec(module)
+    return found is not None and found.origin is not None  # a mere folder is none
+
+
+def _files(names: Names, points: Collection[str]) -> dict[str, str]:
+    words = _words(names, points)
+    folder = resources.files("mooring.cli") / "templates" / "plugin"
+    return {
+        _filled(target, words): render((folder / source).read_text(encoding="utf-8"), points, words)
+        for source, target in _FILES.items()
+    }
+
+
+def _words(names: Names, points: Collection[str]) -> dict[str, str]:
+    bases = [f"fw.Plugin[{names.class_}Args]", *(POINTS[point] for point in points)]
+    events = [event for point in points for event in _EVENTS.get(point, ())]
+    examples = ['"label": "zone"'] if set(points) - {"pre-enqueue"} else []
+    examples += [_EXAMPLES[point] for point in points if point in _EXAMPLES]
+    asks = bool({"filter", "score"} & set(points))
+    kit = ["Simulation", *(["build"] if asks else []), "check_plugin", "node", "pod"]
+    return {
+        "class": names.class_,
+        "module": names.module,
+        "kebab": names.kebab,
+        "summary": _summary(points),
+        "class_line": _class_line(names.class_, bases),
+        "events": ", ".join(events) + ("," if len(events) == 1 else ""),
+        "example_args": "{" + ", ".join(examples) + "}",
+        "kit": ", ".join(kit),
+    }
+
+
+def _summary(points: Collection[str]) -> str:
+    does = [_DOES[point] for point in points]
+    if {"filter", "score"} <= set(points):
+        does = [text for text in does if text not in (_DOES["filter"], _DOES["score"])]
+        does.insert(0, "refuse and prefer nodes by a label")
+    text = " and ".join(filter(None, (", ".join(does[:-1]), does[-1])))
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _class_line(name: str, bases: Sequence[str]) -> str:
+    """In one line if it fits, and else as a formatter would break it."""
+    listed = ", ".join(bases)
+    if len(f"class {name}({listed}):") <= _WIDTH:
+        return f"class {name}({listed}):"
+    if len(f"    {listed}") > _WIDTH:
+        listed = ",\n    ".join(bases) + ","
+    return f"class {name}(\n    {listed}\n):"
+
+
+def render(text: str, points: Collection[str], words: Mapping[str, str]) -> str:
+    """A template without the parts for other points, and with the words filled in."""
+    kept, is_wanted = [], True
+    for line in text.splitlines():
+        if line.startswith("#["):
+            marks = line[2:-1].split()
+            is_wanted = marks == ["end"] or not set(marks).isdisjoint(points)
+        elif is_wanted:
+            kept.append(line)
+    return _filled("\n".join(kept).rstrip() + "\n", words)
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], text)
+
+
+def _write(target: Path, files: Mapping[str, str]) -> None:
+    """All files, into a folder where nothing is yet."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BadName(f"{target} exists already; expected a new folder, or an empty one")
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with (target / name).open("x", encoding="utf-8") as file:
+            file.write(text)

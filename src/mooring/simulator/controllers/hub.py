@@ -1,0 +1,120 @@
+"""All controllers of a cluster: they hear of changes in order and work when there is time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from mooring.apiserver.resources import RESOURCES
+from mooring.apiserver.store import Change
+from mooring.apiserver.verbs import Verbs
+from mooring.framework.handle import Clock
+from mooring.simulator.announcing import Announcer
+from mooring.simulator.controllers.base import PODS, Controller, Shared
+from mooring.simulator.controllers.budgets import Budgets
+from mooring.simulator.controllers.daemonsets import DaemonSets
+from mooring.simulator.controllers.deployments import Deployments
+from mooring.simulator.controllers.ephemeral import EphemeralVolumes
+from mooring.simulator.controllers.garbage import Garbage
+from mooring.simulator.controllers.jobs import Jobs
+from mooring.simulator.controllers.loop import WorkQueue
+from mooring.simulator.controllers.namespaces import ServiceAccounts
+from mooring.simulator.controllers.nodes import NodeTaints, PodCollector
+from mooring.simulator.controllers.replicasets import ReplicaSets, ReplicationControllers
+from mooring.simulator.controllers.statefulsets import StatefulSets
+from mooring.simulator.controllers.volumes import Volumes
+
+ALL: Final[Mapping[str, Callable[[Shared], Controller]]] = {
+    "replicasets": ReplicaSets,
+    "replicationcontrollers": ReplicationControllers,
+    "deployments": Deployments,
+    "statefulsets": StatefulSets,
+    "daemonsets": DaemonSets,
+    "jobs": Jobs,
+    "budgets": Budgets,
+    "volumes": Volumes,
+    "ephemeral": EphemeralVolumes,
+    "serviceaccounts": ServiceAccounts,
+    "taints": NodeTaints,
+    "pods": PodCollector,
+    "garbage": Garbage,
+}
+"""The controllers by the names under which they can be left out."""
+
+
+class Controllers:
+    """The controllers of one cluster, or some of them."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        announcer: Announcer,
+        only: Collection[str] | None = None,
+        provision_any: bool = False,
+    ) -> None:
+        unknown = set(only or ()) - set(ALL)
+        if unknown:
+            raise ValueError(
+                f"controllers: expected some of {', '.join(ALL)}, got {', '.join(sorted(unknown))}"
+            )
+        self._verbs = verbs
+        self._clock = clock
+        self._rng = rng
+        self._announcer = announcer
+        self._chosen = [name for name in ALL if only is None or name in only]
+        self._provision_any = provision_any
+        self._shared: Shared | None = None
+        self._hearers: dict[str, list[Controller]] = {}  # by key of a resource
+        self.queue: WorkQueue | None = None
+
+    def start(self) -> None:
+        """Look at what is there, and from now on at what changes; needs a running loop."""
+        self.queue = WorkQueue(asyncio.get_running_loop())
+        shared = self._shared = Shared(
+            self._verbs,
+            self.queue,
+            clock=self._clock,
+            rng=self._rng,
+            announcer=self._announcer,
+        )
+        for name in self._chosen:
+            if name == "volumes":
+                controller: Controller = Volumes(shared, provision_any=self._provision_any)
+            else:
+                controller = ALL[name](shared)
+            for of in controller.watches:
+                self._hearers.setdefault(of.key, []).append(controller)
+        store = self._verbs.store
+        present = [
+            Change("ADDED", item.version, of.key, item, None)
+            for of in RESOURCES
+            if not of.storage
+            for item in store.list(of)
+        ]
+        for change in present:  # first all of it, or owners would be missed that come later
+            shared.family.hear(change)
+        for change in present:
+            self._hear_one(change, shared)
+        store.listen(self._hear)
+
+    def close(self) -> None:
+        """Stop at once."""
+        self._shared = None
+        if self.queue is not None:
+            self.queue.close()
+
+    def _hear(self, change: Change) -> None:
+        if self._shared is not None:
+            self._shared.family.hear(change)
+            self._hear_one(change, self._shared)
+
+    def _hear_one(self, change: Change, shared: Shared) -> None:
+        if change.resource == PODS.key:
+            shared.pods.hear(change)
+        for controller in self._hearers.get(change.resource, ()):
+            controller.hear(change)

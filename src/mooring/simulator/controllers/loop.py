@@ -1,0 +1,129 @@
+"""A work queue for controllers: what has to be looked at again, once each, when there is time.
+
+A key that is added many times is reconciled once. What fails is tried again, later each time. All
+of it happens on the event loop, a few keys at a time, so that everybody else gets a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from typing import Final, Protocol
+
+from mooring.client.errors import Refused
+
+log = logging.getLogger(__name__)
+
+_TURN: Final = 16  # keys before others on the loop get their turn
+_SHORTEST_PAUSE: Final = 0.005  # seconds before a key that failed is tried again, then doubled
+_LONGEST_PAUSE: Final = 10.0
+
+Key = tuple[str, str]  # namespace and name; a controller may give them another meaning
+
+
+class Reconciler(Protocol):
+    """Whoever brings one thing in order."""
+
+    def reconcile(self, key: Key) -> float | None:
+        """Do what has to be done; if that is not all, the seconds after which to come again."""
+        ...
+
+
+_Work = tuple[Reconciler, Key]
+
+
+class WorkQueue:
+    """What waits to be reconciled."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.accidents: int = 0  # reconciliations that ended in a bug
+        self._loop = loop
+        self._ready: dict[_Work, None] = {}  # in order
+        self._later: dict[_Work, float] = {}  # when, on the loop's clock
+        self._timers: list[tuple[float, int, _Work]] = []
+        self._order = itertools.count()
+        self._failures: dict[_Work, int] = {}
+        self._turn: asyncio.Handle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._later)
+
+    def add(self, who: Reconciler, key: Key, after: float = 0.0) -> None:
+        """Reconcile a key soon, or after so many seconds; the sooner of two wishes counts."""
+        work = (who, key)
+        if self._is_closed or work in self._ready:
+            return
+        if after <= 0.0:
+            self._ready[work] = None
+            self._later.pop(work, None)
+            if self._turn is None:
+                self._turn = self._loop.call_soon(self._take_turn)
+            return
+        when = self._loop.time() + after
+        if when < self._later.get(work, when + 1.0):
+            self._later[work] = when
+            heapq.heappush(self._timers, (when, next(self._order), work))
+            self._set_alarm()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._is_closed = True
+        self._ready.clear()
+        self._later.clear()
+        self._timers.clear()
+        for handle in (self._turn, self._alarm):
+            if handle is not None:
+                handle.cancel()
+
+    def _set_alarm(self) -> None:
+        when = self._timers[0][0]
+        if self._alarm is not None:
+            if self._alarm.when() <= when:
+                return
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now = self._loop.time()
+        while self._timers and self._timers[0][0] <= now:
+            when, _, work = heapq.heappop(self._timers)
+            if self._later.get(work) == when:  # else it was wanted sooner
+                self.add(*work)
+        if self._timers:
+            self._set_alarm()
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        for _ in range(min(_TURN, len(self._ready))):
+            work = next(iter(self._ready))
+            del self._ready[work]
+            self._do(work)
+        if self._ready and self._turn is None and not self._is_closed:
+            self._turn = self._loop.call_soon(self._take_turn)
+
+    def _do(self, work: _Work) -> None:
+        who, key = work
+        try:
+            again = who.reconcile(key)
+        except Refused as error:
+            extra = {"controller": type(who).__name__, "key": "/".join(key), "error": str(error)}
+            log.debug("a controller was refused, trying again", extra=extra)
+            again = self._pause(work)
+        except Exception:  # one object must not keep a controller from the others
+            self.accidents += 1
+            extra = {"controller": type(who).__name__, "key": "/".join(key)}
+            log.exception("a controller failed, trying again", extra=extra)
+            again = self._pause(work)
+        else:
+            self._failures.pop(work, None)
+        if again is not None:
+            self.add(who, key, again)
+
+    def _pause(self, work: _Work) -> float:
+        failures = self._failures[work] = self._failures.get(work, 0) + 1
+        return float(min(_SHORTEST_PAUSE * 2.0 ** min(failures - 1, 20), _LONGEST_PAUSE))

@@ -1,0 +1,115 @@
+"""ReplicaSets, and their elders the replication controllers: as many pods as there should be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar, Final
+
+from mooring.api.meta import parse_time
+from mooring.apiserver.resources import Resource, known
+from mooring.apiserver.store import Change, Object
+from mooring.simulator.controllers.base import PODS, Controller, packed
+from mooring.simulator.controllers.loop import Key
+from mooring.simulator.controllers.views import PodView, selects
+
+REPLICASETS: Final = known("replicasets", "apps")
+REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
+
+_BURST: Final = 100  # pods that are made or deleted before others get a turn
+_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+
+class ReplicaSets(Controller):
+    """Makes and deletes pods to match `spec.replicas`."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (REPLICASETS, PODS)
+    name: ClassVar[str] = "replicaset-controller"
+    of: ClassVar[Resource] = REPLICASETS
+
+    def hear(self, change: Change) -> None:
+        if change.resource == PODS.key:
+            self.wake_owner(self.of.kind, self.pods.latest, self.pods.before)
+        elif change.type != "DELETED":
+            self.wake(change.new.key)
+
+    def reconcile(self, key: Key) -> float | None:
+        found = self.read(self.of, key)
+        if found is None:
+            return None
+        uid = found["metadata"]["uid"]
+        wanted = _replicas(found)
+        rest = 0
+        if "deletionTimestamp" not in found["metadata"]:
+            active = [pod for pod in self.pods.of(uid) if pod.is_active]
+            rest = self._match(found, active, wanted)
+        next_in = self._report(found, [pod for pod in self.pods.of(uid) if pod.is_active])
+        return 0.0 if rest else next_in
+
+    def _match(self, owner: Object, active: list[PodView], wanted: int) -> int:
+        """Make or delete pods; how many remain to be made or deleted."""
+        lack = wanted - len(active)
+        if lack > 0:
+            template = packed(owner["spec"].get("template") or {})
+            for _ in range(min(lack, _BURST)):
+                self.create_pod(owner, template)
+            return max(lack - _BURST, 0)
+        surplus = -lack
+        if surplus > 0:
+            for pod in in_order_of_deletion(active)[: min(surplus, _BURST)]:
+                self.delete_pod(owner, pod)
+        return max(surplus - _BURST, 0)
+
+    def _report(self, owner: Object, active: list[PodView]) -> float | None:
+        spec = owner["spec"]
+        available, next_in = self.available(active, spec.get("minReadySeconds") or 0)
+        labels = (spec.get("template") or {}).get("metadata", {}).get("labels") or {}
+        status = {
+            "replicas": len(active),
+            "fullyLabeledReplicas": sum(selects(labels, pod.metadata.labels) for pod in active)
+            or None,
+            "readyReplicas": sum(pod.is_ready for pod in active) or None,
+            "availableReplicas": available or None,
+            "observedGeneration": owner["metadata"].get("generation"),
+        }
+        self.write_status(self.of, owner, status)
+        return next_in
+
+
+class ReplicationControllers(ReplicaSets):
+    """The same for ReplicationControllers."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (REPLICATION_CONTROLLERS, PODS)
+    name: ClassVar[str] = "replication-controller"
+    of: ClassVar[Resource] = REPLICATION_CONTROLLERS
+
+
+def in_order_of_deletion(pods: list[PodView]) -> list[PodView]:
+    """Those first that are missed least, as the ranking of ActivePodsWithRanks."""
+    neighbours = Counter(pod.spec.node_name for pod in pods)
+
+    def rank(pod: PodView) -> tuple[bool, bool, bool, int, int, float, int, float]:
+        born = pod.metadata.creation_timestamp
+        return (
+            bool(pod.spec.node_name),
+            pod.status.phase == "Running",
+            pod.is_ready,
+            _cost(pod),
+            -neighbours[pod.spec.node_name],
+            -(pod.ready_since or 0.0),
+            -pod.restarts,
+            -parse_time(born) if born else 0.0,
+        )
+
+    return sorted(pods, key=rank)
+
+
+def _cost(pod: PodView) -> int:
+    try:
+        return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _replicas(owner: Object) -> int:
+    found = owner["spec"].get("replicas")
+    return 1 if found is None else int(found)

@@ -1,0 +1,87 @@
+"""What is watched follows from the plugins; what does not matter is not even asked for."""
+
+from tests.client.stage import Stage
+
+import mooring.framework as fw
+from mooring import config as cfg
+from mooring.api.apps import StatefulSet
+from mooring.api.core import ConfigMap, Namespace, Node, PersistentVolume, Pod
+from mooring.api.meta import Object
+from mooring.api.policy import PodDisruptionBudget
+from mooring.client import paths
+from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.registry import Registry
+from mooring.scheduler.watching import UNFINISHED_PODS, informers_for, kinds_to_watch
+from mooring.simulator import Simulation
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+class Curious(fw.Score):
+    """Looks up one kind, and would be woken by another."""
+
+    name = "Curious"
+    reads = (ConfigMap, Pod, Node)
+    wakes_on = (fw.ClusterEvent("apps/StatefulSet", fw.Action.ADD), fw.Event.NODE_ADDED)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+def plans(plugins: str, *known: type[fw.Base]) -> list[ProfilePlan]:
+    config = cfg.load_text(f"{HEADER}profiles:\n- plugins: {plugins}\n")
+    return plan_profiles(config, Registry.discover(known))
+
+
+def watched(plugins: str, *known: type[fw.Base]) -> list[type[Object]]:
+    return kinds_to_watch(plans(plugins, *known))
+
+
+NOTHING = (
+    "{multiPoint: {disabled: [{name: '*'}],"
+    " enabled: [{name: PrioritySort}, {name: DefaultBinder}%s]}}"
+)
+
+
+def test_kinds_that_plugins_look_up_are_watched() -> None:
+    found = watched("{}")
+    assert {Namespace, PersistentVolume, PodDisruptionBudget, StatefulSet} <= set(found)
+    assert PodDisruptionBudget not in watched(
+        "{multiPoint: {disabled: [{name: DefaultPreemption}]}}"
+    )
+
+
+def test_without_plugins_only_pods_and_nodes_are_watched() -> None:
+    assert watched(NOTHING % "") == []
+
+
+def test_kinds_of_your_plugins_are_watched_and_those_that_wake_its_pods() -> None:
+    assert watched(NOTHING % ", {name: Curious}", Curious) == [ConfigMap, StatefulSet]
+
+
+def test_order_is_always_the_same() -> None:
+    found = watched("{}")
+    assert found == sorted(found, key=lambda kind: (paths.group_of(kind), kind.KIND))
+
+
+def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
+    with Simulation() as sim, Stage() as stage:
+        handlers = sim.scheduler.handlers
+        informers = informers_for(handlers, [Namespace], stage.client, "pool=mine")
+        stage.server.put(Node, "n", status={"allocatable": {"cpu": "1"}})
+        stage.start(informers.run())
+        assert informers.all_synced
+        asked = {
+            (request.verb, request.place): request.query
+            for request in stage.server.seen
+            if request.verb in ("list", "watch")
+        }
+        for verb in ("list", "watch"):
+            nodes = asked[verb, paths.collection(Node)]
+            pods = asked[verb, paths.collection(Pod)]
+            namespaces = asked[verb, paths.collection(Namespace)]
+            assert (nodes.get("labelSelector"), nodes.get("fieldSelector")) == ("pool=mine", None)
+            assert (pods.get("labelSelector"), pods.get("fieldSelector")) == (None, UNFINISHED_PODS)
+            assert "labelSelector" not in namespaces
+        assert [node.name for node in sim.scheduler.cache.nodes] == ["n"]
+        assert len(asked) == 6
