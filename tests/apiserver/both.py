@@ -19,6 +19,7 @@ import msgspec
 
 from mooring.apiserver.calls import Call, Watching
 from mooring.apiserver.server import ApiServer
+from mooring.simulator.clock import VirtualLoop
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -84,18 +85,38 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 def ask_ours(server: ApiServer, step: Step, namespace: str) -> Answered:
+    reply = server.answer(_call(step, namespace))
+    assert not isinstance(reply, Watching), f"a watch has no end: {step}"
+    return Answered(reply.status, _decoded(reply.body))
+
+
+def watch_ours(server: ApiServer, step: Step, namespace: str) -> Answered:
+    """All that a watch tells until it ends, in virtual time."""
+    watching = server.answer(_call(step, namespace))
+    assert isinstance(watching, Watching), watching
+
+    async def told() -> bytes:
+        return b"".join([chunk async for chunk in watching.chunks])
+
+    loop = VirtualLoop()
+    try:
+        task = loop.create_task(told())
+        loop.advance(3600)
+        lines = task.result().splitlines()
+    finally:
+        loop.close()
+    return Answered(200, [json.loads(line) for line in lines])
+
+
+def _call(step: Step, namespace: str) -> Call:
     path, _, query = step.path.replace("{ns}", namespace).partition("?")
-    headers = {"accept": step.accept, "content-type": step.content_type}
-    call = Call(
+    return Call(
         method=step.method,
         path=unquote(path),
         query=dict(parse_qsl(query, keep_blank_values=True)),
-        headers=headers,
+        headers={"accept": step.accept, "content-type": step.content_type},
         body=step.encoded(namespace),
     )
-    reply = server.answer(call)
-    assert not isinstance(reply, Watching), f"a watch has no end: {step}"
-    return Answered(reply.status, _decoded(reply.body))
 
 
 class Real:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.controlplane.admin import Object
+from tests.controlplane.admin import AdminApi, Object
 
 _KEYS = ("name", "containerPort", "ip", "topologyKey")  # by which elements are told apart
 
@@ -185,6 +185,13 @@ class Dice:
             }
             for path in self.some([*places], 1)[:3]
         ]
+
+
+def take_away(admin: AdminApi, name: str) -> None:
+    """Remove a deployment, whatever it waits for."""
+    kind = "apps/v1/Deployment"
+    admin.patch(kind, name, {"metadata": {"finalizers": None}}, "default")
+    admin.delete(kind, name, "default")
 
 
 def _key_of(element: Any) -> str:

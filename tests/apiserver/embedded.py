@@ -11,6 +11,7 @@ import random
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -108,10 +109,11 @@ class Watch:
 
 
 class EmbeddedCluster:
-    """Three nodes, kubelets, controllers, and an API server on loopback."""
+    """An API server on loopback; unless it is `bare`, with nodes, kubelets and controllers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, bare: bool = False) -> None:
         self._kubeconfig = folder / "kubeconfig"
+        self._is_bare = bare
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._is_up = threading.Event()
@@ -129,26 +131,31 @@ class EmbeddedCluster:
         self._loop = asyncio.get_running_loop()
         server = ApiServer()
         http = HttpServer(server)
-        clock, rng = SystemClock(), random.Random(1)
-        for node in make_nodes([MachineTemplate(name="node-{i}", count=3)], now=clock.now()):
-            server.verbs.create(NODES, node)
-        announcer = Announcer(server.verbs, clock, is_terse=False)
-        kubelets = Kubelets(
-            server.verbs, clock=clock, rng=rng, announcer=announcer, startup=0.05, stop=0.05
-        )
-        controllers = Controllers(server.verbs, clock=clock, rng=rng, announcer=announcer)
-        kubelets.start()
-        controllers.start()
-        _Binder(server)
-        await http.start()
-        http.kubeconfig(self._kubeconfig)
-        self._is_up.set()
-        try:
+        with ExitStack() as stack:
+            if not self._is_bare:
+                _populate(server, stack)
+            await http.start()
+            http.kubeconfig(self._kubeconfig)
+            self._is_up.set()
             await self._stop.wait()
-        finally:
-            controllers.close()
-            kubelets.close()
             await http.close()
+
+
+def _populate(server: ApiServer, stack: ExitStack) -> None:
+    """Three nodes, and whoever makes pods run on them."""
+    clock, rng = SystemClock(), random.Random(1)
+    for node in make_nodes([MachineTemplate(name="node-{i}", count=3)], now=clock.now()):
+        server.verbs.create(NODES, node)
+    announcer = Announcer(server.verbs, clock, is_terse=False)
+    kubelets = Kubelets(
+        server.verbs, clock=clock, rng=rng, announcer=announcer, startup=0.05, stop=0.05
+    )
+    controllers = Controllers(server.verbs, clock=clock, rng=rng, announcer=announcer)
+    kubelets.start()
+    stack.callback(kubelets.close)
+    controllers.start()
+    stack.callback(controllers.close)
+    _Binder(server)
 
 
 class _Binder:

@@ -526,9 +526,9 @@ def exhibited(admin: AdminApi, namespace: str) -> Iterator[None]:
     for name in ("leaving", "left"):
         admin.delete("Pod", name, namespace, grace=3600)
     yield
+    admin.patch("Pod", "left", {"metadata": {"finalizers": None}}, namespace)
     for value in CLUSTER_WIDE:
-        if value["kind"] != "Namespace":
-            admin.delete(f"{value['apiVersion']}/{value['kind']}", value["metadata"]["name"])
+        admin.delete(f"{value['apiVersion']}/{value['kind']}", value["metadata"]["name"])
 
 
 def _create(admin: AdminApi, value: Object, namespace: str) -> None:

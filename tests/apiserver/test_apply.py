@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.apiserver.dice import Dice, comparable
+from tests.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import MERGE_PATCH, STRATEGIC_PATCH, AdminApi, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
@@ -304,6 +304,12 @@ def test_believes_whoever_writes_the_books_himself() -> None:
             "metadata.managedFields must be nil",
         ),
         (
+            {**deployment(), "metadata": 5},
+            500,
+            "failed to create typed patch object (/; apps/v1, Kind=Deployment): .metadata: "
+            "expected map, got &{5}",
+        ),
+        (
             deployment(foo=1),
             500,
             "failed to create typed patch object (default/web; apps/v1, Kind=Deployment): "
@@ -353,6 +359,7 @@ def test_wants_to_know_who_applies() -> None:
     assert caught.value.code == 422
 
 
+@settings(deadline=None)
 @given(
     st.sets(
         st.lists(st.sampled_from(["f:a", "f:b", 'k:{"name":"c"}', 'v:"d"']), min_size=1).map(tuple)
@@ -441,6 +448,7 @@ def test_keeps_the_same_books_as_the_real_server(seed: int, real_server: Control
             story.apply()
         else:
             story.update("" if kind == "update" else "status")
+    take_away(real_server.admin, story.name)
     assert story.agreed > 15
 
 
@@ -451,4 +459,5 @@ def test_keeps_the_same_books_of_a_new_object(real_server: ControlPlane) -> None
     ours = copy.deepcopy(theirs)
     ours["metadata"].pop("managedFields")
     ours = tracked(None, ours, "kubectl-create", "Update", "", EARLY)
+    take_away(admin, "created")
     assert _books(ours) == _books(theirs)

@@ -161,7 +161,15 @@ def test_finds_documents_under_the_addresses_it_gives() -> None:
         assert version
         assert openapi(path, "application/json") is not None
     assert openapi("/openapi/v3/apis/nope/v1", "application/json") is None
-    assert openapi("/openapi/v2", "application/json") is None
+
+
+def test_has_an_empty_document_of_the_old_version() -> None:
+    reply = openapi("/openapi/v2", "application/json")
+    assert reply is not None
+    assert json.loads(reply.body)["swagger"] == "2.0"
+    reply = openapi("/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+    assert reply is not None
+    assert reply.body.startswith(b"\x0a\x032.0")
 
 
 def test_says_that_it_checks_fields_itself() -> None:

@@ -327,7 +327,7 @@ def test_says_which_port_is_taken() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         asyncio.run(story(taken.getsockname()[1]))
-    assert refusal(port=99999) == "port: expected 0 to 65535, got 99999"
+    assert refusal(port=99999) == "--port: expected 0 to 65535, got 99999"
 
 
 def test_speaks_plain_http_when_asked_to() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver import exhibits
 from tests.apiserver.make_numbers import describe
@@ -110,6 +110,7 @@ def test_refuses_what_it_can_not_read(body: bytes) -> None:
     assert caught.value.code == 400
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_reads_or_refuses_anything(garbage: bytes) -> None:
     with suppress(Refused):

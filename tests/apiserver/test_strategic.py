@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.apiserver.dice import Dice, comparable
+from tests.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import STRATEGIC_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
@@ -194,4 +194,5 @@ def test_makes_the_same_of_an_object_as_the_real_server(
         ours = patched(known("deployments", "apps"), copy.deepcopy(live), body, STRATEGIC_PATCH)
         assert comparable(ours) == comparable(theirs), json.dumps(patch)
         agreed += 1
+    take_away(admin, name)
     assert agreed > 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver import exhibits
 from tests.controlplane.admin import AdminApi, Object
@@ -149,6 +149,7 @@ def test_spells_durations_for_people(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=1e10))
 def test_spells_any_duration_shortly(seconds: float) -> None:
     assert len(human_duration(seconds)) <= 7

@@ -1,69 +1,19 @@
-"""The real control plane for tests: shared and swept after each test, or one of its own.
+"""The real control plane, for the tests of this folder."""
 
-Without Go these tests are skipped and say so; with MOORING_REQUIRE_REAL=1 they fail instead.
-"""
+from tests.controlplane.fixtures import (
+    control_plane,
+    fresh_control_plane,
+    namespace,
+    pytest_runtest_makereport,
+    real_programs,
+    shared_control_plane,
+)
 
-from __future__ import annotations
-
-import os
-import secrets
-from collections.abc import Generator, Iterator
-from typing import Any
-
-import pytest
-from tests.controlplane.build import ControlPlaneError, binaries
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.objects import namespace as named
-
-
-@pytest.fixture(scope="session")
-def real_programs() -> None:
-    """Builds them, if this is the first time."""
-    try:
-        binaries()
-    except ControlPlaneError as error:
-        if os.environ.get("MOORING_REQUIRE_REAL") == "1":
-            pytest.fail(f"MOORING_REQUIRE_REAL=1, but {error}")
-        pytest.skip(f"{error} (set MOORING_REQUIRE_REAL=1 to make this a failure)")
-
-
-@pytest.fixture(scope="session")
-def shared_control_plane(real_programs: None) -> Iterator[ControlPlane]:
-    """Ask for `control_plane` instead, which is this one, swept after the test."""
-    with ControlPlane() as running:
-        yield running
-
-
-@pytest.fixture
-def control_plane(shared_control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """A running control plane without nodes or pods. Its programs are not to be hurt."""
-    yield shared_control_plane
-    shared_control_plane.reset()
-
-
-@pytest.fixture
-def fresh_control_plane(real_programs: None) -> Iterator[ControlPlane]:
-    """A control plane for this test alone, which may do with it what it likes."""
-    with ControlPlane() as running:
-        yield running
-
-
-@pytest.fixture
-def namespace(control_plane: ControlPlane) -> str:
-    """A namespace for this test alone, so that its binds can be told from those of others."""
-    name = f"test-{secrets.token_hex(4)}"
-    control_plane.admin.create(named(name))
-    return name
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the logs of all programs with the failure; their folder is gone soon."""
-    report = yield
-    arguments: dict[str, Any] = getattr(item, "funcargs", {})
-    if report.when == "call" and report.failed:
-        for running in {value for value in arguments.values() if isinstance(value, ControlPlane)}:
-            report.sections += [(f"log of {name}", tail) for name, tail in running.logs()]
-    return report
+__all__ = [
+    "control_plane",
+    "fresh_control_plane",
+    "namespace",
+    "pytest_runtest_makereport",
+    "real_programs",
+    "shared_control_plane",
+]

@@ -99,9 +99,7 @@ class Stage:
         binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
         self.verbs.bind(namespace, name, binding)
 
-    def change(
-        self, of: Resource, name: str, namespace: str = "default", **spec: Any
-    ) -> None:
+    def change(self, of: Resource, name: str, namespace: str = "default", **spec: Any) -> None:
         """Set fields of a spec; names with __ reach further in."""
 
         def write(value: Object) -> None:
@@ -120,9 +118,7 @@ class Stage:
         return self.verbs.get(of, namespace if of.namespaced else "", name)
 
     def list(self, of: Resource, namespace: str = "default") -> list[Object]:
-        return [
-            item.decoded() for item in self.store.list(of, namespace if of.namespaced else "")
-        ]
+        return [item.decoded() for item in self.store.list(of, namespace if of.namespaced else "")]
 
     def pods(self, namespace: str = "default") -> list[Object]:
         return self.list(PODS, namespace)
@@ -134,9 +130,7 @@ class Stage:
         return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in self.pods()}
 
     def events(self, reason: str = "") -> list[Object]:
-        return [
-            event for event in self.list(EVENTS) if not reason or event.get("reason") == reason
-        ]
+        return [event for event in self.list(EVENTS) if not reason or event.get("reason") == reason]
 
     # --- time ----------------------------------------------------------------------------------
 
@@ -233,4 +227,3 @@ def conditions(value: Object) -> dict[str, str]:
 
 def names(values: Iterable[Object]) -> list[str]:
     return [value["metadata"]["name"] for value in values]
-

@@ -62,7 +62,8 @@ def test_tries_again_after_a_failure_later_each_time() -> None:
             if len(play.pods()) > len(made):
                 made.append(second)
         first, second, third = made
-        assert (second - first, third - second) == (12, 22)  # 2.5 s of life, then 10 and 20 s
+        assert second - first in (12, 13)  # 2.5 s of life, then 10 s
+        assert third - second in (22, 23)
         found = status(play)
         assert found["failed"] == 3
         failed = found["conditions"][-1]

@@ -124,7 +124,7 @@ def test_renews_from_the_highest_down() -> None:
         play.create(database(3))
         play.advance(5)
         set_image(play, "app:2")
-        play.advance(1)
+        play.advance(0.5)
         assert images(play)[:2] == ["app:1", "app:1"]
         play.advance(10)
         assert images(play) == ["app:2"] * 3

@@ -7,6 +7,7 @@ somebody else owns and is to become different is a conflict, unless the caller f
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -72,8 +73,9 @@ def applied(
     if shape is None:
         raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
     if said := misfit(config, shape):
-        meta = config.get("metadata") or {}
-        place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
+        meta = config.get("metadata")
+        named = meta if isinstance(meta, dict) else {}
+        place = f"{named.get('namespace', '')}/{named.get('name', '')}"
         raise ServerError(
             f"failed to create typed patch object ({place}; {_kind(config)}): {said}", code=500
         )
@@ -115,8 +117,8 @@ def _apply(
     if not force and any(fields for _, fields in conflicts):
         raise _Conflicts([pair for pair in conflicts if pair[1]])
     give_up(managers.values(), changes)
-    if last is not None and last.fields == mine.fields and new == live:
-        mine.time = last.time  # nothing happened, and nothing shall be written
+    if new == live:
+        mine.time = last.time if last is not None else ""  # nothing happened to the object
     managers[mine.identity] = mine
     forget_empty(managers)
     result: Object = copy.deepcopy(new)
@@ -200,17 +202,16 @@ def _decoded(resource: Resource, body: bytes) -> Object:
         )
     if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind(config)}")
-    if "managedFields" in (config.get("metadata") or {}):
+    meta = config.get("metadata")
+    if isinstance(meta, dict) and "managedFields" in meta:
         raise bad_request("metadata.managedFields must be nil")
     return config
 
 
 def _parsed(body: bytes) -> Any:
     """JSON or YAML; kubectl sends JSON, and reading that as YAML takes a hundred times as long."""
-    try:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        pass  # then it is YAML, or nothing
     try:
         return yaml.load(body, Loader=_Loader)
     except yaml.YAMLError as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from mooring.apiserver.calls import Call
 from mooring.apiserver.decoding import YAML, check_kind, decode_object, fit, unknown_fields
 from mooring.apiserver.failures import bad_request, invalid_kind, wrong
@@ -61,25 +59,6 @@ def fitting_object(
         why = f"strict decoding error: {', '.join(strangers)}"
         raise invalid_kind("", "", "", [wrong("patch", shown, why)])
     return fitting, strangers if options.validation == "Warn" else []
-
-
-def plain_object(body: bytes, kind: str) -> Object:
-    """An object that is a wish rather than a thing: a Binding, an Eviction, a Scale."""
-    try:
-        value = msgspec.json.decode(body, type=dict)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {kind}): couldn't get "
-            f"version/kind; json parse error: {error}"
-        ) from error
-    if value.get("kind", kind) != kind:
-        raise bad_request(
-            f'{value["kind"]} in version "v1" cannot be handled as a {kind}: unknown conversion'
-        )
-    for field in ("metadata", "spec", "target"):
-        if not isinstance(value.get(field, {}), dict):
-            raise bad_request(f"{kind}: {field}: expected an object")
-    return {key: part for key, part in value.items() if part is not None}
 
 
 def check_name(value: Object, name: str) -> None:

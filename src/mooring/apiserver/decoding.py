@@ -16,7 +16,7 @@ import yaml
 
 from mooring.apiserver._gotext import go_kind, json_error
 from mooring.apiserver.failures import bad_request
-from mooring.apiserver.fitting import explained, type_of
+from mooring.apiserver.fitting import explained, type_of, without_nulls
 from mooring.apiserver.resources import Resource, by_kind
 from mooring.apiserver.schema import ANY, Shape, shape_of
 from mooring.apiserver.store import Object
@@ -31,25 +31,67 @@ def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[O
         body = _from_yaml(body, resource.kind)
     head = _head(body, resource.kind)
     check_kind(resource, head.api_version, head.kind)
-    kind = resource.kind
+    kind, shape = resource.kind, _shape(resource)
     try:
-        value: Object = _decoder(resource).decode(body)
-    except msgspec.ValidationError as error:
+        value, whole = _decoded(body, shape)
+    except ValueError as error:
         raise bad_request(
-            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: '
-            f"{explained(error, msgspec.json.decode(body), _shape(resource))}"
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
         ) from error
+    return value, [] if value == whole else list(unknown_fields(whole, shape))
+
+
+def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
+    """An object that is a wish rather than a thing: a Binding, an Eviction, a Scale, a review."""
+    head = _head(body, kind)
+    version = api_version.rpartition("/")[2]
+    start = f'{head.kind or kind} in version "{version}" cannot be handled as a {kind}'
+    if head.kind not in ("", kind):
+        raise bad_request(f"{start}: unknown conversion")
+    try:
+        return _decoded(body, shape_of(api_version, kind) or ANY)[0]
+    except ValueError as error:
+        raise bad_request(f"{start}: {error}") from error
+
+
+def fit_wish(api_version: str, kind: str, value: Object) -> Object:
+    """The same for what a patch has made of one."""
+    try:
+        return _fit(value, shape_of(api_version, kind) or ANY)
+    except ValueError as error:
+        raise bad_request(str(error)) from error
+
+
+def _decoded(body: bytes, shape: Shape) -> tuple[Object, Any]:
+    """What fits of a body, and all of it; raises ValueError with what does not."""
     whole = msgspec.json.decode(body)
-    strangers = [] if value == whole else list(unknown_fields(whole, _shape(resource)))
-    return (without_nulls(value) if b"null" in body else value), strangers
+    try:
+        value: Object = _decoder(shape.name).decode(body)
+    except msgspec.ValidationError as error:
+        if b"null" not in body:
+            raise ValueError(explained(error, whole, shape)) from error
+        whole = without_nulls(whole, shape)
+        return _fit(whole, shape), whole
+    if b"null" in body:
+        return without_nulls(value, shape), without_nulls(whole, shape)
+    return value, whole
 
 
 def fit(resource: Resource, value: Object) -> Object:
-    """The same for an object that is decoded already; raises ValueError with what does not fit."""
+    """What fits of an object that is decoded already; raises ValueError with what does not."""
+    shape = _shape(resource)
     try:
-        fitting: Object = msgspec.convert(value, type_of(_shape(resource)))
+        fitting: Object = msgspec.convert(value, type_of(shape))
+    except msgspec.ValidationError:
+        return _fit(without_nulls(value, shape), shape)
+    return fitting
+
+
+def _fit(value: Object, shape: Shape) -> Object:
+    try:
+        fitting: Object = msgspec.convert(value, type_of(shape))
     except msgspec.ValidationError as error:
-        raise ValueError(explained(error, value, _shape(resource))) from error
+        raise ValueError(explained(error, value, shape)) from error
     return fitting
 
 
@@ -66,14 +108,6 @@ def unknown_fields(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
                 yield f'unknown field "{place}"'
             else:
                 yield from unknown_fields(inner, within, place)
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(part) for key, part in value.items() if part is not None}
-    if isinstance(value, list):
-        return [without_nulls(part) for part in value]
-    return value
 
 
 def check_kind(resource: Resource, api_version: str, kind: str) -> None:
@@ -178,5 +212,6 @@ def _shape(resource: Resource) -> Shape:
 
 
 @cache
-def _decoder(resource: Resource) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(type_of(_shape(resource)))
+def _decoder(name: str) -> msgspec.json.Decoder[Any]:
+    shape = Shape(form="struct", name=name) if name else ANY
+    return msgspec.json.Decoder(type_of(shape))

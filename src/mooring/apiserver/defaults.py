@@ -23,6 +23,7 @@ from mooring.apiserver.workload_defaults import (
     fill_in_replication_controller,
     fill_in_stateful_set,
 )
+from mooring.client.errors import Refused
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 GATED: Final[Mapping[str, str]] = {
@@ -40,14 +41,25 @@ def fill_in(resource: Resource, value: Object) -> None:
         if filling is not None:
             filling(value)
     except BadQuantity as error:
-        kind, version = resource.kind, resource.version
-        raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-        ) from error
+        raise _unreadable(resource, error) from error
+
+
+def _unreadable(resource: Resource, error: BadQuantity) -> Refused:
+    kind = resource.kind
+    return bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
+    )
 
 
 def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
     """See to the parts of a status that are the server's own; without `old` for a new object."""
+    try:
+        _prepare_status(resource, value, now, old)
+    except BadQuantity as error:
+        raise _unreadable(resource, error) from error
+
+
+def _prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
     if resource.key == "pods":
         _prepare_pod_status(value, old, now)
     elif resource.key == "persistentvolumes":

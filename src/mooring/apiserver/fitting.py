@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.apiserver._gotext import go_kind
 from mooring.apiserver.quantities import BadQuantity
-from mooring.apiserver.schema import Shape
+from mooring.apiserver.schema import ANY, Shape
 
 _INT32: Final = msgspec.Meta(ge=-(2**31), le=2**31 - 1)
 _VALUES: Final[dict[str, Any]] = {
@@ -28,6 +28,17 @@ _VALUES: Final[dict[str, Any]] = {
     "quantity": str | int | float,
     "intorstring": int | str,
 }
+_EMPTY: Final[dict[str, Any]] = {
+    "struct": dict,
+    "map": dict,
+    "list": list,
+    "boolean": False,
+    "int32": 0,
+    "int64": 0,
+    "double": 0.0,
+    "quantity": "0",
+    "intorstring": 0,
+}
 _NUMBERS: Final = ("int32", "int64", "intorstring")
 _GO_NAMES: Final = {
     "boolean": "bool",
@@ -38,17 +49,39 @@ _GO_NAMES: Final = {
 
 
 def type_of(shape: Shape) -> Any:
-    """What msgspec is to decode: plain dictionaries; None may stand everywhere, as in Go."""
+    """What msgspec is to decode: plain dictionaries in which fields may be null."""
     match shape.form:
         case "struct":
             return _struct(shape.name)
         case "list":
-            return list.__class_getitem__(_or_none(shape.items))
+            return list.__class_getitem__(type_of(shape.items))
         case "map":
-            return dict.__class_getitem__((str, _or_none(shape.items)))
+            return dict.__class_getitem__((str, type_of(shape.items)))
         case "value":
             return _VALUES[shape.name]
     return Any
+
+
+def without_nulls(value: Any, shape: Shape) -> Any:
+    """As Go decodes: a field that is null was never there, an element that is null is empty."""
+    if isinstance(value, dict):
+        if shape.form == "map":
+            return {key: _element(part, shape.items) for key, part in value.items()}
+        return {
+            key: without_nulls(part, shape.at(key) or ANY)
+            for key, part in value.items()
+            if part is not None
+        }
+    if isinstance(value, list):
+        return [_element(part, shape.items) for part in value]
+    return value
+
+
+def _element(value: Any, shape: Shape) -> Any:
+    if value is not None:
+        return without_nulls(value, shape)
+    empty: Any = _EMPTY.get(shape.name, "") if shape.form == "value" else _EMPTY.get(shape.form)
+    return empty() if callable(empty) else empty
 
 
 def _or_none(shape: Shape) -> Any:
@@ -69,7 +102,7 @@ def explained(error: msgspec.ValidationError, value: Any, shape: Shape) -> str:
 
 def _misfits(value: Any, shape: Shape, struct: str, path: str) -> Iterator[str]:
     if value is None or shape.form == "any":
-        return
+        return  # Go takes null for anything
     if shape.form == "list" and isinstance(value, list):
         for inner in value:
             yield from _misfits(inner, shape.items, struct, path)

@@ -90,7 +90,7 @@ class HttpServer:
         self._server = server
         self._address = _checked(address, exposed=exposed)
         if not 0 <= port <= 65535:
-            raise ConfigError([Problem("port", f"expected 0 to 65535, got {port}")])
+            raise ConfigError([Problem("--port", f"expected 0 to 65535, got {port}")])
         self._port = port
         self._body_limit = body_limit
         self.token: str = secrets.token_urlsafe(32) if tokens is None else next(iter(tokens), "")
@@ -293,10 +293,10 @@ def _checked(address: str, *, exposed: bool) -> str:
     try:
         is_loopback = ipaddress.ip_address(address).is_loopback
     except ValueError as error:
-        raise ConfigError([Problem("address", f"expected an IP address: {error}")]) from error
+        raise ConfigError([Problem("--address", f"expected an IP address: {error}")]) from error
     if not is_loopback and not exposed:
-        text = f"{address} can be reached from outside; only loopback is served unless exposed"
-        raise ConfigError([Problem("address", text)])
+        text = f"{address} can be reached from outside; only loopback is served unless --expose"
+        raise ConfigError([Problem("--address", text)])
     return address
 
 
@@ -307,4 +307,4 @@ def _listening(address: str, port: int) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         text = f"can't listen on {address}, port {port}: {why}"
-        raise ConfigError([Problem("port", text)]) from error
+        raise ConfigError([Problem("--port", text)]) from error

@@ -63,7 +63,8 @@ def carry_over(meta: Object, before: Object) -> None:
     meta["creationTimestamp"] = before.get("creationTimestamp", "")
     if "deletionTimestamp" in before:
         meta["deletionTimestamp"] = before["deletionTimestamp"]
-        meta.setdefault("deletionGracePeriodSeconds", before.get("deletionGracePeriodSeconds", 0))
+    if "deletionGracePeriodSeconds" in before:
+        meta.setdefault("deletionGracePeriodSeconds", before["deletionGracePeriodSeconds"])
     meta.pop("selfLink", None)
     tidy(meta)
 
@@ -167,7 +168,9 @@ def _owner_problems(owners: list[Object]) -> Problems:
             found.append(wrong(field, owner, why))
         if owner.get("controller"):
             if controller is not None:
-                both = " and ".join(f"{one['kind']}/{one['name']}" for one in (controller, owner))
+                both = " and ".join(
+                    f"{one.get('kind', '')}/{one.get('name', '')}" for one in (controller, owner)
+                )
                 why = "Only one reference can have Controller set to true. Found "
                 found.append(wrong(field, owners, f'{why}"true" in references for {both}'))
             controller = owner

@@ -1,7 +1,8 @@
 """OpenAPI v3, as far as kubectl reads it.
 
 kubectl looks up whether the server checks fields itself (the parameter `fieldValidation`), and how
-lists are merged when it makes a patch. `kubectl explain` finds the fields, but no prose.
+lists are merged when it makes a patch. `kubectl explain` finds the fields, but no prose. Of a kind
+that v3 does not know kubectl looks for in v2, as protobuf: that one is empty.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from mooring.apiserver.schema import Shape, all_types, shape_of
 from mooring.apiserver.store import Object
 
 _ROOT: Final = "/openapi/v3"
+_OLD: Final = "/openapi/v2"
+_OLD_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _REF: Final = "#/components/schemas/"
 _VALUES: Final[dict[str, Object]] = {
     "string": {"type": "string"},
@@ -48,12 +51,30 @@ _QUERIES: Final = {
 def openapi(path: str, accept: str) -> Reply | None:
     """The answer to a request below /openapi; None if there is nothing at the path."""
     path = path.rstrip("/")
+    if path == _OLD:
+        return _old_document(accept)
     if path == _ROOT:
         return Reply(body=_index())
     place = path.removeprefix(f"{_ROOT}/")
     if place != path and place in _places():
         return Reply(body=_document(place))
     return None
+
+
+def _old_document(accept: str) -> Reply:
+    """Version 2, in which there is nothing."""
+    info = {"title": "Kubernetes", "version": GIT_VERSION}
+    if "protobuf" not in accept:
+        document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
+        return Reply(body=msgspec.json.encode(document))
+    about = _text_field(1, info["title"].encode()) + _text_field(2, info["version"].encode())
+    body = _text_field(1, b"2.0") + _text_field(2, about)
+    return Reply(body=body, content_type=_OLD_PROTOBUF)
+
+
+def _text_field(number: int, content: bytes) -> bytes:
+    """A short field of a protobuf message."""
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def _places() -> dict[str, str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from mooring.apiserver._auth import MASTERS, Attributes, Authorize
 from mooring.apiserver.calls import Call, Caller, Reply
+from mooring.apiserver.decoding import decode_wish
 from mooring.apiserver.failures import (
     bad_request,
     invalid_kind,
@@ -28,6 +29,17 @@ Authenticate = Callable[[str], Caller | None]
 _AUTHENTICATION: Final = "/apis/authentication.k8s.io/v1/"
 _AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1/"
 _ROOTS: Final = (_AUTHENTICATION, _AUTHORIZATION)
+_KINDS: Final = {
+    f"{kind.lower()}s": kind
+    for kind in (
+        "TokenReview",
+        "SelfSubjectReview",
+        "SelfSubjectAccessReview",
+        "SubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+    )
+}
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -50,15 +62,16 @@ class Reviews:
             raise no_such_path()
         if call.method != "POST":
             raise no_such_method()
-        review = _read(call.body)
+        root = _AUTHENTICATION if call.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
+        api_version, kind = root.removeprefix("/apis/").rstrip("/"), _KINDS[name]
+        review = decode_wish(api_version, kind, call.body)
         status = question(self, review, call.caller)
         meta = review.get("metadata") or {}
         if name == "selfsubjectreviews":
             meta["creationTimestamp"] = now
-        root = _AUTHENTICATION if call.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
         answered: Object = {
-            "kind": review.get("kind", ""),
-            "apiVersion": root.removeprefix("/apis/").rstrip("/"),
+            "kind": kind,
+            "apiVersion": api_version,
             "metadata": meta,
             "spec": review.get("spec") or {},
             "status": status,
@@ -120,14 +133,6 @@ class Reviews:
         "localsubjectaccessreviews": _review_access,
         "selfsubjectrulesreviews": _review_rules,
     }
-
-
-def _read(body: bytes) -> Object:
-    try:
-        review: Object = msgspec.json.decode(body, type=dict)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    return review
 
 
 def _attributes(asked: Mapping[str, Any]) -> Attributes:

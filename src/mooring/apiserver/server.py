@@ -22,6 +22,7 @@ import msgspec
 from mooring.apiserver._auth import Authorize
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.calls import Call, Reply, Watching
+from mooring.apiserver.decoding import decode_wish
 from mooring.apiserver.discovery import discover
 from mooring.apiserver.failures import no_such_method, no_such_path, status_of
 from mooring.apiserver.fields import fields_of
@@ -33,7 +34,7 @@ from mooring.apiserver.rest import Rest
 from mooring.apiserver.reviews import Authenticate, Reviews
 from mooring.apiserver.store import Store
 from mooring.apiserver.verbs import Verbs
-from mooring.client.errors import NotFound, Refused
+from mooring.client.errors import Refused
 
 log = logging.getLogger(__name__)
 
@@ -118,10 +119,8 @@ class ApiServer:
         """The old way to bind: the pod's name is only in the body."""
         if call.method != "POST":
             raise no_such_method()
-        try:
-            name = msgspec.json.decode(call.body)["metadata"]["name"]
-        except (msgspec.DecodeError, KeyError, TypeError):
-            raise NotFound('pods "" not found', code=404, reason="NotFound") from None
+        binding = decode_wish("v1", "Binding", call.body)
+        name = binding.get("metadata", {}).get("name", "")
         return self._rest.answer(Target(PODS, namespace, name, "binding"), call)
 
 

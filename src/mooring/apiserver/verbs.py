@@ -53,6 +53,7 @@ class Writer(msgspec.Struct, frozen=True):
     manager: str = ""  # what it calls itself
     agent: str = ""  # what stands in for that
     operation: str = "Update"  # or Apply, which says itself what it owns
+    part: str = ""  # of the object that it came by, if that is not what is written
 
 
 _UNNAMED: Final = Writer()
@@ -168,7 +169,8 @@ class Verbs:
         """Put an object, or a part of it, in the place of what there is."""
         item = self.store.get(resource, namespace, name)
         if subresource == "scale":
-            return self._rescale(resource, value, namespace, name, dry_run)
+            by_scale = msgspec.structs.replace(writer, part="scale")
+            return self._rescale(resource, value, namespace, name, dry_run, by_scale)
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         if item is None:
@@ -224,7 +226,7 @@ class Verbs:
             new,
             writer.manager,
             writer.operation,
-            subresource,
+            subresource or writer.part,
             self.now(),
             agent=writer.agent,
         )
@@ -247,7 +249,13 @@ class Verbs:
         return value
 
     def _rescale(
-        self, resource: Resource, scale: Object, namespace: str, name: str, dry_run: bool
+        self,
+        resource: Resource,
+        scale: Object,
+        namespace: str,
+        name: str,
+        dry_run: bool,
+        writer: Writer,
     ) -> Object:
         item = self._item(resource, namespace, name)
         meta = scale.get("metadata", {})
@@ -257,7 +265,9 @@ class Verbs:
         if meta.get("uid"):
             value["metadata"]["uid"] = meta["uid"]
         value = with_replicas(value, replicas_of(scale, name))
-        changed = self.replace(resource, value, namespace=namespace, name=name, dry_run=dry_run)
+        changed = self.replace(
+            resource, value, namespace=namespace, name=name, dry_run=dry_run, writer=writer
+        )
         return scale_of(resource, changed)
 
     # --- deleting ------------------------------------------------------------------------------

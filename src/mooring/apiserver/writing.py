@@ -9,11 +9,11 @@ from mooring.apiserver.bodies import (
     check_name,
     fitting_object,
     media_of,
-    plain_object,
     warning_headers,
     whole_object,
 )
 from mooring.apiserver.calls import Call, Reply
+from mooring.apiserver.decoding import decode_wish, fit_wish
 from mooring.apiserver.failures import (
     bad_request,
     invalid_kind,
@@ -66,7 +66,7 @@ class Writing:
         shown = Shown(call, resource, self._clock)
         options = write_options(call, "UpdateOptions")
         if target.subresource == "scale":
-            return self._scaled(target, plain_object(call.body, "Scale"), options)
+            return self._scaled(target, decode_wish("autoscaling/v1", "Scale", call.body), options)
         value, warnings = whole_object(resource, call, options)
         check_name(value, name)
         is_new = self._store.get(resource, target.namespace, name) is None
@@ -102,7 +102,8 @@ class Writing:
             name=name,
         )
         if target.subresource == "scale":
-            return self._scaled(target, value, options)
+            scale = fit_wish("autoscaling/v1", "Scale", value)
+            return self._scaled(target, scale, options)
         value, warnings = fitting_object(resource, value, options, call.body)
         check_name(value, name)
         writer = _writer(options, "Apply" if media == APPLY_PATCH else "Update")
@@ -132,6 +133,7 @@ class Writing:
             name=target.name,
             subresource="scale",
             dry_run=options.dry_run,
+            writer=_writer(options),
         )
         return Reply(body=encode(changed))
 
@@ -199,15 +201,16 @@ class Writing:
         if call.method != "POST":
             raise no_such_method()
         options = write_options(call, "CreateOptions")
-        kind = "Binding" if target.subresource == "binding" else "Eviction"
-        value = plain_object(call.body, kind)
+        is_binding = target.subresource == "binding"
+        kind, version = ("Binding", "v1") if is_binding else ("Eviction", "policy/v1")
+        value = decode_wish(version, kind, call.body)
         namespace = value.get("metadata", {}).get("namespace", target.namespace)
         if namespace != target.namespace:
             raise bad_request(
                 "the namespace of the provided object does not match the namespace sent on the "
                 "request"
             )
-        do = self._verbs.bind if kind == "Binding" else self._verbs.evict
+        do = self._verbs.bind if is_binding else self._verbs.evict
         do(target.namespace, target.name, value, dry_run=options.dry_run)
         return Reply(status=201, body=_CREATED)
 

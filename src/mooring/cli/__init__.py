@@ -66,9 +66,9 @@ def _run(options: argparse.Namespace) -> int:
 
         return run(options)
     if options.command == "demo":
-        from mooring.cli.demo import demo
+        from mooring.cli.demo.command import demo
 
-        return demo(seed=options.seed)
+        return demo(options.seed, stay=options.stay)
     if options.command == "evaluate":
         from mooring.cli.evaluate import evaluate
 
@@ -104,10 +104,14 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
-        help="schedule a few dozen pods on an in-process cluster and show why",
-        description="Schedule a few dozen pods on an in-process cluster and show the decisions.",
+        help="a cluster in this process, a scheduler with a plugin, and a short story",
+        description="Run a cluster in this process with a scheduler and a plugin, and tell a short"
+        " story: a rollout, a spread, a pod that does not fit, a node added, a preemption.",
     )
     demo.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    demo.add_argument(
+        "--stay", action="store_true", help="keep the cluster for kubectl until Ctrl-C"
+    )
 
     evaluate = commands.add_parser(
         "evaluate",

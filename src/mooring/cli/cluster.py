@@ -1,1 +1,251 @@
-def up(options: object) -> int: return 0
+"""`mooring cluster up`: an API server with simulated nodes, for kubectl and any scheduler."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from mooring import config as cfg
+from mooring.api.quantity import parse_quantity
+from mooring.apiserver.kubeconfig import refuse_to_overwrite
+from mooring.apiserver.persistence import Persistence
+from mooring.apiserver.resources import known
+from mooring.apiserver.server import new_store
+from mooring.apiserver.store import Object, Store
+from mooring.cli.cluster_report import Report
+from mooring.cli.config import print_problems, registry_with
+from mooring.client.errors import Refused
+from mooring.errors import ConfigError, Problem
+from mooring.framework.plugin import Base
+from mooring.observe import log as logs
+from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.simulator.machines import MachineTemplate, make_nodes
+from mooring.simulator.manifests import read_objects
+
+_NODES: Final = known("nodes")
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_LOOK: Final = 0.5  # seconds between two looks at what has happened
+_AT_ONCE: Final = 100  # nodes that are made before anybody else has a turn
+
+
+def up(options: argparse.Namespace) -> int:
+    """Run a cluster until it is told to stop; the exit code."""
+    logs.configure(options.v, "text", sys.stderr)
+    try:
+        with contextlib.ExitStack() as resources:
+            return asyncio.run(_Up(options, resources).run())
+    except ConfigError as error:
+        return print_problems(error, "mooring cluster up")
+
+
+class _Up:
+    """One cluster, from its flags to its end."""
+
+    def __init__(self, options: argparse.Namespace, resources: contextlib.ExitStack) -> None:
+        self._options = options
+        self._resources = resources
+        self._stop = asyncio.Event()
+        self._objects: list[Object] = []
+        self._plugins: tuple[type[Base], ...] = ()
+
+    async def run(self) -> int:
+        self._check()
+        kubeconfig = self._kubeconfig()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        cluster = EmbeddedCluster(
+            store=self._store(),
+            kubelets=not self._options.no_kubelets,
+            events=True,
+            storage_class=True,
+        )
+        async with cluster:
+            url = await cluster.serve(
+                self._options.address, self._options.port, exposed=self._options.expose
+            )
+            assert cluster.http is not None
+            cluster.http.kubeconfig(kubeconfig, force=self._options.force)
+            await self._add_nodes(cluster)
+            await self._live(cluster, url, kubeconfig)
+        say("stopped")
+        return 0
+
+    async def _live(self, cluster: EmbeddedCluster, url: str, kubeconfig: Path) -> None:
+        report = Report(cluster.store, say)
+        scheduler = await self._start_scheduler(cluster)
+        self._introduce(cluster, url, kubeconfig, scheduler)
+        self._apply(cluster)
+        while not self._stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._stop.wait()
+            report.tell()
+            if scheduler is not None:
+                scheduler.check()
+
+    # --- before the start ----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """All that can be known to be wrong before anything is made."""
+        options, problems = self._options, []
+        for flag, text in (
+            ("--node-cpu", options.node_cpu),
+            ("--node-memory", options.node_memory),
+        ):
+            try:
+                parse_quantity(text)
+            except ValueError as error:
+                problems.append(Problem(flag, str(error)))
+        if not options.scheduler:
+            given = {"--config": options.config, "--plugin": options.plugin}
+            problems += [
+                Problem(flag, "is for a scheduler in this process; expected --scheduler beside it")
+                for flag, value in given.items()
+                if value
+            ]
+        for file in options.apply:
+            try:
+                self._objects += read_objects(Path(file))
+            except OSError as error:
+                problems.append(Problem(file, error.strerror or str(error)))
+            except ValueError as error:
+                problems.append(Problem("", str(error)))
+        if problems:
+            raise ConfigError(problems)
+        registry = registry_with(options.plugin)
+        self._plugins = tuple(registry.get(registry.add_path(path)) for path in options.plugin)
+
+    def _kubeconfig(self) -> Path:
+        path = self._options.kubeconfig
+        if path:
+            refuse_to_overwrite(path, force=self._options.force)
+            return Path(path)
+        folder = tempfile.TemporaryDirectory(prefix="mooring-cluster-")
+        return Path(self._resources.enter_context(folder)) / "kubeconfig"
+
+    def _store(self) -> Store:
+        store = new_store()
+        if self._options.data:
+            file = self._resources.enter_context(Persistence(self._options.data))
+            count = file.attach(store)
+            if count:
+                say(f"found {count} objects in {self._options.data}")
+        return store
+
+    # --- content -------------------------------------------------------------------------------
+
+    async def _add_nodes(self, cluster: EmbeddedCluster) -> None:
+        """Those that are not there yet, a few at a time."""
+        options = self._options
+        template = MachineTemplate(
+            count=options.nodes,
+            cpu=options.node_cpu,
+            memory=options.node_memory,
+            pods=options.node_pods,
+            zones=tuple(f"zone-{letter}" for letter in _LETTERS[: options.zones]),
+            resources={"nvidia.com/gpu": options.gpus} if options.gpus else {},
+        )
+        missing = [
+            node
+            for node in make_nodes([template], now=cluster.clock.now())
+            if cluster.store.get(_NODES, "", node["metadata"]["name"]) is None
+        ]
+        progress = _Progress(len(missing), "nodes")
+        for number, node in enumerate(missing, start=1):
+            cluster.verbs.create(_NODES, node)
+            if number % _AT_ONCE == 0:
+                progress.show(number)
+                await asyncio.sleep(0)
+                if self._stop.is_set():
+                    break
+        progress.end()
+
+    def _apply(self, cluster: EmbeddedCluster) -> None:
+        problems = []
+        for value in self._objects:
+            name = f"{value['kind']} {(value.get('metadata') or {}).get('name', '')}"
+            try:
+                cluster.apply(value)
+            except (Refused, ValueError, LookupError) as error:
+                problems.append(Problem(f"--apply: {name}", str(error)))
+        if problems:
+            raise ConfigError(problems)
+
+    async def _start_scheduler(self, cluster: EmbeddedCluster) -> RunningScheduler | None:
+        if not self._options.scheduler:
+            return None
+        file = self._options.config
+        config = cfg.load_file(file) if file else None
+        return await run_scheduler(cluster, config, self._plugins)
+
+    # --- telling -------------------------------------------------------------------------------
+
+    def _introduce(
+        self,
+        cluster: EmbeddedCluster,
+        url: str,
+        kubeconfig: Path,
+        scheduler: RunningScheduler | None,
+    ) -> None:
+        kubectl = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
+        names = list(scheduler.scheduler.crews) if scheduler is not None else []
+        zones = f" in {self._options.zones} zones" if self._options.zones else ""
+        say(f"nodes:      {cluster.store.count(_NODES)}{zones}")
+        say(f"server:     {url}")
+        say(f"kubeconfig: {kubeconfig}")
+        say(f"scheduler:  {', '.join(names) or 'none'}")
+        say("\nTry:")
+        say(f"  {kubectl} get nodes")
+        if names and _DEFAULT_SCHEDULER not in names:
+            chosen = f'{{"spec":{{"schedulerName":"{names[0]}"}}}}'
+            say(f"  {kubectl} run web --image=nginx --overrides='{chosen}'")
+        else:
+            say(f"  {kubectl} create deployment web --image=nginx --replicas=3")
+        say(f"  {kubectl} get pods -o wide --watch")
+        if not names:
+            say("\nPods wait until there is a scheduler, such as")
+            say(f"  mooring run --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0")
+        say("\nCtrl-C ends it.")
+
+    def _on_signal(self, number: int) -> None:
+        if self._stop.is_set():  # asked twice: at once
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self._stop.set()
+
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+class _Progress:
+    """How far something is: one line that changes, on a terminal; and nothing elsewhere."""
+
+    def __init__(self, total: int, what: str, write: Callable[[str], object] | None = None) -> None:
+        self._total = total
+        self._what = what
+        self._write = write or (sys.stderr.write if sys.stderr.isatty() else None)
+        self._has_shown = False
+
+    def show(self, number: int) -> None:
+        if self._write is not None:
+            self._has_shown = True
+            self._write(f"\rmaking {self._what}: {number} of {self._total}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._write is not None and self._has_shown:
+            self._write("\r\x1b[K")
+
+
+def say(line: str) -> None:
+    """To whoever reads our output, now."""
+    print(line, flush=True)

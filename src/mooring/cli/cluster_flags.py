@@ -13,6 +13,9 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
     _add_access(parser.add_argument_group("how to reach it"))
     _add_content(parser.add_argument_group("what is in it"))
     _add_scheduler(parser.add_argument_group("a scheduler in the same process"))
+    parser.add_argument(
+        "-v", "--v", type=int, default=0, metavar="LEVEL", help="verbosity of logs, 0 to 10"
+    )
 
 
 def _add_nodes(group: argparse._ArgumentGroup) -> None:

@@ -182,7 +182,7 @@ class Search:
             fresh &= verdicts.index == 0
         if not fresh.any():
             return
-        used = set(np.unique(index[fresh]).tolist())
+        used = set(index[fresh].tolist())  # np.unique would load 8 MB of numpy.ma, late
         offset = len(verdicts.statuses)
         verdicts.statuses += [
             self._signed(plugin, status) if number in used else status

@@ -8,12 +8,14 @@ out here by comparing with what is known, so a repeated or a missed event does n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 from mooring.api import core
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
+from mooring.observe.family import Family, Histogram
 from mooring.queue.queue import SchedulingQueue
 from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
@@ -35,12 +37,16 @@ class Handlers:
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
         on_conflict: OnConflict,
+        durations: Family[Histogram],
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
         self.is_ours: Callable[[Pod], bool] = is_ours
         self._on_conflict = on_conflict
+        self._durations = durations
+        self._by_event: dict[ClusterEvent, Histogram] = {}
+        self._began = 0.0  # of the event that is being handled
         self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
 
     def pending(self, key: str) -> Pod | None:
@@ -50,20 +56,23 @@ class Handlers:
     # --- nodes ---------------------------------------------------------------------------------
 
     def put_node(self, node: core.Node) -> None:
+        self._began = perf_counter()
         old = self._cache.put_node(node)
         if old is None:
-            self._queue.move_all(NODE_ADDED, None, node)
+            self._move(NODE_ADDED, None, node)
             return
         for event in node_update_events(old, node):
-            self._queue.move_all(event, old, node)
+            self._move(event, old, node)
 
     def remove_node(self, node: core.Node) -> None:
-        self._queue.move_all(NODE_DELETED, node, None)
+        self._began = perf_counter()
+        self._move(NODE_DELETED, node, None)
         self._cache.remove_node(node.metadata.name)
 
     # --- pods ----------------------------------------------------------------------------------
 
     def put_pod(self, api: core.Pod) -> None:
+        self._began = perf_counter()
         pod = Pod(api)
         if pod.is_finished:
             self._remove(pod)
@@ -73,6 +82,7 @@ class Handlers:
             self._put_pending(pod)
 
     def remove_pod(self, api: core.Pod) -> None:
+        self._began = perf_counter()
         self._remove(Pod(api))
 
     def _put_assigned(self, pod: Pod) -> None:
@@ -85,12 +95,12 @@ class Handlers:
         if old is None and not self.is_ours(pod) and self._cache.is_overcommitted(pod.node_name):
             self._on_conflict(Conflict.OVERCOMMITTED)
         if old is None or was_assumed or old.node_name != pod.node_name:
-            self._queue.move_all(ASSIGNED_POD_ADDED, None, pod)
+            self._move(ASSIGNED_POD_ADDED, None, pod)
             return
         if old.api == pod.api:
             return
         for event in pod_update_events(old, pod, ASSIGNED_POD):
-            self._queue.move_all(event, old, pod)
+            self._move(event, old, pod)
 
     def _put_pending(self, pod: Pod) -> None:
         old = self._pending.get(pod.key)
@@ -117,7 +127,7 @@ class Handlers:
             return
         old = self._cache.remove_pod(pod)
         if old is not None:
-            self._queue.move_all(ASSIGNED_POD_DELETED, old, None)
+            self._move(ASSIGNED_POD_DELETED, old, None)
 
     def _give_up_assumed(self, pod: Pod) -> None:
         """A pod that is on its way to a node is being deleted: free its place at once."""
@@ -127,20 +137,30 @@ class Handlers:
             return
         known = self._cache.get_pod(pod.uid)
         self._cache.forget(pod)
-        self._queue.move_all(ASSIGNED_POD_DELETED, known, None)
+        self._move(ASSIGNED_POD_DELETED, known, None)
 
     # --- everything else -----------------------------------------------------------------------
 
     def put_object(self, value: Any) -> None:
         """A service, claim, class… was added or has changed."""
+        self._began = perf_counter()
         old = self._cache.objects.put(value)
         action = Action.ADD if old is None else Action.UPDATE
-        self._queue.move_all(ClusterEvent(_resource(value), action), old, value)
+        self._move(ClusterEvent(_resource(value), action), old, value)
 
     def remove_object(self, value: Any) -> None:
+        self._began = perf_counter()
         old = self._cache.objects.remove(value)
         if old is not None:
-            self._queue.move_all(ClusterEvent(_resource(value), Action.DELETE), old, None)
+            self._move(ClusterEvent(_resource(value), Action.DELETE), old, None)
+
+    def _move(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Wake whom this may help; how long all of it took is on record."""
+        self._queue.move_all(event, old, new)
+        taken = self._by_event.get(event)
+        if taken is None:
+            taken = self._by_event[event] = self._durations.labels(event.label)
+        taken.observe(perf_counter() - self._began)
 
 
 def node_update_events(old: core.Node, new: core.Node) -> Iterator[ClusterEvent]:

@@ -116,6 +116,7 @@ class Scheduler:
             self.waiting,
             lambda pod: pod.scheduler_name in self._crews,
             self._conflict,
+            self.metrics.event_handling_duration,
         )
         for name, profile in profiles.items():
             self._crews[name] = self._make_crew(profile, handles[name])

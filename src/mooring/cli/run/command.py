@@ -36,6 +36,10 @@ async def _run(settings: Settings) -> int:
     kubeconfig, flags = settings.config.client_connection.kubeconfig, settings.flags
     endpoint = find_endpoint(kubeconfig, flags.master, context=flags.context)
     process = Process(settings, endpoint)
+    if not flags.config and not flags.master:
+        log.warning(
+            "without --config the pods of default-scheduler are scheduled: kube-scheduler's"
+        )
     extra = {"v": 0, "version": __version__, "profiles": _names(settings)}
     log.info("Starting mooring", extra=extra)
     return await process.run()

@@ -138,12 +138,14 @@ class Controller:
 
     def available(self, pods: Sequence[PodView], seconds: float) -> tuple[int, float | None]:
         """How many pods have been ready for so long; and the time until there is another one."""
+        if seconds <= 0:
+            return sum(pod.is_ready for pod in pods), None
         count, next_in = 0, None
         for pod in pods:
             since = pod.ready_since
             if since is None:
                 continue
-            left = since + seconds - self.clock.now() if seconds > 0 else 0.0
+            left = since + seconds - self.clock.now()
             if left <= 0:
                 count += 1
             elif next_in is None or left < next_in:

@@ -7,7 +7,7 @@ writes are in them as soon as it has made them. So no controller ever acts twice
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -54,7 +54,7 @@ class Bare(msgspec.Struct, frozen=True, gc=False):
 
 class _Volume(msgspec.Struct, frozen=True):
     name: str = ""
-    ephemeral: msgspec.Raw | None = None
+    ephemeral: dict[str, Any] | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -108,7 +108,10 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        return self.ready_since is not None
+        for condition in self.status.conditions:
+            if condition.type == "Ready":
+                return condition.status == "True"
+        return False
 
     @property
     def ready_since(self) -> float | None:
@@ -221,4 +224,4 @@ def owners_of(change: Change) -> tuple[Owner, ...]:
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether labels have all that a plain selector asks for."""
-    return all(labels.get(key) == value for key, value in selector.items())
+    return selector.items() <= labels.items()

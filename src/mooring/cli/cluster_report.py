@@ -1,0 +1,90 @@
+"""What happens to pods, told on the terminal: for those who have no kubectl at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from mooring.apiserver.resources import known
+from mooring.apiserver.store import Change, Store
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_PODS: Final = known("pods")
+_NODES: Final = known("nodes")
+_MOST: Final = 20  # lines at a time; more pods than that are counted
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: tuple[_Condition, ...] | None = ()
+
+
+class _Glance(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_glance: Final = msgspec.json.Decoder(_Glance).decode
+
+
+class Report:
+    """Listens to a store; says which pods were placed, and which can't be and why."""
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._say = say
+        self._placed: dict[str, str] = {}  # pod -> node, since the last look
+        self._waiting: dict[str, str] = {}  # pod -> why, since the last look
+        self._reasons: dict[str, str] = {}  # as last told, so that nothing is told twice
+        store.listen(self._hear)
+
+    def tell(self) -> None:
+        """Tell what has happened since the last time."""
+        placed, self._placed = self._placed, {}
+        waiting, self._waiting = self._waiting, {}
+        if len(placed) > _MOST:
+            nodes = len(set(placed.values()))
+            self._say(f"placed {len(placed)} pods on {nodes} node{'s' if nodes > 1 else ''}")
+        else:
+            for pod, node in placed.items():
+                self._say(f"placed {pod} on {node}{self._zone(node)}")
+        still = {pod: why for pod, why in waiting.items() if pod not in placed}
+        for pod, why in list(still.items())[:_MOST]:
+            self._say(f"waits  {pod}: {why}")
+        if len(still) > _MOST:
+            self._say(f"waits  {len(still) - _MOST} more pods")
+
+    def _zone(self, node: str) -> str:
+        item = self._store.get(_NODES, "", node)
+        zone = item.labels.get(_ZONE) if item is not None else ""
+        return f" ({zone})" if zone else ""
+
+    def _hear(self, change: Change) -> None:
+        if change.resource != _PODS.key:
+            return
+        item, old = change.new, change.old
+        key = f"{item.namespace}/{item.name}"
+        if change.type == "DELETED":
+            self._reasons.pop(key, None)
+            self._waiting.pop(key, None)
+            return
+        node = item.fields.get("spec.nodeName", "")
+        if node:
+            if old is None or not old.fields.get("spec.nodeName"):
+                self._reasons.pop(key, None)
+                self._placed[key] = node
+        elif change.type == "MODIFIED":
+            self._hear_reason(key, item.raw)
+
+    def _hear_reason(self, key: str, raw: bytes) -> None:
+        for condition in _glance(raw).status.conditions or ():
+            if condition.type == "PodScheduled" and condition.status == "False":
+                if self._reasons.get(key) != condition.message:
+                    self._reasons[key] = self._waiting[key] = condition.message
+                return

@@ -1,0 +1,68 @@
+"""`mooring demo`, from flags to exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from mooring.cli.demo import manifests
+from mooring.cli.demo.plugin import PreferSpot
+from mooring.cli.demo.screen import Screen
+from mooring.cli.demo.story import Story
+from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
+
+
+def demo(seed: int = 0, *, stay: bool = False, console: Console | None = None) -> int:
+    """Tell the story; 0 if it went as it should."""
+    return asyncio.run(_demo(seed, stay, console or Console(highlight=False)))
+
+
+async def _demo(seed: int, stay: bool, console: Console) -> int:
+    screen = Screen(console)
+    screen.introduce()
+    cluster = EmbeddedCluster(rng=random.Random(seed), startup=0.3, storage_class=True)
+    async with cluster:
+        cluster.add_nodes(manifests.MACHINES)
+        running = await run_scheduler(
+            cluster, manifests.CONFIG, [PreferSpot], on_attempt=screen.decided
+        )
+        story = Story(cluster, running, screen)
+        showing = asyncio.create_task(screen.show(running.scheduler))
+        try:
+            await story.tell()
+        finally:
+            await _end(showing)
+        if not screen.is_live:
+            screen.print_nodes()
+        if stay:
+            await _stay(cluster, console)
+    return 1 if story.failures else 0
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _stay(cluster: EmbeddedCluster, console: Console) -> None:
+    """Keep the cluster for kubectl until Ctrl-C."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await cluster.serve()
+    assert cluster.http is not None
+    with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:
+        file = Path(folder) / "kubeconfig"
+        cluster.http.kubeconfig(file)
+        console.print("\n[bold]The cluster stays until Ctrl-C.[/] Try:", highlight=False)
+        console.print(f"   export KUBECONFIG={file}", soft_wrap=True)
+        console.print("   kubectl get pods -o wide")
+        console.print("   kubectl scale deployment web --replicas=12")
+        console.print("   kubectl describe pod -l app=batch")
+        await stop.wait()

@@ -1,0 +1,121 @@
+"""What a person sees of the demo: the story above, and on a terminal the cluster live below it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from typing import Final
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from mooring.cli.demo import plugin
+from mooring.scheduler.scheduler import Attempt, Scheduler
+
+_REFRESH: Final = 0.1  # seconds
+_DECISIONS: Final = 6  # shown at a time
+_WIDTH: Final = 16  # of a bar
+_READING: Final = 1.2  # seconds a person needs for a chapter
+
+
+class Screen:
+    """Prints the story; with `is_live`, shows nodes, queue and last decisions as they change."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.is_live: bool = console.is_terminal
+        self._scheduler: Scheduler | None = None
+        self._decisions: deque[Attempt] = deque(maxlen=_DECISIONS)
+        self._chapters = 0
+
+    def introduce(self) -> None:
+        source = inspect.getsource(plugin.PreferSpot).rstrip()
+        code = Syntax(source, "python", theme="ansi_dark", background_color="default")
+        self._console.print(Panel(code, title="a placement rule of our own", border_style="cyan"))
+
+    def chapter(self, title: str, subtitle: str) -> None:
+        self._chapters += 1
+        tail = f" [dim]· {subtitle}[/]" if subtitle else ""
+        self._console.print(f"\n[bold cyan]{self._chapters}. {title}[/]{tail}")
+
+    def say(self, text: str) -> None:
+        self._console.print(Padding(text, (0, 0, 0, 3)))
+
+    def decided(self, attempt: Attempt) -> None:
+        """To be told of every attempt."""
+        self._decisions.append(attempt)
+
+    async def pause(self) -> None:
+        """Let a person read; a log needs no pause."""
+        if self.is_live:
+            await asyncio.sleep(_READING)
+
+    async def show(self, scheduler: Scheduler) -> None:
+        """Keep the live part current until cancelled; without a terminal there is none."""
+        self._scheduler = scheduler
+        if not self.is_live:
+            return
+        with Live(self._view(), console=self._console, auto_refresh=False) as live:
+            while True:
+                live.update(self._view(), refresh=True)
+                await asyncio.sleep(_REFRESH)
+
+    def print_nodes(self) -> None:
+        """The cluster as it is, once."""
+        self._console.print(self._nodes())
+
+    # --- pictures ------------------------------------------------------------------------------
+
+    def _view(self) -> Group:
+        return Group(Text(""), self._nodes(), self._queue(), self._last_decisions())
+
+    def _nodes(self) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for title in ("node", "zone", "price", "pods", "cpu"):
+            table.add_column(title)
+        if self._scheduler is None:
+            return table
+        for node in sorted(self._scheduler.cache.nodes, key=lambda node: node.name):
+            labels = node.labels
+            used, total = node.requested("cpu"), max(node.allocatable("cpu"), 1)
+            table.add_row(
+                node.name,
+                labels.get("topology.kubernetes.io/zone", ""),
+                labels.get("price", ""),
+                str(node.pod_count),
+                _bar(used / total) + f" {used / 1000:g} of {total / 1000:g}",
+            )
+        return table
+
+    def _queue(self) -> Text:
+        if self._scheduler is None:
+            return Text("")
+        metrics = self._scheduler.metrics
+        metrics.refresh()
+        counts = {name: int(child.value) for (name,), child in metrics.pending_pods}
+        shown = "  ".join(f"{name} {count}" for name, count in counts.items())
+        return Text(f"queue: {shown}", style="dim")
+
+    def _last_decisions(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for attempt in self._decisions:
+            decision = attempt.decision
+            where = decision.node_name or "nowhere"
+            style = "green" if decision.node_name else "yellow"
+            feasible = f"{len(decision.rows)} of {decision.evaluated} nodes fit"
+            table.add_row(
+                Text(attempt.pod.name), Text(f"→ {where}", style=style), Text(feasible, style="dim")
+            )
+        return table
+
+
+def _bar(share: float) -> str:
+    full = min(round(share * _WIDTH), _WIDTH)
+    return "█" * full + "░" * (_WIDTH - full)

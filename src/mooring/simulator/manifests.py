@@ -1,0 +1,112 @@
+"""Objects from whatever people have at hand: YAML, files, dictionaries, structs, builders' results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from mooring.api.codec import to_builtins
+from mooring.api.meta import Object as ApiObject
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.store import Object
+from mooring.apiserver.verbs import Verbs
+from mooring.apiserver.patch import STRATEGIC_PATCH, patched
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node
+from mooring.simulator.announcing import resource_of
+
+_OURS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")  # the server's, that is
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
+    """The safe loader, except that times stay text, as they are in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def read_objects(*given: Any) -> Iterator[Object]:
+    """Every object that is in what was given.
+
+    Text is YAML, or JSON, of one or more documents; a `Path` is a file of it. ValueError if
+    something in it is no object.
+    """
+    for value in given:
+        if isinstance(value, Path):
+            yield from _documents(value.read_text(encoding="utf-8"), str(value))
+        elif isinstance(value, str):
+            yield from _documents(value, "manifest")
+        elif isinstance(value, Mapping):
+            yield from _flattened(dict(value), "object")
+        elif isinstance(value, Pod):
+            yield _plain(value.api)
+        elif isinstance(value, Node):
+            yield _plain(value.api)
+            yield from (_plain(pod.api) for pod in value.pods)
+        elif isinstance(value, ApiObject):
+            yield _plain(value)
+        else:
+            raise ValueError(f"expected a manifest or an object, got {type(value).__name__}")
+
+
+def put(verbs: Verbs, value: Object) -> Object:
+    """Create an object, or lay it over what there is, as `kubectl apply` would the first time."""
+    of = resource_of(value)
+    meta = value.setdefault("metadata", {})
+    namespace = str(meta.get("namespace") or "default") if of.namespaced else ""
+    name = str(meta.get("name", ""))
+    if not name or verbs.store.get(of, namespace, name) is None:
+        return verbs.create(of, value, namespace=namespace)
+    body = msgspec.json.encode(value)
+
+    def lay_over(current: Object) -> Object:
+        return patched(of, current, body, STRATEGIC_PATCH)
+
+    changed = verbs.modify(of, namespace, name, lay_over)
+    if "status" in value and "status" in of.subresources:
+        changed = verbs.modify(of, namespace, name, lay_over, subresource="status")
+    return changed
+
+
+def find_resource(resources: Iterator[Resource], word: str) -> Resource:
+    """The resource that is called so: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
+    for of in resources:
+        if word.lower() in (of.name, of.kind.lower(), *of.short):
+            return of
+    raise LookupError(f"expected the name of a resource such as pods or deploy, got {word!r}")
+
+
+def _documents(text: str, where: str) -> Iterator[Object]:
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{where}: not valid YAML: {error}") from error
+    for index, document in enumerate(documents):
+        if document is not None:
+            yield from _flattened(document, f"{where}, document {index}")
+
+
+def _flattened(document: Any, where: str) -> Iterator[Object]:
+    if not isinstance(document, dict) or not document.get("kind"):
+        raise ValueError(f"{where}: expected an object with apiVersion and kind")
+    if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
+        for index, item in enumerate(document["items"]):
+            yield from _flattened(item, f"{where}, item {index}")
+        return
+    # A copy: what is given to the server is the server's.
+    copy: Object = msgspec.json.decode(msgspec.json.encode(document))
+    yield copy
+
+
+def _plain(value: ApiObject) -> Object:
+    plain: Object = to_builtins(value)
+    for field in _OURS_TO_SAY:
+        plain.get("metadata", {}).pop(field, None)
+    return plain

@@ -1,0 +1,85 @@
+"""`mooring cluster up` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+_PATIENCE = 60.0  # seconds; a machine may be busy
+
+
+class Running:
+    """A process, and what it says line by line; ended at the latest with the context."""
+
+    def __init__(self, *words: str, folder: Path | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "mooring", *words],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.said: list[str] = []
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def until(self, text: str) -> str:
+        """Wait for a line with this text; the line."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                line = self._lines.get(timeout=max(deadline - time.monotonic(), 0))
+            except queue.Empty:
+                raise AssertionError(f"{text!r} was not said in time:\n{self.all()}") from None
+            assert line is not None, f"ended before it said {text!r}:\n{self.all()}"
+            self.said.append(line)
+            if text in line:
+                return line
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; the exit code."""
+        self._process.send_signal(number)
+        return self.end()
+
+    def end(self) -> int:
+        """Wait for the end; the exit code."""
+        code = self._process.wait(timeout=_PATIENCE)
+        self._reader.join()
+        while (line := self._lines.get()) is not None:
+            self.said.append(line)
+        self._lines.put(None)
+        return code
+
+    def all(self) -> str:
+        return "\n".join(self.said)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)

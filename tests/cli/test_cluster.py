@@ -1,0 +1,297 @@
+"""`mooring cluster up`, as people start it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.clusters import Running
+
+from mooring.apiserver.resources import known
+from mooring.apiserver.server import new_store
+from mooring.apiserver.store import Store
+from mooring.cli import main
+from mooring.cli.cluster_report import Report
+from mooring.client.http import HttpTransport
+from mooring.client.kubeconfig import load_kubeconfig
+from mooring.client.transport import Request
+
+READY = "Ctrl-C ends it."
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers: [{name: web, image: nginx, resources: {requests: {cpu: "1"}}}]
+"""
+
+
+def ask(kubeconfig: Path, path: str) -> Any:
+    """What the server of a kubeconfig answers."""
+
+    async def asking() -> Any:
+        transport = HttpTransport(load_kubeconfig(str(kubeconfig)), user_agent="test")
+        try:
+            answer = await transport.send(Request(method="GET", path=path))
+            assert answer.status == 200, answer.body
+            return json.loads(answer.body)
+        finally:
+            await transport.close()
+
+    return asyncio.run(asking())
+
+
+def up(kubeconfig: Path, *words: str) -> Running:
+    return Running("cluster", "up", "--kubeconfig", str(kubeconfig), *words)
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_runs_a_cluster_until_it_is_told_to_stop(tmp_path: Path, number: int) -> None:
+    config = tmp_path / "config"
+    with up(config, "--nodes", "4", "--zones", "2", "--gpus", "1", "--node-cpu", "3") as cluster:
+        cluster.until(READY)
+        nodes = ask(config, "/api/v1/nodes")["items"]
+        assert cluster.stop(number) == 0
+    assert [node["metadata"]["name"] for node in nodes] == [f"node-{i}" for i in range(4)]
+    zone = "topology.kubernetes.io/zone"
+    zones = [node["metadata"]["labels"][zone] for node in nodes]
+    assert zones == ["zone-a", "zone-b", "zone-a", "zone-b"]
+    allocatable = nodes[0]["status"]["allocatable"]
+    assert (allocatable["cpu"], allocatable["nvidia.com/gpu"]) == ("3", "1")
+    assert cluster.said[-1] == "stopped"
+
+
+def test_says_where_it_is_and_what_to_try(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    with up(config, "--nodes", "1") as cluster:
+        url = cluster.until("server:").split()[1]
+        cluster.until(READY)
+        cluster.stop()
+    assert url.startswith("https://127.0.0.1:")
+    assert f"kubeconfig: {config}" in cluster.said
+    assert sum(line.startswith(f"  kubectl --kubeconfig {config} ") for line in cluster.said) == 3
+    assert any(line.startswith(f"  mooring run --kubeconfig {config}") for line in cluster.said)
+    assert f"server: {url}" in config.read_text()
+
+
+def test_keeps_its_kubeconfig_in_a_folder_of_its_own_that_vanishes() -> None:
+    with Running("cluster", "up", "--nodes", "1") as cluster:
+        config = Path(cluster.until("kubeconfig:").split()[1])
+        cluster.until(READY)
+        assert len(ask(config, "/api/v1/nodes")["items"]) == 1
+        cluster.stop()
+    assert not config.parent.exists()
+
+
+def test_schedules_and_runs_pods_when_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(POD)
+    words = ["--nodes", "2", "--scheduler", "--apply", str(tmp_path / "pod.yaml")]
+    with up(tmp_path / "config", *words) as cluster:
+        line = cluster.until("placed default/web on node-")
+        assert line.endswith((" (zone-a)", " (zone-b)"))
+        cluster.stop()
+
+
+def test_says_why_a_pod_waits(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(POD.replace('cpu: "1"', 'cpu: "100"'))
+    words = ["--nodes", "2", "--scheduler", "--apply", str(tmp_path / "pod.yaml")]
+    with up(tmp_path / "config", *words) as cluster:
+        cluster.until("waits  default/web: 0/2 nodes are available: 2 Insufficient cpu.")
+        cluster.stop()
+
+
+def test_uses_the_configuration_and_plugins_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "last_node.py").write_text(
+        "import mooring.framework as fw\n\n\n"
+        "class LastNode(fw.Filter):\n"
+        '    name = "LastNode"\n'
+        "    wakes_on = ()\n\n"
+        "    def filter(self, state, pod, node):\n"
+        '        return fw.OK if node.name == "node-4" else fw.Status.unschedulable("no")\n'
+    )
+    (tmp_path / "config.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: mine, plugins: {filter: {enabled: [{name: LastNode}]}}}]\n"
+    )
+    (tmp_path / "pod.yaml").write_text(POD.replace("spec:", "spec:\n  schedulerName: mine"))
+    words = ["cluster", "up", "--nodes", "5", "--scheduler", "--config", "config.yaml"]
+    words += ["--plugin", "last_node:LastNode", "--apply", "pod.yaml"]
+    with Running(*words, folder=tmp_path) as cluster:
+        assert cluster.until("scheduler:").split() == ["scheduler:", "mine"]
+        cluster.until('--overrides=\'{"spec":{"schedulerName":"mine"}}\'')
+        cluster.until("placed default/web on node-4")
+        cluster.stop()
+
+
+def test_leaves_pods_alone_without_kubelets(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    (tmp_path / "pod.yaml").write_text(POD)
+    words = ["--nodes", "1", "--scheduler", "--no-kubelets"]
+    with up(config, *words, "--apply", str(tmp_path / "pod.yaml")) as cluster:
+        cluster.until("placed default/web on node-0")
+        pod = ask(config, "/api/v1/namespaces/default/pods/web")
+        assert (pod["spec"]["nodeName"], pod["status"]["phase"]) == ("node-0", "Pending")
+        cluster.stop()
+
+
+def test_finds_everything_again_in_its_file(tmp_path: Path) -> None:
+    config, data = tmp_path / "config", str(tmp_path / "cluster.sqlite")
+    (tmp_path / "pod.yaml").write_text(POD)
+    with up(config, "--nodes", "2", "--data", data, "--apply", str(tmp_path / "pod.yaml")) as first:
+        first.until(READY)
+        before = ask(config, "/api/v1/namespaces/default/pods/web")
+        with up(tmp_path / "other", "--data", data) as second:
+            assert second.end() == 1
+            assert f"{data}: is in use by another process" in second.all()
+        assert first.stop() == 0
+    with up(config, "--nodes", "3", "--data", data) as again:
+        again.until(f" objects in {data}")
+        again.until(READY)
+        assert ask(config, "/api/v1/namespaces/default/pods/web") == before
+        assert len(ask(config, "/api/v1/nodes")["items"]) == 3
+        assert again.stop() == 0
+
+
+def test_replaces_its_own_kubeconfig_and_nobody_else_s(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    for _ in range(2):
+        with up(config, "--nodes", "0") as cluster:
+            cluster.until(READY)
+            cluster.stop()
+    config.write_text("apiVersion: v1\nkind: Config\n")
+    with up(config, "--nodes", "0") as cluster:
+        assert cluster.end() == 1
+        assert "exists and was not made by mooring" in cluster.all()
+    assert config.read_text() == "apiVersion: v1\nkind: Config\n"
+    with up(config, "--nodes", "0", "--force") as cluster:
+        cluster.until(READY)
+        cluster.stop()
+
+
+# --- what can't be -------------------------------------------------------------------------------
+
+
+def problems(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["cluster", "up", "--nodes", "0", *words]) == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.yaml").write_text("- just\n- a list\n")
+    said = problems(
+        capsys, "--node-cpu", "many", "--node-memory", "1Zi", "--config", "c", "--plugin", "a:B",
+        "--apply", str(tmp_path / "absent"), "--apply", str(tmp_path / "bad.yaml"),
+    )  # fmt: skip
+    for text in (
+        "mooring cluster up: --node-cpu: ",
+        "mooring cluster up: --node-memory: ",
+        "mooring cluster up: --config: is for a scheduler in this process; expected --scheduler",
+        "mooring cluster up: --plugin: is for a scheduler",
+        f"mooring cluster up: {tmp_path / 'absent'}: No such file or directory",
+        f"{tmp_path / 'bad.yaml'}, document 0: expected an object with apiVersion and kind",
+        "6 problems found",
+    ):
+        assert text in said
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_serves_others_only_when_told_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--address: 0.0.0.0 can be reached from outside" in problems(
+        capsys, "--address", "0.0.0.0"
+    )
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_says_that_a_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"port {port}: Address already in use" in problems(capsys, "--port", port)
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_says_what_the_server_refuses_to_create(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "objects.yaml"
+    file.write_text(POD.replace("{name: web}", "{name: Bad_Name}") + "---\nkind: Toaster\n")
+    said = problems(capsys, "--apply", str(file))
+    assert '--apply: Pod Bad_Name: Pod "Bad_Name" is invalid: metadata.name: Invalid value' in said
+    assert "--apply: Toaster : the server has no resource for 'Toaster'" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--nodes", "-1"], "expected 0 to 65536, got '-1'"),
+        (["--nodes", "1e3"], "expected 0 to 65536, got '1e3'"),
+        (["--zones", "27"], "expected 0 to 26, got '27'"),
+        (["--port", "70000"], "expected 0 to 65535, got '70000'"),
+    ],
+)
+def test_refuses_numbers_out_of_range(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["cluster", "up", *words])
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err
+
+
+def test_shows_help_when_not_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster"]) == 2
+    assert "usage: mooring cluster" in capsys.readouterr().out
+
+
+# --- telling -------------------------------------------------------------------------------------
+
+
+def put(store: Store, name: str, node: str = "", why: str = "") -> None:
+    conditions = [{"type": "PodScheduled", "status": "False", "message": why}] if why else []
+    store.put(
+        known("pods"),
+        {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"nodeName": node},
+            "status": {"conditions": conditions},
+        },
+    )
+
+
+def test_tells_each_thing_once() -> None:
+    store, said = new_store(), list[str]()
+    report = Report(store, said.append)
+    put(store, "a")
+    put(store, "a", why="no room")
+    put(store, "a", why="no room")
+    report.tell()
+    put(store, "a", why="no room")
+    report.tell()
+    put(store, "a", why="no light")
+    put(store, "a", node="n")
+    put(store, "a", node="n")
+    report.tell()
+    store.remove(known("pods"), "default", "a")
+    report.tell()
+    assert said == ["waits  default/a: no room", "placed default/a on n"]
+
+
+def test_counts_where_there_would_be_too_many_lines() -> None:
+    store, said = new_store(), list[str]()
+    report = Report(store, said.append)
+    for i in range(50):
+        put(store, f"p{i:02}", node=f"n{i % 3}")
+        put(store, f"q{i:02}")
+        put(store, f"q{i:02}", why="no room")
+    report.tell()
+    assert said[0] == "placed 50 pods on 3 nodes"
+    assert said[1] == "waits  default/q00: no room"
+    assert (len(said), said[-1]) == (22, "waits  30 more pods")
