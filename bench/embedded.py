@@ -69,7 +69,7 @@ async def run(nodes: int, pods: int, deployments: int, seconds: float) -> None:
 
         def available() -> bool:
             found = (item.decoded()["status"] for item in cluster.store.items(DEPLOYMENTS))
-            return sum(status.get("availableReplicas", 0) for status in found) == pods
+            return bool(sum(status.get("availableReplicas", 0) for status in found) == pods)
 
         await cluster.wait_for(available, seconds)
         report.line("all Deployments available")

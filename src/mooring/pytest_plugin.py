@@ -13,6 +13,8 @@ import pytest
 
 if TYPE_CHECKING:
     from mooring.simulator import Simulation
+    from mooring.simulator.embedded import RunningScheduler
+    from mooring.testing.sandbox import Sandbox
 
 
 @pytest.fixture
@@ -34,6 +36,28 @@ def mooring_simulation() -> Iterator[Callable[..., Simulation]]:
     yield make
     for simulation in made:
         simulation.close()
+
+
+@pytest.fixture
+def mooring_cluster() -> Iterator[Sandbox]:
+    """An embedded cluster on virtual time: API server, controllers and kubelets, no nodes yet.
+
+    def test_my_manifest(mooring_cluster, mooring_scheduler):
+        mooring_cluster.add_nodes(3, cpu="8")
+        mooring_scheduler(plugins=[MyPlugin], config=CONFIG)
+        mooring_cluster.apply(MANIFEST)
+        mooring_cluster.wait_until_running()
+    """
+    from mooring.testing.sandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def mooring_scheduler(mooring_cluster: Sandbox) -> Callable[..., RunningScheduler]:
+    """Start a scheduler on `mooring_cluster`: `mooring_scheduler(plugins=[MyPlugin], config=…)`."""
+    return mooring_cluster.start_scheduler
 
 
 @pytest.fixture

@@ -162,6 +162,8 @@ SCRIPTS: dict[str, list[Step]] = {
         patch(f"{BATCH}/jobs/x", {"spec": {"parallelism": 3}}),
         patch(f"{BATCH}/jobs/x", {"spec": {"completions": 3}}),
         patch(f"{BATCH}/jobs/x", {"spec": {"suspend": True}}),
+        delete(f"{BATCH}/jobs/x"),
+        delete(f"{BATCH}/jobs/x", {"propagationPolicy": "Background"}),
         *trying(
             f"{BATCH}/cronjobs",
             [

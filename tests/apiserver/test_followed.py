@@ -116,7 +116,9 @@ class Room:
         if self.desk.store.get(PODS, namespace, name) is None:
             self.desk.verbs.create(PODS, pod(name, labels={"app": app}), namespace=namespace)
         else:
-            self.modify(namespace, name, lambda value: value["metadata"].update(labels={"app": app}))
+            self.modify(
+                namespace, name, lambda value: value["metadata"].update(labels={"app": app})
+            )
 
     def bind(self, name: str, node: str, namespace: str = "default") -> None:
         item = self.desk.store.get(PODS, namespace, name)
@@ -211,7 +213,9 @@ def test_twenty_clients_with_selectors_end_up_with_what_there_is() -> None:
         followers = [
             Follower(
                 room,
-                labels=dice.choice(["", "app=x", "app!=x", "app in (x,y)", "!none", "app notin (z)"]),
+                labels=dice.choice(
+                    ["", "app=x", "app!=x", "app in (x,y)", "!none", "app notin (z)"]
+                ),
                 fields=dice.choice(["", "spec.nodeName=", "spec.nodeName!=", "metadata.name!=p3"]),
                 page_size=dice.choice([1, 7, 500]),
             )

@@ -60,6 +60,17 @@ def test_decodes_the_path() -> None:
     assert recorder.calls[0].path == "/api/v1/nodes/a b\N{LATIN SMALL LETTER E WITH ACUTE}"
 
 
+def test_understands_very_long_selectors() -> None:
+    recorder, selector = Recorder(), "a" * 50_000
+
+    async def story() -> None:
+        async with serving(recorder) as (_, client):
+            await client.ask(f"/api/v1/pods?labelSelector={selector}")
+
+    asyncio.run(story())
+    assert recorder.calls[0].query == {"labelSelector": selector}
+
+
 def test_answers_with_status_type_and_headers() -> None:
     reply = Reply(status=201, body=b"ok", content_type="text/plain", headers={"Retry-After": "3"})
 

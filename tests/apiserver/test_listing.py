@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.apiserver.both import get, pod, post
 from tests.apiserver.desk import MAPS, PODS, Desk
 
-from mooring.apiserver.store import Expired, Store
+from mooring.apiserver.store import Change, Expired, Store
 
 ROOT = "/api/v1/namespaces/default/configmaps"
 NAMES = st.sampled_from("abcdefgh")
@@ -104,6 +104,22 @@ def test_the_history_ends_somewhere() -> None:
     assert len(content(store, at=3)) == 3
     with pytest.raises(Expired, match=r"too old resource version: 2 \(3\)"):
         store.list(MAPS, at=2)
+
+
+def test_listeners_hear_everything_in_order_even_if_one_of_them_writes() -> None:
+    store = Store()
+    heard: list[list[int]] = [[], []]
+
+    def answer(change: Change) -> None:
+        heard[0].append(change.version)
+        if change.new.name == "question":
+            write(store, "put", "answer")
+
+    store.listen(answer)
+    store.listen(lambda change: heard[1].append(change.version))
+    write(store, "put", "question")
+    write(store, "put", "other")
+    assert heard == [[1, 2, 3], [1, 2, 3]]
 
 
 def test_nonsense_for_a_token_is_refused() -> None:

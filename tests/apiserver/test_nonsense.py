@@ -45,7 +45,9 @@ def spoilt(value: Object, dice: random.Random) -> Object:
             case 0 if isinstance(holder, dict):
                 holder.pop(last, None)
             case 1 if isinstance(holder, dict):
-                holder[dice.choice(["spec", "x", "metadata"])] = copy.deepcopy(dice.choice(NONSENSE))
+                holder[dice.choice(["spec", "x", "metadata"])] = copy.deepcopy(
+                    dice.choice(NONSENSE)
+                )
             case _:
                 holder[last] = copy.deepcopy(dice.choice(NONSENSE))
     return value

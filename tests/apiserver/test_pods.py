@@ -139,9 +139,7 @@ def test_a_pod_that_has_ended_needs_no_grace(desk: Desk, phase: str) -> None:
 
 
 def test_finalizers_outlast_the_grace(desk: Desk) -> None:
-    desk.verbs.create(
-        PODS, pod("p", {"nodeName": "n1"}, finalizers=["a.b/c"]), namespace="default"
-    )
+    desk.verbs.create(PODS, pod("p", {"nodeName": "n1"}, finalizers=["a.b/c"]), namespace="default")
     desk.verbs.delete(PODS, "default", "p")
     desk.verbs.delete(PODS, "default", "p", grace=0)
     assert get(desk)["metadata"]["deletionGracePeriodSeconds"] == 0
@@ -198,7 +196,9 @@ def test_an_evicted_pod_says_why_it_ends(desk: Desk) -> None:
 def test_a_budget_that_is_spent_forbids_evictions(desk: Desk) -> None:
     run(desk)
     guard(desk, allowed=0)
-    with pytest.raises(TooManyRequests, match="would violate the pod's disruption budget") as caught:
+    with pytest.raises(
+        TooManyRequests, match="would violate the pod's disruption budget"
+    ) as caught:
         evict(desk)
     [cause] = (caught.value.details or {})["causes"]
     assert cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
@@ -229,6 +229,34 @@ def test_two_budgets_for_a_pod_are_too_many(desk: Desk) -> None:
     step = post(f"{ROOT}/p/eviction", {"metadata": {"name": "p"}})
     code, words = desk.refusal(step)
     assert (code, "more than one PodDisruptionBudget" in words) == (500, True)
+
+
+# --- other doors -------------------------------------------------------------------------------
+
+
+def test_resources_can_be_resized_and_nothing_else(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    resources = {"requests": {"cpu": "500m"}}
+    change = {
+        "spec": {
+            "nodeName": "n9",
+            "containers": [{"name": "c", "image": "other", "resources": resources}],
+        }
+    }
+    desk.ask(patch(f"{ROOT}/p/resize", change))
+    [container] = get(desk)["spec"]["containers"]
+    assert (container["resources"], container["image"]) == (resources, "i")
+    assert "nodeName" not in get(desk)["spec"]
+    assert get(desk)["metadata"]["generation"] == 2
+
+
+def test_ephemeral_containers_come_by_their_own_door(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    change = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}}
+    code, _ = desk.refusal(patch(f"{ROOT}/p", change))
+    assert code == 422
+    desk.ask(patch(f"{ROOT}/p/ephemeralcontainers", change))
+    assert get(desk)["spec"]["ephemeralContainers"][0]["name"] == "debug"
 
 
 # --- quality of service ------------------------------------------------------------------------

@@ -45,7 +45,9 @@ def changes(desk: Desk) -> list[Change]:
 def test_gives_a_new_object_an_identity_of_the_servers_making(desk: Desk) -> None:
     made = desk.create(MAPS, "m", metadata={"uid": "mine", "creationTimestamp": "1999"})
     meta = made["metadata"]
-    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-.{12}", meta["uid"])
+    assert re.fullmatch(
+        r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-.{12}", meta["uid"]
+    )
     assert meta["creationTimestamp"] == "2023-11-14T22:13:20Z"
     assert meta["resourceVersion"] == str(desk.store.version)
 

@@ -32,14 +32,14 @@ class Watcher:
         assert isinstance(watching, Watching), watching
         self._chunks = watching.chunks
         self.lines: list[Object] = []
-        self.is_paused = False
+        self.may_read = asyncio.Event()
+        self.may_read.set()
         self.task = stage.loop.create_task(self._read())
 
     async def _read(self) -> None:
         async for chunk in self._chunks:
             self.lines += [json.loads(line) for line in chunk.splitlines()]
-            while self.is_paused:
-                await asyncio.sleep(1)
+            await self.may_read.wait()
 
     @property
     def has_ended(self) -> bool:
@@ -218,11 +218,11 @@ def test_who_reads_too_slowly_is_cut_off_and_can_go_on(
     monkeypatch.setattr(stores, "MOST_WAITING", 5)
     watcher = stage.watch()
     stage.make("a")
-    watcher.is_paused = True
+    watcher.may_read.clear()
     stage.make("b")
     for number in range(10):
         stage.make(f"c{number}")
-    watcher.is_paused = False
+    watcher.may_read.set()
     stage.loop.advance(5)
     assert watcher.has_ended
     last = watcher.lines[-1]["object"]["metadata"]["resourceVersion"]

@@ -160,22 +160,6 @@ def test_finds_everything_again_in_its_file(tmp_path: Path) -> None:
         assert again.stop() == 0
 
 
-def test_replaces_its_own_kubeconfig_and_nobody_else_s(tmp_path: Path) -> None:
-    config = tmp_path / "config"
-    for _ in range(2):
-        with up(config, "--nodes", "0") as cluster:
-            cluster.until(READY)
-            cluster.stop()
-    config.write_text("apiVersion: v1\nkind: Config\n")
-    with up(config, "--nodes", "0") as cluster:
-        assert cluster.end() == 1
-        assert "exists and was not made by mooring" in cluster.all()
-    assert config.read_text() == "apiVersion: v1\nkind: Config\n"
-    with up(config, "--nodes", "0", "--force") as cluster:
-        cluster.until(READY)
-        cluster.stop()
-
-
 # --- what can't be -------------------------------------------------------------------------------
 
 
@@ -208,6 +192,16 @@ def test_serves_others_only_when_told_to(capsys: pytest.CaptureFixture[str]) -> 
     assert "--address: 0.0.0.0 can be reached from outside" in problems(
         capsys, "--address", "0.0.0.0"
     )
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_leaves_the_kubeconfig_of_somebody_else_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").write_text("apiVersion: v1\nkind: Config\n")
+    said = problems(capsys, "--kubeconfig", str(tmp_path / "config"))
+    assert f"{tmp_path / 'config'}: exists and was not made by mooring" in said
+    assert (tmp_path / "config").read_text() == "apiVersion: v1\nkind: Config\n"
 
 
 @pytest.mark.usefixtures("restored_logging")

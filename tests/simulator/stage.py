@@ -117,11 +117,11 @@ class Stage:
     def get(self, of: Resource, name: str, namespace: str = "default") -> Object:
         return self.verbs.get(of, namespace if of.namespaced else "", name)
 
-    def list(self, of: Resource, namespace: str = "default") -> list[Object]:
+    def all(self, of: Resource, namespace: str = "default") -> list[Object]:
         return [item.decoded() for item in self.store.list(of, namespace if of.namespaced else "")]
 
     def pods(self, namespace: str = "default") -> list[Object]:
-        return self.list(PODS, namespace)
+        return self.all(PODS, namespace)
 
     def pod_names(self) -> list[str]:
         return [pod["metadata"]["name"] for pod in self.pods()]
@@ -130,7 +130,7 @@ class Stage:
         return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in self.pods()}
 
     def events(self, reason: str = "") -> list[Object]:
-        return [event for event in self.list(EVENTS) if not reason or event.get("reason") == reason]
+        return [event for event in self.all(EVENTS) if not reason or event.get("reason") == reason]
 
     # --- time ----------------------------------------------------------------------------------
 

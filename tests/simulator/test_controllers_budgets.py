@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulator.stage import Stage, conditions, stage, workload
 
 from mooring.apiserver.store import Object
 from mooring.client.errors import TooManyRequests
 from mooring.simulator.controllers.budgets import BUDGETS
 from mooring.simulator.controllers.deployments import DEPLOYMENTS
-from tests.simulator.stage import Stage, conditions, stage, workload
 
 
 def budget(**spec: Any) -> Object:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from tests.simulator.stage import NODES, PODS, Stage, stage, workload
+
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.daemonsets import DAEMONSETS
-from tests.simulator.stage import NODES, PODS, Stage, stage, workload
 
 
 def hosts(play: Stage) -> dict[str, str]:
@@ -123,3 +124,11 @@ def test_serves_many_nodes_turn_by_turn() -> None:
         play.create(workload("DaemonSet", "agent"))
         play.settle()
         assert len(hosts(play)) == 250
+
+
+def test_takes_its_time_with_replacing_a_pod_that_its_node_turns_away() -> None:
+    with stage(terse=False) as play:
+        play.nodes(cpu="50m")
+        play.create(workload("DaemonSet", "agent"))
+        play.advance(60)
+        assert len(play.events("SuccessfulCreate")) == 6  # after 1, 2, 4, 8 and 16 seconds

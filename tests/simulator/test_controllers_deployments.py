@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulator.stage import PODS, Stage, stage, workload
 
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.deployments import DEPLOYMENTS, HASH, REVISION
 from mooring.simulator.controllers.replicasets import REPLICASETS
-from tests.simulator.stage import PODS, Stage, stage, workload
 
 
 def rollout(play: Stage, name: str = "web") -> Object:
@@ -42,7 +42,7 @@ def test_rolls_a_new_deployment_out() -> None:
         play.nodes(3)
         play.create(workload("Deployment", "web", replicas=3))
         play.settle()
-        [made] = play.list(REPLICASETS)
+        [made] = play.all(REPLICASETS)
         mark = made["metadata"]["labels"][HASH]
         assert made["metadata"]["name"] == f"web-{mark}"
         assert made["spec"]["selector"]["matchLabels"] == {"app": "web", HASH: mark}
@@ -67,7 +67,7 @@ def test_scales_up_and_down() -> None:
             play.advance(1)
             assert len(play.pods()) == size
             assert rollout(play).get("availableReplicas", 0) == size
-        assert len(play.list(REPLICASETS)) == 1
+        assert len(play.all(REPLICASETS)) == 1
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_goes_back_to_a_former_template() -> None:
         assert images(play) == ["app:1", "app:1"]
         sets = {
             one["spec"]["template"]["spec"]["containers"][0]["image"]: one
-            for one in play.list(REPLICASETS)
+            for one in play.all(REPLICASETS)
         }
         assert {image: one["spec"]["replicas"] for image, one in sets.items()} == {
             "app:1": 2,
@@ -176,7 +176,7 @@ def test_keeps_only_so_many_former_templates() -> None:
             play.advance(10)
             set_image(play, f"app:{number}")
         play.advance(10)
-        found = sorted(one["metadata"]["annotations"][REVISION] for one in play.list(REPLICASETS))
+        found = sorted(one["metadata"]["annotations"][REVISION] for one in play.all(REPLICASETS))
         assert found == ["4", "5", "6"]
 
 
@@ -197,14 +197,14 @@ def test_finds_another_name_for_a_replica_set_if_there_is_a_namesake() -> None:
         play.nodes()
         play.create(workload("Deployment", "web", replicas=1))
         play.settle()
-        [made] = play.list(REPLICASETS)
+        [made] = play.all(REPLICASETS)
         name = made["metadata"]["name"]
         play.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Orphan")
         play.settle()
         play.create(workload("Deployment", "web", replicas=1))
         play.advance(2)
-        assert len(play.list(REPLICASETS)) == 2
-        assert name in [one["metadata"]["name"] for one in play.list(REPLICASETS)]
+        assert len(play.all(REPLICASETS)) == 2
+        assert name in [one["metadata"]["name"] for one in play.all(REPLICASETS)]
         assert rollout(play)["collisionCount"] == 1
         assert rollout(play)["availableReplicas"] == 1
 
@@ -216,4 +216,4 @@ def test_deletes_everything_with_it() -> None:
         play.advance(1)
         play.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Background")
         play.advance(1)
-        assert play.list(REPLICASETS) == play.list(PODS) == []
+        assert play.all(REPLICASETS) == play.all(PODS) == []

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from tests.simulator.stage import PODS, Stage, pod, stage, workload
+
 from mooring.apiserver.resources import known
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.deployments import DEPLOYMENTS
 from mooring.simulator.controllers.replicasets import REPLICASETS
-from tests.simulator.stage import PODS, Stage, pod, stage, workload
 
 CONFIG_MAPS = known("configmaps")
 
@@ -24,7 +25,7 @@ def config_map(name: str, *owners: Object) -> Object:
 
 
 def left(play: Stage) -> list[str]:
-    return [value["metadata"]["name"] for value in play.list(CONFIG_MAPS)]
+    return [value["metadata"]["name"] for value in play.all(CONFIG_MAPS)]
 
 
 def test_deletes_what_belongs_to_something_deleted() -> None:
@@ -69,10 +70,10 @@ def test_deletes_dependents_first_if_asked_to() -> None:
         play.advance(1)
         play.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Foreground")
         play.advance(1)
-        assert len(play.list(DEPLOYMENTS)) == len(play.list(REPLICASETS)) == 1
+        assert len(play.all(DEPLOYMENTS)) == len(play.all(REPLICASETS)) == 1
         assert all("deletionTimestamp" in found["metadata"] for found in play.pods())
         play.advance(10)
-        assert play.list(DEPLOYMENTS) == play.list(REPLICASETS) == play.pods() == []
+        assert play.all(DEPLOYMENTS) == play.all(REPLICASETS) == play.pods() == []
 
 
 def test_leaves_orphans_behind_if_asked_to() -> None:
@@ -82,7 +83,7 @@ def test_leaves_orphans_behind_if_asked_to() -> None:
         play.advance(1)
         play.verbs.delete(REPLICASETS, "default", "web", propagation="Orphan")
         play.advance(60)
-        assert play.list(REPLICASETS) == []
+        assert play.all(REPLICASETS) == []
         assert list(play.phases().values()) == ["Running", "Running"]
         assert all("ownerReferences" not in found["metadata"] for found in play.pods())
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulator.stage import PODS, Stage, conditions, stage, workload
 
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.jobs import INDEX, JOBS, _gathered, _spread
-from tests.simulator.stage import PODS, Stage, conditions, stage, workload
 
 
 def job(duration: str = "2s", code: str = "0", policy: str = "Never", **spec: Any) -> Object:
@@ -56,11 +56,11 @@ def test_tries_again_after_a_failure_later_each_time() -> None:
     with stage() as play:
         play.nodes()
         play.create(job(code="1", backoffLimit=2))
-        made: list[float] = []
-        for second in range(60):
+        made: list[int] = []
+        for time in range(60):
             play.advance(1)
             if len(play.pods()) > len(made):
-                made.append(second)
+                made.append(time)
         first, second, third = made
         assert second - first in (12, 13)  # 2.5 s of life, then 10 s
         assert third - second in (22, 23)
@@ -151,9 +151,9 @@ def test_is_deleted_some_time_after_its_end() -> None:
         play.nodes()
         play.create(job(ttlSecondsAfterFinished=100))
         play.advance(90)
-        assert len(play.list(JOBS)) == 1
+        assert len(play.all(JOBS)) == 1
         play.advance(20)
-        assert play.list(JOBS) == play.pods() == []
+        assert play.all(JOBS) == play.pods() == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from mooring.client.errors import Conflict
 from mooring.simulator.clock import VirtualLoop
-from mooring.simulator.controllers.loop import Key, WorkQueue
+from mooring.simulator.controllers.loop import Backoff, Key, WorkQueue
 
 
 class Clerk:
@@ -89,7 +90,7 @@ def test_tries_again_what_was_refused_later_each_time() -> None:
     queue.add(clerk, ("a", "x"))
     loop.advance(10)
     times = [time for time, _ in clerk.seen]
-    pauses = [b - a for a, b in zip(times, times[1:], strict=False)]
+    pauses = [b - a for a, b in pairwise(times)]
     assert pauses == pytest.approx([0.005, 0.01, 0.02, 0.04])
     assert queue.accidents == 0
     loop.close()
@@ -138,3 +139,20 @@ def test_does_nothing_once_it_is_closed() -> None:
     loop.advance(10)
     assert clerk.seen == []
     loop.close()
+
+
+def test_waits_longer_the_more_often_something_fails() -> None:
+    backoff = Backoff(1.0, 8.0)
+    key, now = ("owner", "x"), 100.0
+    waits = []
+    for failure in range(6):
+        wait = backoff.left(key, str(failure), now)
+        assert backoff.left(key, str(failure), now) == wait
+        assert backoff.left(key, str(failure), now + wait) == 0
+        waits.append(wait)
+        now += wait
+    assert waits == [1, 2, 4, 8, 8, 8]
+    assert backoff.left(key, "much later", now + 9) == 1
+    assert backoff.left(("owner", "y"), "0", now) == 1
+    backoff.forget("owner")
+    assert backoff.left(key, "again", now) == 1

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from mooring.simulator.controllers.namespaces import NAMESPACES, SERVICE_ACCOUNTS
 from tests.simulator.stage import names, stage, workload
+
+from mooring.simulator.controllers.namespaces import NAMESPACES, SERVICE_ACCOUNTS
 
 
 def test_gives_every_namespace_an_account() -> None:
@@ -9,7 +10,7 @@ def test_gives_every_namespace_an_account() -> None:
         play.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
         play.settle()
         for namespace in ("default", "kube-system", "new"):
-            assert names(play.list(SERVICE_ACCOUNTS, namespace)) == ["default"]
+            assert names(play.all(SERVICE_ACCOUNTS, namespace)) == ["default"]
 
 
 def test_makes_the_account_anew() -> None:
@@ -17,7 +18,7 @@ def test_makes_the_account_anew() -> None:
         play.settle()
         play.verbs.delete(SERVICE_ACCOUNTS, "default", "default")
         play.settle()
-        assert names(play.list(SERVICE_ACCOUNTS)) == ["default"]
+        assert names(play.all(SERVICE_ACCOUNTS)) == ["default"]
 
 
 def test_ends_with_all_that_is_in_it() -> None:
@@ -32,4 +33,4 @@ def test_ends_with_all_that_is_in_it() -> None:
         play.verbs.delete(NAMESPACES, "", "new")
         play.advance(2)
         assert play.pods("new") == []
-        assert names(play.list(NAMESPACES)) == ["default", "kube-system"]
+        assert names(play.all(NAMESPACES)) == ["default", "kube-system"]

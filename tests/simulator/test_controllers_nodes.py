@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from mooring.apiserver.store import Object
 from tests.simulator.stage import NODES, Stage, pod, stage
+
+from mooring.apiserver.store import Object
 
 
 def taints(play: Stage) -> list[str]:
@@ -21,19 +22,19 @@ def test_taints_a_node_that_is_cordoned() -> None:
 
 
 def test_taints_a_node_that_is_not_ready() -> None:
-    def report(value: Object, status: str) -> None:
-        value["status"]["conditions"][-1]["status"] = status
-
+    wanted_taints = {
+        "False": ["node.kubernetes.io/not-ready:NoSchedule"],
+        "Unknown": ["node.kubernetes.io/unreachable:NoSchedule"],
+        "True": [],
+    }
     with stage() as play:
         play.nodes()
-        for status, wanted in (
-            ("False", ["node.kubernetes.io/not-ready:NoSchedule"]),
-            ("Unknown", ["node.kubernetes.io/unreachable:NoSchedule"]),
-            ("True", []),
-        ):
-            play.verbs.modify(
-                NODES, "", "n0", lambda node, s=status: report(node, s), subresource="status"
-            )
+        for status, wanted in wanted_taints.items():
+
+            def report(value: Object, status: str = status) -> None:
+                value["status"]["conditions"][-1]["status"] = status
+
+            play.verbs.modify(NODES, "", "n0", report, subresource="status")
             play.settle()
             assert taints(play) == wanted
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from mooring.apiserver.resources import known
-from mooring.simulator.controllers.replicasets import REPLICASETS
 from tests.simulator.stage import PODS, stage, workload
+
+from mooring.apiserver.resources import known
+from mooring.apiserver.store import Object
+from mooring.simulator.controllers.replicasets import REPLICASETS
 
 REPLICATION_CONTROLLERS = known("replicationcontrollers")
 
@@ -84,10 +86,12 @@ def test_obeys_the_cost_of_a_deletion() -> None:
         play.advance(1)
         dear, cheap, _ = play.pod_names()
         for name, cost in ((dear, "100"), (cheap, "-5")):
-            mark = {"controller.kubernetes.io/pod-deletion-cost": cost}
-            play.verbs.modify(
-                PODS, "default", name, lambda pod, m=mark: pod["metadata"].update(annotations=m)
-            )
+
+            def mark(pod: Object, cost: str = cost) -> None:
+                key = "controller.kubernetes.io/pod-deletion-cost"
+                pod["metadata"]["annotations"] = {key: cost}
+
+            play.verbs.modify(PODS, "default", name, mark)
         play.change(REPLICASETS, "web", replicas=1)
         play.advance(1)
         assert play.pod_names() == [dear]
@@ -133,3 +137,16 @@ def test_tells_what_it_does_if_asked_to() -> None:
         [event] = play.events("SuccessfulCreate")
         assert event["message"] == f"Created pod: {play.pod_names()[0]}"
         assert event["involvedObject"]["name"] == "web"
+
+
+def test_takes_its_time_with_replacing_pods_that_their_node_turns_away() -> None:
+    with stage() as play:
+        play.nodes(cpu="150m")
+        play.create(workload("ReplicaSet", "web", replicas=2))
+        play.advance(60)
+        phases = list(play.phases().values())
+        assert phases.count("Running") == 1
+        assert 5 < phases.count("Failed") < 20
+        play.nodes(3)
+        play.advance(30)
+        assert list(play.phases().values()).count("Running") == 2

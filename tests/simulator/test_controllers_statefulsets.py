@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulator.stage import PODS, Stage, names, stage, workload
 
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.statefulsets import CLAIMS, STATEFULSETS
-from tests.simulator.stage import PODS, Stage, names, stage, workload
 
 
 def database(replicas: int, **spec: Any) -> Object:
@@ -106,13 +106,13 @@ def test_makes_claims_that_outlive_their_pods() -> None:
         play.nodes(3)
         play.create(database(2, volumeClaimTemplates=[template]))
         play.advance(5)
-        assert names(play.list(CLAIMS)) == ["data-db-0", "data-db-1"]
+        assert names(play.all(CLAIMS)) == ["data-db-0", "data-db-1"]
         [volume] = play.get(PODS, "db-1")["spec"]["volumes"]
         assert volume["persistentVolumeClaim"]["claimName"] == "data-db-1"
         play.change(STATEFULSETS, "db", replicas=0)
         play.advance(5)
         assert play.pod_names() == []
-        assert names(play.list(CLAIMS)) == ["data-db-0", "data-db-1"]
+        assert names(play.all(CLAIMS)) == ["data-db-0", "data-db-1"]
         play.change(STATEFULSETS, "db", replicas=1)
         play.advance(5)
         assert play.pod_names() == ["db-0"]

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulator.stage import PODS, Stage, names, pod, stage
 
 from mooring.apiserver.store import Object
 from mooring.simulator.controllers.volumes import CLAIMS, SELECTED_NODE, SIMULATED, VOLUMES
-from tests.simulator.stage import PODS, Stage, names, pod, stage
 
 
 def claim(name: str = "data", *, size: str = "1Gi", of: str = "", **spec: Any) -> Object:
@@ -51,7 +51,7 @@ def storage_class(name: str, provisioner: str, *, waits: bool = False) -> Object
 def phases(play: Stage) -> dict[str, str]:
     return {
         value["metadata"]["name"]: value["status"]["phase"]
-        for value in (*play.list(CLAIMS), *play.list(VOLUMES))
+        for value in (*play.all(CLAIMS), *play.all(VOLUMES))
     }
 
 
@@ -104,13 +104,13 @@ def test_makes_a_volume_when_a_class_says_so() -> None:
     with stage() as play:
         play.create(storage_class("fast", SIMULATED), claim(of="fast"))
         play.settle()
-        [made] = play.list(VOLUMES)
+        [made] = play.all(VOLUMES)
         assert made["metadata"]["name"] == f"pvc-{play.get(CLAIMS, 'data')['metadata']['uid']}"
         assert made["status"]["phase"] == "Bound"
         assert phases(play)["data"] == "Bound"
         play.verbs.delete(CLAIMS, "default", "data")
         play.settle()
-        assert play.list(VOLUMES) == []
+        assert play.all(VOLUMES) == []
 
 
 @pytest.mark.parametrize("is_generous", [True, False])
@@ -194,9 +194,9 @@ def test_makes_the_claims_that_a_pod_describes_itself() -> None:
         volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
         play.create(pod("p", volumes=volumes))
         play.settle()
-        [made] = play.list(CLAIMS)
+        [made] = play.all(CLAIMS)
         assert made["metadata"]["name"] == "p-scratch"
         assert made["status"]["phase"] == "Bound"
         play.verbs.delete(PODS, "default", "p", grace=0)
         play.settle()
-        assert names(play.list(CLAIMS)) == names(play.list(VOLUMES)) == []
+        assert names(play.all(CLAIMS)) == names(play.all(VOLUMES)) == []

@@ -4,10 +4,10 @@ import logging
 from typing import Any
 
 import pytest
+from tests.simulator.stage import NODES, PODS, Stage, conditions, container, pod, stage
 
 from mooring.apiserver.store import Change, Object
 from mooring.simulator.machines import MachineTemplate, make_nodes
-from tests.simulator.stage import NODES, PODS, Stage, conditions, container, pod, stage
 
 
 def lone(**options: Any) -> Any:
@@ -41,7 +41,7 @@ def test_starts_a_bound_pod_after_a_while() -> None:
         play.advance(0.5)
         seen = status(play, "p")
         assert seen["phase"] == "Running"
-        assert seen["hostIP"] == "172.16.0.0"
+        assert seen["hostIP"] == "172.16.0.1"
         assert seen["podIP"].startswith("10.0.0.")
         assert set(conditions(play.get(PODS, "p")).values()) == {"True"}
 
@@ -82,7 +82,7 @@ def test_goes_on_with_pods_that_ran_under_kubelets_before_it() -> None:
 NEVER: dict[str, Any] = {"restartPolicy": "Never"}
 
 
-# --- admission -------------------------------------------------------------------------------------
+# --- admission ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_refuses_a_pod_that_does_not_tolerate_being_evicted() -> None:
         assert status(play, "p")["reason"] == "TaintToleration"
 
 
-# --- ends ------------------------------------------------------------------------------------------
+# --- ends --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
@@ -252,7 +252,7 @@ def test_ignores_annotations_that_make_no_sense(caplog: pytest.LogCaptureFixture
     assert len(caplog.records) == 2
 
 
-# --- deletion --------------------------------------------------------------------------------------
+# --- deletion ----------------------------------------------------------------------------------
 
 
 def test_gives_a_pod_time_to_stop() -> None:
@@ -309,7 +309,7 @@ def test_does_not_confuse_a_pod_with_its_namesake() -> None:
         assert play.phases() == {"p": "Running"}
 
 
-# --- machines --------------------------------------------------------------------------------------
+# --- machines ----------------------------------------------------------------------------------
 
 
 def test_waits_for_a_node_that_is_not_there_yet() -> None:
@@ -359,7 +359,7 @@ def test_gives_every_pod_an_address_of_its_own() -> None:
         play.create(pod("host", node="n0", hostNetwork=True))
         play.advance(1)
         addresses = {one["metadata"]["name"]: one["status"]["podIP"] for one in play.pods()}
-        assert addresses.pop("host") == "172.16.0.0"
+        assert addresses.pop("host") == "172.16.0.1"
         assert len(set(addresses.values())) == 40
 
 

@@ -49,6 +49,7 @@ _IDLE: Final = 180.0  # seconds until an unused connection is closed; clients cl
 _HANDSHAKE: Final = 10.0  # seconds
 _GOODBYE: Final = 1.0  # seconds for requests under way, and for the end of TLS
 _BACKLOG: Final = 1024
+_LONGEST_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
 
 _HEADERS: Final = {
     "Cache-Control": "no-cache, private",
@@ -70,9 +71,10 @@ class Handler(Protocol):
 class HttpServer:
     """Carries requests over sockets to one ApiServer.
 
-    The administrator's token is made up unless `tokens` are given. Only loopback addresses are
-    served unless `exposed`. Without TLS no certificates are known, and kubectl sends no tokens.
-    `authorize` may refuse callers outside of system:masters.
+    A token for the administrator is made up unless `tokens` are given; the kubeconfig shows the
+    first of them. Only loopback addresses are served unless `exposed`. Without TLS there are no
+    certificates, and kubectl sends no tokens. `authorize` may refuse callers outside of
+    system:masters.
     """
 
     def __init__(
@@ -123,6 +125,8 @@ class HttpServer:
             keepalive_timeout=_IDLE,
             lingering_time=_GOODBYE,
             logger=_UNHEARD,
+            max_field_size=_LONGEST_LINE,
+            max_line_size=_LONGEST_LINE,
         )
         options: dict[str, Any] = {}
         if self._authority is not None:

@@ -97,6 +97,26 @@ def set_condition(status: Object, condition: Object, now: str) -> None:
     conditions.append({**condition, "lastTransitionTime": now})
 
 
+def resized(spec: Object, old: Object) -> Object:
+    """The old spec with the resources of the new one, by container."""
+    found = dict(old)
+    for field in ("containers", "initContainers"):
+        if field in old:
+            new = {one.get("name"): one for one in spec.get(field) or ()}
+            found[field] = [
+                {**one, "resources": new[one["name"]].get("resources", {})}
+                if one.get("name") in new
+                else one
+                for one in old[field]
+            ]
+    return found
+
+
+def with_ephemeral_containers(spec: Object, old: Object) -> Object:
+    """The old spec with the ephemeral containers of the new one."""
+    return {**old, "ephemeralContainers": spec.get("ephemeralContainers") or []}
+
+
 # --- the end -----------------------------------------------------------------------------------
 
 

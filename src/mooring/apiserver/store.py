@@ -83,6 +83,8 @@ class Store:
         self._fields = fields
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._listeners: list[Callable[[Change], None]] = []
+        self._untold: deque[Change] = deque()  # to the listeners
+        self._is_telling = False
         self.version: int = 0
 
     # --- reading -------------------------------------------------------------------------------
@@ -173,7 +175,10 @@ class Store:
     # --- watching ------------------------------------------------------------------------------
 
     def listen(self, listener: Callable[[Change], None]) -> None:
-        """Call this with every change of anything, at once; for controllers and persistence."""
+        """Call this with every change of anything, in order; for controllers and persistence.
+
+        A listener may write. Everybody hears of what it was told first, and then of that.
+        """
         self._listeners.append(listener)
 
     def subscribe(self, resource: Resource, since: int | None = None) -> Subscription:
@@ -207,8 +212,17 @@ class Store:
             self._forgotten = self._history.popleft().version
         for subscription in tuple(self._subscriptions.get(change.resource, ())):
             subscription.push(change)
-        for listener in self._listeners:
-            listener(change)
+        self._untold.append(change)
+        if self._is_telling:
+            return  # a listener has written: whoever is telling goes on with this
+        self._is_telling = True
+        try:
+            while self._untold:
+                change = self._untold.popleft()
+                for listener in self._listeners:
+                    listener(change)
+        finally:
+            self._is_telling = False
 
 
 class Subscription:

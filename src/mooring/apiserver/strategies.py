@@ -24,10 +24,10 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     creates_on_update: bool = False
     needs_version: bool = False  # an update must say which version it is based on
     returns_deleted: bool = False  # the answer to a deletion is the object, not a Status
+    propagation: str = ""  # of a deletion that does not say what becomes of the dependents
 
 
 _ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
-_COUNTED: Final = Strategy(has_generation=True, first_status={})
 _USUAL: Final = Strategy()
 _NEEDS_VERSION: Final = Strategy(needs_version=True)
 _RETURNED: Final = Strategy(returns_deleted=True)
@@ -46,7 +46,9 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
         status_keeps=("ownerReferences",),
         returns_deleted=True,
     ),
-    "replicationcontrollers": Strategy(has_generation=True, first_status={"replicas": 0}),
+    "replicationcontrollers": Strategy(
+        has_generation=True, first_status={"replicas": 0}, propagation="Orphan"
+    ),
     "resourcequotas": Strategy(first_status={}, returns_deleted=True),
     "serviceaccounts": _RETURNED,
     "services": Strategy(
@@ -66,8 +68,8 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
     "statefulsets.apps": Strategy(
         has_generation=True, first_status={"replicas": 0, "availableReplicas": 0}
     ),
-    "jobs.batch": _COUNTED,
-    "cronjobs.batch": _COUNTED,
+    "jobs.batch": Strategy(has_generation=True, first_status={}, propagation="Orphan"),
+    "cronjobs.batch": Strategy(has_generation=True, first_status={}),
     "leases.coordination.k8s.io": Strategy(creates_on_update=True, needs_version=True),
     "runtimeclasses.node.k8s.io": Strategy(creates_on_update=True, needs_version=True),
     "poddisruptionbudgets.policy": Strategy(

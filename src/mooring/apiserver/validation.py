@@ -14,6 +14,7 @@ from mooring.apiserver.pod_validation import (
     changed_pod_problems,
     new_pod_problems,
     pod_status_problems,
+    spec_problems,
 )
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.store import Object
@@ -41,7 +42,9 @@ def problems_of_update(resource: Resource, new: Object, old: Object, subresource
     if subresource == "status":
         return found + (pod_status_problems(new, old) if resource.key == "pods" else [])
     if resource.key == "pods":
-        return found + changed_pod_problems(new, old)
+        return found + (
+            spec_problems(new["spec"], "spec") if subresource else changed_pod_problems(new, old)
+        )
     check, change_check = _CHECKS.get(resource.key), _CHANGE_CHECKS.get(resource.key)
     if check is not None and resource.key not in _ONLY_NEW:
         found += check(new)

@@ -192,6 +192,10 @@ class Verbs:
             fill_in(resource, value)
         if subresource != "status":
             admit_update(resource, value, old)
+        if subresource == "resize":
+            value["spec"] = pods.resized(value["spec"], old["spec"])
+        elif subresource == "ephemeralcontainers":
+            value["spec"] = pods.with_ephemeral_containers(value["spec"], old["spec"])
         prepare_update(resource, value, old, subresource)
         prepare_status(resource, value, self.now(), old)
         count_generation(resource, value, old, subresource)

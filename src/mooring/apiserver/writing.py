@@ -167,11 +167,12 @@ class Writing:
             uid=options.uid,
             version=options.version,
             grace=options.grace,
-            propagation=options.propagation,
+            propagation=options.propagation or strategy_of(resource).propagation,
             dry_run=options.dry_run,
         )
         meta = value["metadata"]
-        if "deletionTimestamp" in meta or strategy_of(resource).returns_deleted:
+        is_there = self._store.get(resource, target.namespace, name) is not None
+        if (is_there and "deletionTimestamp" in meta) or strategy_of(resource).returns_deleted:
             return shown.unstored(value)
         details = {"name": name, "group": resource.group, "kind": resource.name, "uid": meta["uid"]}
         details = {key: part for key, part in details.items() if part}
@@ -189,7 +190,7 @@ class Writing:
             target.namespace,
             lambda item: item.key in chosen,
             grace=options.grace,
-            propagation=options.propagation,
+            propagation=options.propagation or strategy_of(resource).propagation,
             dry_run=options.dry_run,
         )
         return shown.many(found)

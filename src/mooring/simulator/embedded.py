@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mooring import config as cfg
 from mooring.apiserver.calls import ADMIN, Caller
@@ -39,6 +40,9 @@ from mooring.simulator.controllers.volumes import SIMULATED
 from mooring.simulator.kubelet import Kubelets
 from mooring.simulator.machines import MachineTemplate, make_nodes
 from mooring.simulator.manifests import put, read_objects
+
+if TYPE_CHECKING:
+    from mooring.apiserver.http import HttpServer
 
 _NODES: Final = known("nodes")
 _PODS: Final = known("pods")
@@ -111,8 +115,9 @@ class EmbeddedCluster:
         self.store.listen(self._count)
         if storage_class:
             self.apply(STORAGE_CLASS)
+        self.http: HttpServer | None = None  # once it is served
         self._transports: list[LocalTransport] = []
-        self._closing: list[Callable[[], Any]] = []  # coroutines, the last one first
+        self._closing = AsyncExitStack()
 
     def _dice(self) -> random.Random:
         """For one part of the cluster, so that parts don't disturb each other's luck."""
@@ -129,14 +134,15 @@ class EmbeddedCluster:
 
     async def close(self) -> None:
         """Stop schedulers and servers that were started here, then everything else."""
-        while self._closing:
-            await self._closing.pop()()
-        if self._controllers is not None:
-            self._controllers.close()
-        if self._kubelets is not None:
-            self._kubelets.close()
-        for transport in self._transports:
-            await transport.close()
+        try:
+            await self._closing.aclose()
+        finally:
+            if self._controllers is not None:
+                self._controllers.close()
+            if self._kubelets is not None:
+                self._kubelets.close()
+            for transport in self._transports:
+                await transport.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -150,9 +156,15 @@ class EmbeddedCluster:
     ) -> None:
         await self.close()
 
-    def before_close(self, act: Callable[[], Any]) -> None:
-        """Await what `act` returns when the cluster is closed; the last one first."""
-        self._closing.append(act)
+    def before_close(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Await `act()` when the cluster is closed; the last one that was told comes first."""
+        self._closing.push_async_callback(act)
+
+    @property
+    def accidents(self) -> int:
+        """How often a controller ended in a bug; the log says more."""
+        queue = self._controllers.queue if self._controllers is not None else None
+        return queue.accidents if queue is not None else 0
 
     # --- doors ---------------------------------------------------------------------------------
 
@@ -167,12 +179,12 @@ class EmbeddedCluster:
 
     async def serve(self, address: str = "127.0.0.1", port: int = 0, **options: Any) -> str:
         """Open the API server to kubectl and others; its URL. Options as for `HttpServer`."""
-        from mooring.apiserver.http import HttpServer  # a quarter of a second of imports
+        from mooring.apiserver.http import HttpServer  # aiohttp takes its time to load
 
         http = HttpServer(self.server, address=address, port=port, **options)
         url = await http.start()
         self.before_close(http.close)
-        self.http: HttpServer | None = http
+        self.http = http
         return url
 
     # --- content -------------------------------------------------------------------------------
@@ -187,7 +199,7 @@ class EmbeddedCluster:
         first = self.store.count(_NODES)
         if isinstance(nodes, int):
             options.setdefault("name", "node-{i}" if not first else f"node-{first}-{{i}}")
-            nodes = MachineTemplate(count=nodes, **options)
+            nodes = MachineTemplate(**{"count": nodes, **options})
         templates = [nodes] if isinstance(nodes, MachineTemplate) else list(nodes)
         made = make_nodes(templates, now=self.clock.now(), first=first)
         for node in made:

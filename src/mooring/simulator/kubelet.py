@@ -308,7 +308,10 @@ class Kubelets:
         self._plan(run, Stage.RUNNING, run.duration)
         self._report(run, machine, "Running", podstatus.running(run.since))
         for part in run.parts.main:
-            self._tell(run, NORMAL, "Started", f"Container started: {part.name}")
+            pulled = f'Container image "{part.image}" already present on machine'
+            self._tell(run, NORMAL, "Pulled", pulled)
+            self._tell(run, NORMAL, "Created", "Container created")
+            self._tell(run, NORMAL, "Started", "Container started")
 
     def _finish_run(self, run: PodRun, machine: Machine) -> None:
         """The containers exit: for good, or to be run again."""
@@ -324,12 +327,11 @@ class Kubelets:
         self._plan(run, Stage.BACK_OFF, pause)
         if pause > 0:
             names = ",".join(part.name for part in run.parts.main)
-            message = (
-                f"back-off {Duration.of(pause)} restarting failed container={names}"
-                f" pod={run.name}_{run.namespace}({run.uid})"
-            )
+            pod = f"{run.name}_{run.namespace}({run.uid})"
+            message = f"back-off {Duration.of(pause)} restarting failed container={names} pod={pod}"
             self._report(run, machine, "Running", podstatus.waiting("CrashLoopBackOff", message))
-            self._tell(run, WARNING, "BackOff", message)
+            note = f"Back-off restarting failed container {names} in pod {pod}"
+            self._tell(run, WARNING, "BackOff", note)
 
     def _begin_to_stop(self, run: PodRun) -> None:
         self._plan(run, Stage.STOPPING, min(run.grace, run.stop))

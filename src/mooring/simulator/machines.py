@@ -103,8 +103,13 @@ def _node(template: MachineTemplate, i: int, number: int, time: str) -> Object:
         "kind": "Node",
         "metadata": meta,
         "spec": spec,
-        "status": _status(template, name, f"172.16.{number >> 8}.{number & 255}", time),
+        "status": _status(template, name, _address(number), time),
     }
+
+
+def _address(number: int) -> str:
+    place = number + 1  # the first one would be that of the network
+    return f"172.{16 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
 
 
 def _labels(template: MachineTemplate, name: str, zone: str, region: str) -> dict[str, str]:

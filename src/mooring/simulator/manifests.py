@@ -1,4 +1,4 @@
-"""Objects from whatever people have at hand: YAML, files, dictionaries, structs, builders' results."""
+"""Objects from whatever people have at hand: YAML, files, dictionaries, structs, builders."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import yaml
 
 from mooring.api.codec import to_builtins
 from mooring.api.meta import Object as ApiObject
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.patch import STRATEGIC_PATCH, patched
+from mooring.apiserver.resources import RESOURCES, Resource
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs
-from mooring.apiserver.patch import STRATEGIC_PATCH, patched
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
 from mooring.simulator.announcing import resource_of
 
-_OURS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")  # the server's, that is
+_SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
@@ -75,9 +75,9 @@ def put(verbs: Verbs, value: Object) -> Object:
     return changed
 
 
-def find_resource(resources: Iterator[Resource], word: str) -> Resource:
+def find_resource(word: str) -> Resource:
     """The resource that is called so: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
-    for of in resources:
+    for of in RESOURCES:
         if word.lower() in (of.name, of.kind.lower(), *of.short):
             return of
     raise LookupError(f"expected the name of a resource such as pods or deploy, got {word!r}")
@@ -107,6 +107,6 @@ def _flattened(document: Any, where: str) -> Iterator[Object]:
 
 def _plain(value: ApiObject) -> Object:
     plain: Object = to_builtins(value)
-    for field in _OURS_TO_SAY:
+    for field in _SERVERS_TO_SAY:
         plain.get("metadata", {}).pop(field, None)
     return plain

@@ -23,7 +23,7 @@ from mooring.simulator.controllers.views import Family, Pods, PodView
 PODS: Final = known("pods")
 NODES: Final = known("nodes")
 REVISION_HASH: Final = "controller-revision-hash"
-STATUS_DELAY: Final = 0.05  # seconds; what happens to many pods at once is counted once
+STATUS_DELAY: Final = 0.1  # seconds; what happens to many pods at once is counted once
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _decode: Final = msgspec.json.Decoder().decode

@@ -23,12 +23,14 @@ from mooring.simulator.controllers.base import (
     pod_of,
     share,
 )
-from mooring.simulator.controllers.loop import Key
+from mooring.simulator.controllers.loop import Backoff, Key
 from mooring.simulator.controllers.views import PodView
 
 DAEMONSETS: Final = known("daemonsets", "apps")
 
 _BURST: Final = 100  # pods that are made or deleted before others get a turn
+_FIRST_PAUSE: Final = 1.0  # seconds before a pod that failed is replaced, then doubled
+_LONGEST_PAUSE: Final = 900.0
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -48,6 +50,7 @@ class DaemonSets(Controller):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._nodes: dict[str, tuple[int, core.Node]] = {}  # decoded at a version
         self._targets: dict[str, str] = {}  # uid of a pod without a node -> where it shall go
 
@@ -61,7 +64,9 @@ class DaemonSets(Controller):
                 self._nodes.pop(change.new.name, None)
             for item in self.items(DAEMONSETS):
                 self.wake(item.key)
-        elif change.type != "DELETED":
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
             self.wake(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
@@ -137,7 +142,7 @@ class DaemonSets(Controller):
         allowed: set[str],
     ) -> int:
         """Bring one node in order; how many pods that took."""
-        unwanted = [pod for pod in pods if pod.is_finished]
+        unwanted = [pod for pod in pods if pod.is_finished and not self._is_too_soon(owner, pod)]
         living = [pod for pod in pods if not pod.is_finished]
         if node not in allowed:
             unwanted = pods
@@ -154,6 +159,15 @@ class DaemonSets(Controller):
         if pod_made is not None:
             self._targets[pod_made["metadata"]["uid"]] = node
         return 1
+
+    def _is_too_soon(self, owner: Object, failed: PodView) -> bool:
+        """Whether a pod that failed has to stay a while, lest the next one fails likewise."""
+        meta = owner["metadata"]
+        key = (meta["uid"], self._target(failed))
+        pause = self._backoff.left(key, failed.metadata.uid, self.clock.now())
+        if pause > 0:
+            self.wake((meta["namespace"], meta["name"]), pause)
+        return pause > 0
 
     def _renew(
         self, owner: Object, mark: str, by_node: dict[str, list[PodView]], wanted: int

@@ -34,6 +34,35 @@ class Reconciler(Protocol):
 _Work = tuple[Reconciler, Key]
 
 
+class Backoff:
+    """How long to wait before what has failed is made anew: longer each time it fails again.
+
+    A pod that its node turns away is gone in no time; without this, another one would follow at
+    once, and so on.
+    """
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first  # seconds
+        self._longest = longest
+        self._known: dict[tuple[str, str], tuple[str, int, float]] = {}  # failure, count, until
+
+    def left(self, key: tuple[str, str], failure: str, now: float) -> float:
+        """Seconds to wait still; `failure` is another text for every failure."""
+        last, count, until = self._known.get(key, ("", 0, now))
+        if last != failure:
+            if now - until > self._longest:  # it has been well for long enough
+                count = 0
+            length = min(self._first * 2.0 ** min(count, 30), self._longest)
+            until = now + length
+            self._known[key] = failure, count + 1, until
+        return max(until - now, 0.0)
+
+    def forget(self, owner: str) -> None:
+        """Whoever made it is gone; keys begin with the uid of their owner."""
+        for key in [key for key in self._known if key[0] == owner]:
+            del self._known[key]
+
+
 class WorkQueue:
     """What waits to be reconciled."""
 

@@ -8,14 +8,16 @@ from typing import ClassVar, Final
 from mooring.api.meta import parse_time
 from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Change, Object
-from mooring.simulator.controllers.base import PODS, Controller, packed
-from mooring.simulator.controllers.loop import Key
+from mooring.simulator.controllers.base import PODS, Controller, Shared, packed
+from mooring.simulator.controllers.loop import Backoff, Key
 from mooring.simulator.controllers.views import PodView, selects
 
 REPLICASETS: Final = known("replicasets", "apps")
 REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
 
-_BURST: Final = 100  # pods that are made or deleted before others get a turn
+_BURST: Final = 200  # pods that are made or deleted before others get a turn
+_FIRST_PAUSE: Final = 0.1  # seconds before pods are made in the place of those that failed
+_LONGEST_PAUSE: Final = 10.0
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -26,10 +28,16 @@ class ReplicaSets(Controller):
     name: ClassVar[str] = "replicaset-controller"
     of: ClassVar[Resource] = REPLICASETS
 
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+
     def hear(self, change: Change) -> None:
         if change.resource == PODS.key:
             self.wake_owner(self.of.kind, self.pods.latest, self.pods.before)
-        elif change.type != "DELETED":
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
             self.wake(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
@@ -37,27 +45,30 @@ class ReplicaSets(Controller):
         if found is None:
             return None
         uid = found["metadata"]["uid"]
-        wanted = _replicas(found)
-        rest = 0
+        again: float | None = None
         if "deletionTimestamp" not in found["metadata"]:
-            active = [pod for pod in self.pods.of(uid) if pod.is_active]
-            rest = self._match(found, active, wanted)
+            again = self._match(found, self.pods.of(uid))
         next_in = self._report(found, [pod for pod in self.pods.of(uid) if pod.is_active])
-        return 0.0 if rest else next_in
+        return next_in if again is None else again
 
-    def _match(self, owner: Object, active: list[PodView], wanted: int) -> int:
-        """Make or delete pods; how many remain to be made or deleted."""
-        lack = wanted - len(active)
+    def _match(self, owner: Object, pods: list[PodView]) -> float | None:
+        """Make or delete pods; when to come again, if that is not all."""
+        active = [pod for pod in pods if pod.is_active]
+        lack = _replicas(owner) - len(active)
         if lack > 0:
+            failed = sum(pod.status.phase == "Failed" for pod in pods)
+            if failed:
+                key = (owner["metadata"]["uid"], "")
+                pause = self._backoff.left(key, str(failed), self.clock.now())
+                if pause > 0:
+                    return pause
             template = packed(owner["spec"].get("template") or {})
             for _ in range(min(lack, _BURST)):
                 self.create_pod(owner, template)
-            return max(lack - _BURST, 0)
-        surplus = -lack
-        if surplus > 0:
-            for pod in in_order_of_deletion(active)[: min(surplus, _BURST)]:
+        elif lack < 0:
+            for pod in in_order_of_deletion(active)[: min(-lack, _BURST)]:
                 self.delete_pod(owner, pod)
-        return max(surplus - _BURST, 0)
+        return 0.0 if abs(lack) > _BURST else None
 
     def _report(self, owner: Object, active: list[PodView]) -> float | None:
         spec = owner["spec"]

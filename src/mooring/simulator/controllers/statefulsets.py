@@ -11,14 +11,23 @@ import msgspec
 
 from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Change, Object
-from mooring.simulator.controllers.base import PODS, REVISION_HASH, Controller, hash_of, packed
-from mooring.simulator.controllers.loop import Key
+from mooring.simulator.controllers.base import (
+    PODS,
+    REVISION_HASH,
+    Controller,
+    Shared,
+    hash_of,
+    packed,
+)
+from mooring.simulator.controllers.loop import Backoff, Key
 from mooring.simulator.controllers.views import PodView
 
 STATEFULSETS: Final = known("statefulsets", "apps")
 CLAIMS: Final = known("persistentvolumeclaims")
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+_FIRST_PAUSE: Final = 0.1  # seconds before a pod that failed is replaced, then doubled
+_LONGEST_PAUSE: Final = 10.0
 
 
 class StatefulSets(Controller):
@@ -27,10 +36,16 @@ class StatefulSets(Controller):
     watches: ClassVar[tuple[Resource, ...]] = (STATEFULSETS, PODS)
     name: ClassVar[str] = "statefulset-controller"
 
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+
     def hear(self, change: Change) -> None:
         if change.resource == PODS.key:
             self.wake_owner(STATEFULSETS.kind, self.pods.latest, self.pods.before)
-        elif change.type != "DELETED":
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
             self.wake(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
@@ -73,7 +88,7 @@ class StatefulSets(Controller):
         for ordinal in wanted:
             pod = pods.get(ordinal)
             if pod is not None and pod.is_finished and not pod.is_leaving:
-                self.delete_pod(owner, pod)
+                self._replace(owner, pod)
                 is_clear = False
             elif pod is None:
                 self._make(owner, mark, ordinal)
@@ -83,6 +98,15 @@ class StatefulSets(Controller):
             if is_ordered and not is_clear:
                 return False
         return True
+
+    def _replace(self, owner: Object, pod: PodView) -> None:
+        """A pod that is over makes room for its successor; after a while, if that happens often."""
+        meta = owner["metadata"]
+        pause = self._backoff.left((meta["uid"], pod.name), pod.metadata.uid, self.clock.now())
+        if pause > 0:
+            self.wake((meta["namespace"], meta["name"]), pause)
+        else:
+            self.delete_pod(owner, pod)
 
     def _shrink(
         self, owner: Object, wanted: range, pods: dict[int, PodView], is_ordered: bool

@@ -1,0 +1,300 @@
+"""A whole cluster for one test: real API server, controllers, kubelets and scheduler; virtual time.
+
+with Sandbox() as cluster:
+    cluster.add_nodes(3, cpu="4")
+    cluster.start_scheduler(plugins=[MyPlugin], config=CONFIG)
+    cluster.apply(MANIFEST)
+    cluster.wait_until_running()
+    assert cluster.node_of("web-0") == "node-2"
+
+Plain calls, no `await`: whatever the cluster does happens while the test waits or lets time pass.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.api.selectors import parse_label_query
+from mooring.apiserver.resources import known
+from mooring.apiserver.store import Item, Object
+from mooring.errors import InternalError
+from mooring.framework.plugin import Base
+from mooring.simulator.clock import VirtualClock, VirtualLoop
+from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.simulator.machines import MachineTemplate
+from mooring.simulator.manifests import find_resource
+
+T = TypeVar("T")
+
+PATIENCE: Final = 300.0  # seconds of virtual time
+_STEP: Final = 0.1  # seconds; how often a condition is looked at
+_PODS: Final = known("pods")
+_EVENTS: Final = known("events")
+
+
+class SeenEvent(msgspec.Struct, frozen=True):
+    """A Kubernetes Event, as `kubectl describe` shows it."""
+
+    about: str  # "Pod default/web"
+    type: str
+    reason: str
+    message: str
+    source: str  # who says so
+
+
+class Sandbox:
+    """An embedded cluster on virtual time. Options as for `EmbeddedCluster`.
+
+    Pods are named `name` in the namespace default, or `namespace/name`. With the same seed and the
+    same calls, everything happens the same way again.
+    """
+
+    def __init__(self, *, seed: int = 0, **options: Any) -> None:
+        self.loop: VirtualLoop = VirtualLoop()
+        self.clock: VirtualClock = VirtualClock(self.loop)
+        self._schedulers: list[RunningScheduler] = []
+        try:
+            self.cluster: EmbeddedCluster = EmbeddedCluster(
+                clock=self.clock, rng=random.Random(seed), **options
+            )
+            self._complete(self.cluster.start())
+        except BaseException:
+            self.loop.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything."""
+        if self.loop.is_closed():
+            return
+        try:
+            self._complete(self.cluster.close())
+        finally:
+            self.loop.close()
+
+    # --- the cluster ---------------------------------------------------------------------------
+
+    def add_nodes(
+        self, nodes: int | MachineTemplate | Iterable[MachineTemplate] = 1, **options: Any
+    ) -> list[str]:
+        """Add machines: `add_nodes(3, cpu="8", zones=("a", "b"))`; their names."""
+        return self.cluster.add_nodes(nodes, **options)
+
+    def apply(self, *given: Any) -> list[Object]:
+        """Create or change objects: YAML, paths, dictionaries, or what builders make."""
+        return self.cluster.apply(*given)
+
+    def delete(self, kind: str, key: str, **options: Any) -> None:
+        """Delete an object, gracefully if it is a pod: `delete("deployment", "web")`."""
+        of = find_resource(kind)
+        namespace, name = _split(key) if of.namespaced else ("", key)
+        options.setdefault("propagation", "Background")
+        self.cluster.verbs.delete(of, namespace, name, **options)
+
+    def get(self, kind: str, key: str) -> Object:
+        """One object, as JSON: `get("deployment", "web")["status"]`."""
+        of = find_resource(kind)
+        namespace, name = _split(key) if of.namespaced else ("", key)
+        return self.cluster.verbs.get(of, namespace, name)
+
+    def all(self, kind: str, namespace: str = "") -> list[Object]:
+        """All objects of a kind, by name."""
+        return [item.decoded() for item in self.cluster.store.list(find_resource(kind), namespace)]
+
+    def start_scheduler(
+        self,
+        config: cfg.KubeSchedulerConfiguration | str | Path | None = None,
+        plugins: Iterable[type[Base]] = (),
+        **options: Any,
+    ) -> RunningScheduler:
+        """Start a scheduler and let it get to know the cluster."""
+        started = run_scheduler(self.cluster, config, plugins, **options)
+        running = self._complete(started)
+        self._schedulers.append(running)
+        self.settle()
+        return running
+
+    # --- time ----------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Let everything happen that can happen without time passing."""
+        self.loop.settle()
+        self._check()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.loop.advance(seconds)
+        self._check()
+
+    def wait_until(
+        self,
+        condition: Callable[[], Any],
+        seconds: float = PATIENCE,
+        *,
+        or_say: Callable[[], str] | None = None,
+    ) -> None:
+        """Let time pass until a condition holds; AssertionError if it does not in time."""
+        self.settle()
+        deadline = self.loop.time() + seconds
+        while not condition():
+            if self.loop.time() >= deadline:
+                what = or_say() if or_say is not None else "the condition does not hold"
+                raise AssertionError(f"after {seconds:g} s: {what}")
+            self.advance(_STEP)
+
+    def wait_until_bound(self, *keys: str, seconds: float = PATIENCE) -> None:
+        """Wait until these pods, or all that there are, have a node."""
+
+        def waiting() -> list[str]:
+            return [_key(item) for item in self._items(keys) if not item.fields["spec.nodeName"]]
+
+        def say() -> str:
+            return "; ".join(f"{key} is not bound: {self.why(key)}" for key in waiting())
+
+        self._wait_for_pods(keys, waiting, say, seconds)
+
+    def wait_until_running(self, *keys: str, seconds: float = PATIENCE) -> None:
+        """Wait until these pods, or all that there are, run; or have run to their end."""
+
+        def waiting() -> list[str]:
+            done = ("Running", "Succeeded")
+            return [
+                _key(item) for item in self._items(keys) if item.fields["status.phase"] not in done
+            ]
+
+        def say() -> str:
+            return "; ".join(
+                f"{key} is {self.phase_of(key)}: {self.why(key) or 'bound'}" for key in waiting()
+            )
+
+        self._wait_for_pods(keys, waiting, say, seconds)
+
+    def _wait_for_pods(
+        self,
+        keys: tuple[str, ...],
+        waiting: Callable[[], list[str]],
+        say: Callable[[], str],
+        seconds: float,
+    ) -> None:
+        def is_done() -> bool:
+            return len(self._items(keys)) >= max(len(keys), 1) and not waiting()
+
+        self.wait_until(is_done, seconds, or_say=lambda: say() or "there are no such pods")
+
+    # --- looking -------------------------------------------------------------------------------
+
+    def pods(self, labels: str = "", namespace: str = "default") -> list[str]:
+        """The names of pods, chosen as with `kubectl get pods -l`."""
+        selector = parse_label_query(labels)
+        found = self.cluster.store.list(_PODS, namespace)
+        return [item.name for item in found if selector.matches(item.labels)]
+
+    def node_of(self, key: str) -> str:
+        """Where a pod is bound; "" if nowhere."""
+        return self._item(key).fields["spec.nodeName"]
+
+    def phase_of(self, key: str) -> str:
+        return self._item(key).fields["status.phase"]
+
+    def placements(self, labels: str = "", namespace: str = "default") -> dict[str, str]:
+        """Pod name -> node name."""
+        prefix = f"{namespace}/"
+        return {name: self.node_of(prefix + name) for name in self.pods(labels, namespace)}
+
+    def why(self, key: str) -> str:
+        """Why a pod is not scheduled, or was refused by its node; "" if neither."""
+        status = self.get("pod", key).get("status") or {}
+        for condition in status.get("conditions") or ():
+            if condition["type"] == "PodScheduled" and condition["status"] != "True":
+                return str(condition.get("message", ""))
+        return str(status.get("message", ""))
+
+    def events(self, key: str = "", reason: str = "") -> list[SeenEvent]:
+        """Events in the order of their creation: all, about one object, or of one reason."""
+        namespace, name = _split(key) if key else ("", "")
+        items = sorted(self.cluster.store.items(_EVENTS), key=_age)
+        found = []
+        for item in items:
+            value = self.cluster.verbs.get(_EVENTS, item.namespace, item.name)
+            about = value.get("involvedObject") or {}
+            if key and (about.get("namespace", "default"), about.get("name")) != (namespace, name):
+                continue
+            if not reason or value.get("reason") == reason:
+                found.append(_seen(value))
+        return found
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _item(self, key: str) -> Item:
+        found = self.cluster.store.get(_PODS, *_split(key))
+        if found is None:
+            raise KeyError(f"no pod {key}")
+        return found
+
+    def _items(self, keys: tuple[str, ...]) -> list[Item]:
+        if not keys:
+            return list(self.cluster.store.items(_PODS))
+        found = (self.cluster.store.get(_PODS, *_split(key)) for key in keys)
+        return [item for item in found if item is not None]
+
+    def _complete(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of the cluster to its end, however long that takes in virtual time."""
+        task = self.loop.create_task(work)
+        self.loop.settle()
+        deadline = self.loop.time() + PATIENCE
+        while not task.done():
+            if self.loop.time() >= deadline:
+                task.cancel()
+                self.loop.settle()
+                raise InternalError(f"{work!r} did not end within {PATIENCE:g} s")
+            self.loop.advance(_STEP)
+        return task.result()
+
+    def _check(self) -> None:
+        for running in self._schedulers:
+            running.check()
+        if self.cluster.accidents:
+            raise InternalError("a controller of the simulated cluster failed; see the log")
+
+
+def _split(key: str) -> tuple[str, str]:
+    namespace, _, name = key.rpartition("/")
+    return namespace or "default", name
+
+
+def _key(item: Item) -> str:
+    return f"{item.namespace}/{item.name}"
+
+
+def _age(item: Item) -> int:
+    return item.version
+
+
+def _seen(value: Object) -> SeenEvent:
+    about = value.get("involvedObject") or {}
+    place = f"{about['namespace']}/" if about.get("namespace") else ""
+    source = value.get("reportingComponent") or (value.get("source") or {}).get("component", "")
+    return SeenEvent(
+        about=f"{about.get('kind', '')} {place}{about.get('name', '')}",
+        type=value.get("type", ""),
+        reason=value.get("reason", ""),
+        message=value.get("message", ""),
+        source=source,
+    )
