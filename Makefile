@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench lock clean oracle parity-fuzz control-plane
+.PHONY: help setup check test demo bench lock clean oracle parity-fuzz control-plane chaos
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ oracle: setup ## build the program that answers with kube-scheduler's own code (
 
 control-plane: setup ## build etcd, kube-apiserver, kube-scheduler and kubectl for tests (needs Go); prints their folder
 	@$(BIN)/python -m tests.controlplane.build
+
+chaos: setup ## schedule 3,000 pods on 1,000 nodes while everything around breaks, ~15 minutes (needs Go)
+	MOORING_CHAOS=full MOORING_REQUIRE_REAL=1 $(BIN)/python -m pytest -s tests/integration/chaos
 
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))

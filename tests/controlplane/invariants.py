@@ -76,19 +76,20 @@ class Audit:
 
 
 def audit(control_plane: ControlPlane, namespace: str = "") -> Audit:
-    """Look at the whole cluster; waiting pods and binds only of `namespace`, if one is named."""
+    """Look at all nodes; at pods and binds only of `namespace`, if one is named."""
     nodes = control_plane.admin.list("Node")
     living = [pod for pod in control_plane.admin.list("Pod") if not _is_finished(pod)]
+    ours = [pod for pod in living if namespace in ("", pod["metadata"]["namespace"])]
     waiting = [
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        for pod in living
-        if not pod["spec"].get("nodeName") and namespace in ("", pod["metadata"]["namespace"])
+        for pod in ours
+        if not pod["spec"].get("nodeName")
     ]
     return Audit(
         overcommitted=tuple(overcommitted(nodes, living)),
         double_binds=tuple(double_binds(binds(control_plane, namespace))),
         unbound=tuple(sorted(waiting)),
-        bound=sum(1 for pod in living if pod["spec"].get("nodeName")),
+        bound=sum(1 for pod in ours if pod["spec"].get("nodeName")),
     )
 
 

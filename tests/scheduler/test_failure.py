@@ -7,6 +7,7 @@ from tests.scheduler.recording import Log, notes, place, probe, reason, rejector
 
 import mooring.framework as fw
 from mooring.api.meta import Condition
+from mooring.client.errors import Fenced
 from mooring.client.events import truncated
 from mooring.errors import ApiError
 from mooring.framework import OK, SKIP, Status, Wait
@@ -96,13 +97,16 @@ def test_does_not_queue_a_pod_again_that_somebody_else_bound() -> None:
         assert sim.scheduler.cache.nodes.requested("cpu").tolist() == [0, 1000]
 
 
-def refuse_to_bind(sim: Simulation, times: int) -> None:
-    """The API server answers the next bindings with an error."""
+HOLIDAY = ApiError("etcd is on holiday")
+
+
+def refuse_to_bind(sim: Simulation, times: int, error: ApiError = HOLIDAY) -> None:
+    """The next bindings fail."""
     bind, failures = sim.cluster.bind, iter(range(times))
 
     async def flaky(binding: Any) -> None:
         if next(failures, None) is not None:
-            raise ApiError("etcd is on holiday")
+            raise error
         await bind(binding)
 
     sim.cluster.bind = flaky  # type: ignore[method-assign]  # the server is what we replace
@@ -126,6 +130,17 @@ def test_retries_after_a_binding_that_failed_at_longer_and_longer_intervals() ->
             sim.advance(1)
         # The second in which a backoff ends still belongs to it.
         assert tried == [0, 2, 5, 10, 19, 30]
+        assert sim.node_of("p") == "a"
+
+
+def test_tells_nobody_of_a_bind_that_was_no_longer_its_own_to_make() -> None:
+    with world(probe("First", [])) as sim:
+        refuse_to_bind(sim, 1, Fenced("another replica leads"))
+        sim.schedule(pod("p", cpu=1))
+        assert place(sim, "p") == "error backoff"
+        assert sim.scheduler.cache.pod_count == 0
+        assert (notes(sim, "p"), sim.why("p")) == ([], "")
+        sim.advance(5)
         assert sim.node_of("p") == "a"
 
 

@@ -10,11 +10,12 @@ from typing import Any
 from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Change, Object, Store
 from mooring.apiserver.verbs import Verbs
-from mooring.simulator.announcing import Announcer, resource_of
+from mooring.simulator.announcing import Announcer
 from mooring.simulator.clock import VirtualClock, VirtualLoop
 from mooring.simulator.controllers import Controllers
 from mooring.simulator.kubelet import Kubelets
 from mooring.simulator.machines import MachineTemplate, make_nodes
+from mooring.simulator.manifests import resource_of
 
 PODS = known("pods")
 NODES = known("nodes")

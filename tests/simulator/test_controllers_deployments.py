@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.simulator.stage import PODS, Stage, stage, workload
 
 from mooring.apiserver.store import Object
@@ -217,3 +219,41 @@ def test_deletes_everything_with_it() -> None:
         play.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Background")
         play.advance(1)
         assert play.all(REPLICASETS) == play.all(PODS) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("scale"), st.integers(0, 7)),
+            st.tuples(st.just("image"), st.integers(1, 3)),
+            st.tuples(st.just("lose"), st.integers(0, 9)),
+            st.tuples(st.just("wait"), st.integers(0, 20)),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from(["RollingUpdate", "Recreate"]),
+)
+def test_gets_there_whatever_happens_on_the_way(
+    steps: list[tuple[str, int]], strategy: str
+) -> None:
+    with stage() as play:
+        play.nodes(3)
+        play.create(workload("Deployment", "web", replicas=3, strategy={"type": strategy}))
+        size, image = 3, 1
+        for what, number in steps:
+            if what == "scale":
+                size = number
+                play.change(DEPLOYMENTS, "web", replicas=size)
+            elif what == "image":
+                image = number
+                set_image(play, f"app:{image}")
+            elif what == "lose" and number < len(play.pods()):
+                play.verbs.delete(PODS, "default", play.pod_names()[number], grace=0)
+            elif what == "wait":
+                play.advance(number / 10)
+        play.advance(60)
+        assert images(play) == [f"app:{image}"] * size
+        assert set(play.phases().values()) <= {"Running"}
+        assert rollout(play).get("availableReplicas", 0) == size
+        assert progress(play) == ("True", "NewReplicaSetAvailable")

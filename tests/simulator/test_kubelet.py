@@ -4,6 +4,8 @@ import logging
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.simulator.stage import NODES, PODS, Stage, conditions, container, pod, stage
 
 from mooring.apiserver.store import Change, Object
@@ -396,3 +398,46 @@ def test_starts_many_pods_at_once_without_holding_up_the_loop() -> None:
         assert set(play.phases().values()) == {"Running"}
         assert sum(writes) == 2000
         assert max(writes) <= 200
+
+
+def test_does_not_make_others_suffer_for_what_it_cannot_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with lone() as play:
+        play.nodes()
+        [odd] = make_nodes([MachineTemplate(name="odd")], first=1)
+        odd["metadata"]["uid"] = "odd"
+        odd["status"]["addresses"] = "nowhere"
+        play.store.put(NODES, odd)
+        assert "could not take in a change" in caplog.text
+        play.create(pod("p", node="n0"))
+        play.advance(1)
+        assert play.phases() == {"p": "Running"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["bind", "delete", "wait"]), st.integers(0, 15)), max_size=40
+    )
+)
+def test_never_runs_more_than_a_machine_has(steps: list[tuple[str, int]]) -> None:
+    with lone() as play:
+        play.nodes(cpu="1")
+        for count, (what, number) in enumerate(steps):
+            if what == "bind":
+                play.create(pod(f"p{count}", node="n0", cpu=f"{number * 100}m"))
+            elif what == "delete" and number < len(play.pods()):
+                play.verbs.delete(PODS, "default", play.pod_names()[number])
+            elif what == "wait":
+                play.advance(number / 20)
+            asked = [
+                int(one["spec"]["containers"][0]["resources"]["requests"]["cpu"].removesuffix("m"))
+                for one in play.pods()
+                if one["status"]["phase"] == "Running"
+            ]
+            assert sum(asked) <= 1000
+        play.advance(60)
+        living = [one for one in play.pods() if one["status"]["phase"] != "Failed"]
+        assert all(one["status"]["phase"] == "Running" for one in living)
+        assert all("deletionTimestamp" not in one["metadata"] for one in play.pods())

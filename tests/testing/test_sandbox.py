@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import NotFound
+from mooring.client.errors import NotFound, Refused
 from mooring.simulator.embedded import RunningScheduler
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox, SeenEvent
@@ -65,6 +65,23 @@ def test_lays_what_is_applied_again_over_what_there_is() -> None:
         box.apply({**more, "data": {"a": "1"}})
         box.apply({**more, "data": {"b": "2"}})
         assert box.get("configmap", "c")["data"] == {"a": "1", "b": "2"}
+
+
+def test_takes_null_for_nothing_and_a_typing_error_for_one() -> None:
+    value: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": None, "ownerReferences": None},
+        "spec": {"containers": [{"name": "c", "image": "i", "ports": None}], "volumes": None},
+    }
+    with Sandbox() as box:
+        box.add_nodes(1)
+        box.start_scheduler()
+        box.apply(value)
+        box.wait_until_running()
+        value["spec"]["nodeSelektor"] = {}
+        with pytest.raises(Refused, match="nodeSelektor"):
+            box.apply(value)
 
 
 def test_changes_what_a_node_offers() -> None:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import random
 import re
+import sys
 import time
 import uuid
 from collections import OrderedDict, deque
@@ -128,7 +129,7 @@ class EventSink:
             self.failed += 1
             log.error("expected an Event of type Normal or Warning", extra={"type": type_})
             return
-        reason, action = _cut(reason, MAX_WORD), _cut(action, MAX_WORD)
+        reason, action = _word(reason), _word(action)
         key = (type_, action, reason, regarding, related)
         now = self._clock()
         series = self._series.get(key)
@@ -140,7 +141,7 @@ class EventSink:
                 metadata=meta,
                 event_time=format_time(now, micros=True),
                 reporting_controller=controller,
-                reporting_instance=_cut(f"{controller}-{self._host}", MAX_WORD),
+                reporting_instance=_word(f"{controller}-{self._host}"),
                 action=action,
                 reason=reason,
                 regarding=regarding,
@@ -363,6 +364,11 @@ def truncated(note: str) -> str:
     """An Event's note must fit into 1,024 bytes; a longer one ends in " ..."."""
     cut = _cut(note, MAX_NOTE)
     return cut if len(cut) == len(note) else _cut(note, MAX_NOTE - 4) + " ..."
+
+
+def _word(text: str) -> str:
+    """A text of which thousands are remembered and few are different: kept once."""
+    return sys.intern(_cut(text, MAX_WORD))
 
 
 def _cut(text: str, limit: int) -> str:

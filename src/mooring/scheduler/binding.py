@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.client.errors import NotFound
+from mooring.client.errors import Fenced, NotFound
 from mooring.errors import ApiError
 from mooring.framework.handle import Client
 from mooring.framework.results import QueuedPod
@@ -51,7 +51,7 @@ class Refusal(msgspec.Struct, frozen=True):
     status: Status
     diagnosis: Diagnosis | None = None
     announced: str = ""  # the node that was written into the pod's status, to be taken back
-    is_gone: bool = False  # the server has no such pod any more
+    is_moot: bool = False  # nobody is to be told: the pod is gone, or ours no longer to decide
 
 
 class PreBinding:
@@ -154,8 +154,8 @@ class Binder:
             status = await self._committer.bind(state, pod, node_name)
         if status.skipped:
             status = Status.error("no Bind plugin took the pod: all of them skipped it")
-        is_gone = isinstance(status.cause, NotFound)
-        return None if status.ok else Refusal(status, announced=announced, is_gone=is_gone)
+        is_moot = isinstance(status.cause, NotFound | Fenced)
+        return None if status.ok else Refusal(status, announced=announced, is_moot=is_moot)
 
     def _look_again(self, assignment: Assignment) -> Status:
         if self._cache.last_touch(assignment.node_name) == assignment.touched:

@@ -56,12 +56,13 @@ class FailureHandler:
         nominate: str | None,
         announced: str = "",
         *,
-        is_gone: bool = False,
+        is_moot: bool = False,
     ) -> None:
         """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it.
 
         `announced` is a nomination that this attempt has written and that the watch may not have
-        shown us yet. With `is_gone` the server has said so, and the watch will, too.
+        shown us yet. With `is_moot` the pod is gone, as the watch will tell us, too, or it is for
+        another replica to decide: nobody is to hear that it failed.
         """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
@@ -74,7 +75,7 @@ class FailureHandler:
             self._queue.done(pod.uid)  # another pod has its name now; there is nobody to tell
             return
         self._requeue(queued, latest)
-        if latest is None or is_gone:
+        if latest is None or is_moot:
             return  # likewise: it is gone, or has a node by somebody else's decision
         self._queue.nominator.nominate(latest, nominate)
         if status.rejected:

@@ -430,7 +430,7 @@ class Scheduler:
             self._failures.handle(queued, status, why.diagnosis, why.nominate)
         else:
             told = why.announced
-            self._failures.handle(queued, status, why.diagnosis, "", told, is_gone=why.is_gone)
+            self._failures.handle(queued, status, why.diagnosis, "", told, is_moot=why.is_moot)
 
     def _count(self, crew: Crew, started: float, result: str) -> None:
         name = crew.profile.scheduler_name

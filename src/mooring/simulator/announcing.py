@@ -6,7 +6,7 @@ import logging
 from typing import Any, Final
 
 from mooring.api.meta import format_time
-from mooring.apiserver.resources import Resource, by_kind, known
+from mooring.apiserver.resources import known
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs
 from mooring.client.errors import Refused
@@ -84,13 +84,4 @@ def _reference(about: Object) -> dict[str, str]:
     for field in ("namespace", "uid", "resourceVersion"):
         if meta.get(field):
             found[field] = meta[field]
-    return found
-
-
-def resource_of(value: Object) -> Resource:
-    """The resource of an object; LookupError if the server has none such."""
-    api_version, kind = str(value.get("apiVersion", "")), str(value.get("kind", ""))
-    found = by_kind(api_version, kind)
-    if found is None:
-        raise LookupError(f"the server has no resource for {kind!r} in {api_version!r}")
     return found

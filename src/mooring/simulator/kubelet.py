@@ -68,9 +68,6 @@ class _Glance(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-_glance: Final = msgspec.json.Decoder(_Glance).decode
-
-
 class Kubelets:
     """The kubelets of one cluster. `startup` and `stop` are seconds, if a pod says nothing."""
 
@@ -107,10 +104,9 @@ class Kubelets:
         """Take over what is there, and from now on whatever is bound; needs a running loop."""
         self._loop = asyncio.get_running_loop()
         store = self._verbs.store
-        for item in store.list(NODES):
-            self._put_node(item)
-        for item in store.list(PODS):
-            self._put_pod(item)
+        for of in (NODES, PODS):
+            for item in store.list(of):
+                self._hear(Change("ADDED", item.version, of.key, item, None))
         store.listen(self._hear)
 
     def close(self) -> None:
@@ -126,6 +122,13 @@ class Kubelets:
         """Only take note: whoever wrote this is in the middle of something."""
         if self._loop is None:
             return
+        try:
+            self._take(change)
+        except Exception:  # it must not be theirs to suffer for what we can't read
+            extra = {"resource": change.resource, "object": change.new.name}
+            log.exception("a kubelet could not take in a change", extra=extra)
+
+    def _take(self, change: Change) -> None:
         is_gone = change.type == "DELETED"
         if change.resource == PODS.key:
             if is_gone:
@@ -140,16 +143,12 @@ class Kubelets:
 
     def _put_node(self, item: Item) -> None:
         machine = self._machines.get(item.name)
-        try:
-            if machine is None:
-                number = len(self._machines)
-                spare = f"100.{64 + (number >> 8) % 64}.{number & 255}.0/24"
-                machine = self._machines[item.name] = Machine(item, spare)
-            else:
-                machine.update(item)
-        except ValueError as error:  # what the server takes may still be more than we can read
-            log.error("cannot read a node", extra={"node": item.name, "error": str(error)})
-            return
+        if machine is None:
+            number = len(self._machines)
+            spare = f"100.{64 + (number >> 8) % 64}.{number & 255}.0/24"
+            machine = self._machines[item.name] = Machine(item, spare)
+        else:
+            machine.update(item)
         if machine.is_alive and item.name in self._held:
             self._due.extend((run.plan, run) for run in self._held.pop(item.name))
             self._wake()
@@ -161,7 +160,7 @@ class Kubelets:
             self._forget(run.uid)
 
     def _put_pod(self, item: Item) -> None:
-        seen = _glance(item.raw)
+        seen = codec.decode(item.raw, _Glance)
         if not seen.spec.node_name:
             return
         is_leaving = seen.metadata.deletion_timestamp is not None

@@ -11,13 +11,15 @@ import yaml
 
 from mooring.api.codec import to_builtins
 from mooring.api.meta import Object as ApiObject
+from mooring.apiserver.calls import JSON
+from mooring.apiserver.decoding import decode_object, fit
+from mooring.apiserver.failures import bad_request
 from mooring.apiserver.patch import STRATEGIC_PATCH, patched
-from mooring.apiserver.resources import RESOURCES, Resource
+from mooring.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
-from mooring.simulator.announcing import resource_of
 
 _SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
 
@@ -59,6 +61,10 @@ def read_objects(*given: Any) -> Iterator[Object]:
 def put(verbs: Verbs, value: Object) -> Object:
     """Create an object, or lay it over what there is, as `kubectl apply` would the first time."""
     of = resource_of(value)
+    value, strangers = decode_object(of, msgspec.json.encode(value), JSON)
+    if strangers:  # a typing error is not to be passed over in a test
+        start = f'{of.kind} in version "{of.version}" cannot be handled as a {of.kind}'
+        raise bad_request(f"{start}: strict decoding error: {', '.join(strangers)}")
     meta = value.setdefault("metadata", {})
     namespace = str(meta.get("namespace") or "default") if of.namespaced else ""
     name = str(meta.get("name", ""))
@@ -67,12 +73,21 @@ def put(verbs: Verbs, value: Object) -> Object:
     body = msgspec.json.encode(value)
 
     def lay_over(current: Object) -> Object:
-        return patched(of, current, body, STRATEGIC_PATCH)
+        return fit(of, patched(of, current, body, STRATEGIC_PATCH))
 
     changed = verbs.modify(of, namespace, name, lay_over)
     if "status" in value and "status" in of.subresources:
         changed = verbs.modify(of, namespace, name, lay_over, subresource="status")
     return changed
+
+
+def resource_of(value: Object) -> Resource:
+    """The resource of an object; LookupError if the server has none such."""
+    api_version, kind = str(value.get("apiVersion", "")), str(value.get("kind", ""))
+    found = by_kind(api_version, kind)
+    if found is None:
+        raise LookupError(f"the server has no resource for {kind!r} in {api_version!r}")
+    return found
 
 
 def find_resource(word: str) -> Resource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -25,6 +26,8 @@ from mooring.simulator.controllers.nodes import NodeTaints, PodCollector
 from mooring.simulator.controllers.replicasets import ReplicaSets, ReplicationControllers
 from mooring.simulator.controllers.statefulsets import StatefulSets
 from mooring.simulator.controllers.volumes import Volumes
+
+log = logging.getLogger(__name__)
 
 ALL: Final[Mapping[str, Callable[[Shared], Controller]]] = {
     "replicasets": ReplicaSets,
@@ -97,7 +100,7 @@ class Controllers:
             for item in store.list(of)
         ]
         for change in present:  # first all of it, or owners would be missed that come later
-            shared.family.hear(change)
+            self._guarded(shared.family.hear, change)
         for change in present:
             self._hear_one(change, shared)
         store.listen(self._hear)
@@ -110,11 +113,21 @@ class Controllers:
 
     def _hear(self, change: Change) -> None:
         if self._shared is not None:
-            self._shared.family.hear(change)
+            self._guarded(self._shared.family.hear, change)
             self._hear_one(change, self._shared)
 
     def _hear_one(self, change: Change, shared: Shared) -> None:
         if change.resource == PODS.key:
-            shared.pods.hear(change)
+            self._guarded(shared.pods.hear, change)
         for controller in self._hearers.get(change.resource, ()):
-            controller.hear(change)
+            self._guarded(controller.hear, change)
+
+    def _guarded(self, hear: Callable[[Change], None], change: Change) -> None:
+        """Whoever wrote this must not suffer for what we can't read."""
+        try:
+            hear(change)
+        except Exception:
+            if self.queue is not None:
+                self.queue.accidents += 1
+            extra = {"resource": change.resource, "object": change.new.name}
+            log.exception("a controller could not take in a change", extra=extra)

@@ -10,7 +10,7 @@ from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Change, Object
 from mooring.simulator.controllers.base import PODS, Controller, Shared, packed
 from mooring.simulator.controllers.loop import Backoff, Key
-from mooring.simulator.controllers.views import PodView, selects
+from mooring.simulator.controllers.views import PodView
 
 REPLICASETS: Final = known("replicasets", "apps")
 REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
@@ -44,41 +44,43 @@ class ReplicaSets(Controller):
         found = self.read(self.of, key)
         if found is None:
             return None
-        uid = found["metadata"]["uid"]
         again: float | None = None
         if "deletionTimestamp" not in found["metadata"]:
-            again = self._match(found, self.pods.of(uid))
-        next_in = self._report(found, [pod for pod in self.pods.of(uid) if pod.is_active])
+            again = self._match(found)
+        next_in = self._report(found)
         return next_in if again is None else again
 
-    def _match(self, owner: Object, pods: list[PodView]) -> float | None:
+    def _match(self, owner: Object) -> float | None:
         """Make or delete pods; when to come again, if that is not all."""
-        active = [pod for pod in pods if pod.is_active]
-        lack = _replicas(owner) - len(active)
+        uid = owner["metadata"]["uid"]
+        crew = self.pods.crew(uid)
+        lack = _replicas(owner) - crew.active
         if lack > 0:
-            failed = sum(pod.status.phase == "Failed" for pod in pods)
-            if failed:
-                key = (owner["metadata"]["uid"], "")
-                pause = self._backoff.left(key, str(failed), self.clock.now())
+            if crew.failed:
+                pause = self._backoff.left((uid, ""), str(crew.failed), self.clock.now())
                 if pause > 0:
                     return pause
             template = packed(owner["spec"].get("template") or {})
             for _ in range(min(lack, _BURST)):
                 self.create_pod(owner, template)
         elif lack < 0:
+            active = [pod for pod in crew.pods.values() if pod.is_active]
             for pod in in_order_of_deletion(active)[: min(-lack, _BURST)]:
                 self.delete_pod(owner, pod)
         return 0.0 if abs(lack) > _BURST else None
 
-    def _report(self, owner: Object, active: list[PodView]) -> float | None:
-        spec = owner["spec"]
-        available, next_in = self.available(active, spec.get("minReadySeconds") or 0)
-        labels = (spec.get("template") or {}).get("metadata", {}).get("labels") or {}
+    def _report(self, owner: Object) -> float | None:
+        crew = self.pods.crew(owner["metadata"]["uid"])
+        available, next_in = crew.ready, None
+        wait = owner["spec"].get("minReadySeconds") or 0
+        if wait:
+            active = [pod for pod in crew.pods.values() if pod.is_active]
+            available, next_in = self.available(active, wait)
         status = {
-            "replicas": len(active),
-            "fullyLabeledReplicas": sum(selects(labels, pod.metadata.labels) for pod in active)
-            or None,
-            "readyReplicas": sum(pod.is_ready for pod in active) or None,
+            "replicas": crew.active,
+            # Pods are made with all the labels; who changes them later is not looked for.
+            "fullyLabeledReplicas": crew.active or None,
+            "readyReplicas": crew.ready or None,
             "availableReplicas": available or None,
             "observedGeneration": owner["metadata"].get("generation"),
         }

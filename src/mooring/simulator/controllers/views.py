@@ -6,11 +6,12 @@ writes are in them as soon as it has made them. So no controller ever acts twice
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
+from mooring.api.codec import decode
 from mooring.api.meta import parse_time
 from mooring.apiserver.store import Change
 
@@ -127,8 +128,21 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
         return sum(container.restart_count for container in self.status.container_statuses)
 
 
-_view: Final = msgspec.json.Decoder(PodView).decode
-_bare: Final = msgspec.json.Decoder(Bare).decode
+class Crew:
+    """The pods of one controller, and counts that are kept with them: there may be thousands."""
+
+    def __init__(self) -> None:
+        self.pods: dict[tuple[str, str], PodView] = {}
+        self.active: int = 0
+        self.ready: int = 0  # of the active ones
+        self.failed: int = 0
+
+    def count(self, pod: PodView, change: int) -> None:
+        if pod.is_active:
+            self.active += change
+            self.ready += change * pod.is_ready
+        elif pod.status.phase == "Failed":
+            self.failed += change
 
 
 class Pods:
@@ -136,7 +150,7 @@ class Pods:
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, str], PodView] = {}
-        self._by_owner: dict[str, dict[tuple[str, str], PodView]] = {}  # by uid of the controller
+        self._crews: dict[str, Crew] = {}  # by uid of the controller
         self.before: PodView | None = None  # of the last change: what was known until then
         self.latest: PodView | None = None  # and what is known now
 
@@ -146,24 +160,30 @@ class Pods:
         if self.before is not None:
             owner = self.before.metadata.controller
             if owner is not None:
-                family = self._by_owner[owner.uid]
-                del family[key]
-                if not family:
-                    del self._by_owner[owner.uid]
+                crew = self._crews[owner.uid]
+                crew.count(crew.pods.pop(key), -1)
+                if not crew.pods:
+                    del self._crews[owner.uid]
         self.latest = None
         if change.type == "DELETED":
             return
-        pod = self.latest = self._all[key] = _view(change.new.raw)
+        pod = self.latest = self._all[key] = decode(change.new.raw, PodView)
         owner = pod.metadata.controller
         if owner is not None:
-            self._by_owner.setdefault(owner.uid, {})[key] = pod
+            crew = self._crews.setdefault(owner.uid, Crew())
+            crew.pods[key] = pod
+            crew.count(pod, +1)
 
     def get(self, namespace: str, name: str) -> PodView | None:
         return self._all.get((namespace, name))
 
     def of(self, uid: str) -> list[PodView]:
         """The pods of a controller, in the order of their latest changes."""
-        return list(self._by_owner.get(uid, {}).values())
+        return list(self.crew(uid).pods.values())
+
+    def crew(self, uid: str) -> Crew:
+        """The same with their counts; not to be kept, as pods come and go."""
+        return self._crews.get(uid) or Crew()
 
     def __iter__(self) -> Iterator[PodView]:
         return iter(self._all.values())
@@ -184,7 +204,7 @@ class Family:
             self._alive.discard(change.new.uid)
             return
         self._alive.add(change.new.uid)
-        meta = _bare(change.new.raw).metadata
+        meta = decode(change.new.raw, Bare).metadata
         if meta.owner_references or meta.finalizers:
             self._metas[who] = meta
             for owner in meta.owner_references:
@@ -214,14 +234,9 @@ class Family:
 
 def controller_of(change: Change) -> Owner | None:
     """The owner that controls what has changed, or was deleted."""
-    return _bare(change.new.raw).metadata.controller
+    return decode(change.new.raw, Bare).metadata.controller
 
 
 def owners_of(change: Change) -> tuple[Owner, ...]:
     """All owners of what has changed, or was deleted."""
-    return _bare(change.new.raw).metadata.owner_references
-
-
-def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether labels have all that a plain selector asks for."""
-    return selector.items() <= labels.items()
+    return decode(change.new.raw, Bare).metadata.owner_references
