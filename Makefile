@@ -43,7 +43,7 @@ chaos: setup ## schedule 3,000 pods on 1,000 nodes while everything around break
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))
 
-demo: setup ## schedule a few dozen pods on an in-process cluster and show why
+demo: setup ## a cluster in one process, a scheduler with a plugin, and a short story
 	$(BIN)/mooring demo
 
 bench: setup ## microseconds per pod at 500 and 5,000 nodes, in process

@@ -125,26 +125,19 @@ SCRIPTS: dict[str, list[Step]] = {
             ),
         ],
     ),
-    "priorities": [
-        *trying(
-            PODS,
-            [
-                pod("x", {"priorityClassName": "nope"}),
-                pod("x", {"priority": 5}),
-                pod("x", {"preemptionPolicy": "Never"}),
-                pod("x", {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}),
-                pod("x", {"overhead": {"cpu": "1"}}),
-                pod("x", {"runtimeClassName": "nope"}),
-            ],
-        ),
-        post(
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            thing("scheduling.k8s.io/v1", "PriorityClass", "{ns}", value=7),
-        ),
-        post(PODS, pod("x", {"priorityClassName": "{ns}"})),
-        post(PODS, pod("y", {"priorityClassName": "{ns}", "priority": 8})),
-        delete("/apis/scheduling.k8s.io/v1/priorityclasses/{ns}"),
-    ],
+    # Classes that are made here would be known to the real server's admission only a moment later.
+    "priorities": trying(
+        PODS,
+        [
+            pod("x", {"priorityClassName": "nope"}),
+            pod("x", {"priority": 5}),
+            pod("x", {"preemptionPolicy": "Never"}),
+            pod("x", {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}),
+            pod("x", {"priorityClassName": "system-node-critical", "priority": 5}),
+            pod("x", {"overhead": {"cpu": "1"}}),
+            pod("x", {"runtimeClassName": "nope"}),
+        ],
+    ),
     "binding": [
         post(PODS, pod("b", annotations={"o": "p"}, labels={"l": "k", "o": "p"})),
         post(f"{PODS}/b/binding", binding("c")),
