@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.memory_server import EXPIRED, Hang, Refuse
+from tests.client.memory_server import EXPIRED, Hang, Refuse, Vanish
 from tests.client.stage import Recorded, Stage
 
 from mooring.api.core import Pod
@@ -334,5 +334,17 @@ def test_a_refresh_survives_lists_that_fail(stage: Stage) -> None:
     stage.advance(1)
     assert not refresh.done()
     stage.advance(30)
+    assert refresh.done()
+    assert reflector.problem == ""
+
+
+def test_a_refresh_cuts_the_wait_for_a_server_that_was_away_short(stage: Stage) -> None:
+    stage.server.weather = lambda verb: Vanish()
+    reflector = stage.follow()
+    stage.advance(60)
+    stage.server.calm()
+    stage.advance(0.01)
+    refresh = stage.start(reflector.refresh())
+    stage.settle()
     assert refresh.done()
     assert reflector.problem == ""

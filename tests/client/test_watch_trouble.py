@@ -101,6 +101,18 @@ def test_looks_for_a_server_that_is_gone_every_few_seconds(stage: Stage) -> None
     assert reflector.lists == 1
 
 
+def test_begins_with_short_waits_again_when_a_lost_server_answers_at_all(stage: Stage) -> None:
+    stage.server.weather = lambda verb: Vanish()
+    stage.follow()
+    stage.advance(60)
+    before = len(stage.times("list"))
+    stage.server.weather = lambda verb: Refuse(403, "Forbidden")
+    stage.advance(15)
+    waits = [after - at for at, after in pairwise(stage.times("list")[before:])]
+    assert waits[0] < 1.3
+    assert waits[1] > 1.5
+
+
 def test_begins_with_short_waits_again_after_two_healthy_minutes() -> None:
     backoff = Backoff(random.Random(1))
     now = 0.0

@@ -11,6 +11,7 @@ An informer is the usual sink.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from typing import Final, Generic, NoReturn, Protocol
@@ -104,6 +105,8 @@ class Reflector(Generic[O]):
         self._unknown_types: set[str] = set()
         self._life: asyncio.Timeout | None = None  # of the watch that is open, or opened
         self._refreshing: list[asyncio.Future[None]] = []  # who waits for a new list
+        self._is_wanted = asyncio.Event()  # a new list, and no waits before it
+        self._was_unreachable = False  # in the last trouble
         self._doubt = ""  # why it was ended by us
 
     @property
@@ -126,6 +129,7 @@ class Reflector(Generic[O]):
         """Wait until the sink has heard a list that was asked for after this call."""
         done = asyncio.get_running_loop().create_future()
         self._refreshing.append(done)
+        self._is_wanted.set()
         self._end_watch("a new list is wanted")
         await done
 
@@ -143,12 +147,13 @@ class Reflector(Generic[O]):
         while True:
             began = _now()
             refreshing, self._refreshing = self._refreshing, []
+            self._is_wanted.clear()
             try:
                 objects, unread, version = await self._list_once()
             except (ApiError, ValueError, RecursionError) as error:
                 self._refreshing += refreshing
                 self._complain("list", error)
-                await asyncio.sleep(self._pause(error))
+                await self._rest(self._pause(error))
                 continue
             self._version = version
             self._list_took = _now() - began
@@ -227,9 +232,9 @@ class Reflector(Generic[O]):
             if self._is_expired:
                 log.info("watch has expired, listing again", extra={"resource": self.resource})
                 # A server may drop us because we are slow; lists must not take all of our time.
-                await asyncio.sleep(max(pause, min(self._list_took, _LONGEST_PAUSE)))
+                await self._rest(max(pause, min(self._list_took, _LONGEST_PAUSE)))
                 return
-            await asyncio.sleep(pause)
+            await self._rest(pause)
             if isinstance(trouble, Unreachable | TooManyRequests):
                 continue
             if self._failures % _PATIENCE == 0:
@@ -345,8 +350,18 @@ class Reflector(Generic[O]):
         if isinstance(trouble, TooManyRequests) and trouble.retry_after:
             # Not before the server's time, and not all of us in the same moment.
             return min(trouble.retry_after, _LONGEST_PAUSE) * self._rng.uniform(1.0, 1.1)
-        longest = _LONGEST_UNREACHABLE if isinstance(trouble, Unreachable) else LONGEST
+        was_unreachable = self._was_unreachable
+        self._was_unreachable = isinstance(trouble, Unreachable)
+        if was_unreachable and not self._was_unreachable:
+            self._backoff.reset()  # it is back, and what it has not got ready yet it soon will
+        longest = _LONGEST_UNREACHABLE if self._was_unreachable else LONGEST
         return self._backoff.next(_now(), longest)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait before the next try, unless somebody wants it now."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._is_wanted.wait()
 
 
 class _EndedEarly(Unreachable):
