@@ -1,0 +1,174 @@
+"""What schedulers and extenders say to each other, as JSON.
+
+The field names are those of the Go types, `Pod` and not `pod`; since Go reads them in any case,
+and Kubernetes 1.15 wrote them in lower case, any case is read here too. Pods and nodes travel as
+the raw JSON that the API server wrote: our own structs hold only some of their fields.
+"""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from mooring.api.codec import DecodeError
+
+T = TypeVar("T")
+
+MAX_SCORE: Final = 10
+"""The best score of an extender; the scheduler's own go up to ten times as much."""
+
+
+class Payload(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+    """Base of all payloads; what is None or empty is written all the same, as Go does."""
+
+
+class NodeList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A v1.NodeList, whose nodes are left as they came."""
+
+    metadata: dict[str, Any] = {}
+    items: tuple[msgspec.Raw, ...] | None = ()
+    api_version: str | msgspec.UnsetType = msgspec.UNSET
+    kind: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ExtenderArgs(Payload, frozen=True):
+    """Asked of filter and prioritize; of nodes and node names one is None."""
+
+    pod: msgspec.Raw
+    nodes: NodeList | None = None
+    node_names: tuple[str, ...] | None = None
+
+
+class ExtenderFilterResult(Payload, frozen=True):
+    """The nodes that fit, in the form they were asked about, and why the others do not."""
+
+    nodes: NodeList | None = None
+    node_names: tuple[str, ...] | None = None
+    failed_nodes: dict[str, str] | None = None  # eviction of pods may help
+    failed_and_unresolvable_nodes: dict[str, str] | None = None  # nothing will
+    error: str = ""
+
+
+class HostPriority(Payload, frozen=True):
+    """The score of one node, 0 to 10; prioritize answers with a list of these."""
+
+    host: str
+    score: int
+
+
+HostPriorityList = tuple[HostPriority, ...]
+
+
+class Victims(Payload, frozen=True):
+    """Pods to be evicted from a node, in full."""
+
+    pods: tuple[msgspec.Raw, ...] | None = ()
+    num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+
+class MetaPod(Payload, frozen=True):
+    """A pod by its uid."""
+
+    uid: str = msgspec.field(name="UID")
+
+
+class MetaVictims(Payload, frozen=True):
+    """Pods to be evicted from a node, by their uids."""
+
+    pods: tuple[MetaPod, ...] | None = ()
+    num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+
+class ExtenderPreemptionArgs(Payload, frozen=True):
+    """Where room could be made, at whose expense; of the two forms one is None."""
+
+    pod: msgspec.Raw
+    node_name_to_victims: dict[str, Victims] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class ExtenderPreemptionResult(Payload, frozen=True):
+    """What is left of it; never more than was asked about."""
+
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class ExtenderBindingArgs(Payload, frozen=True):
+    """Asked of bind."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str = msgspec.field(name="PodUID")
+    node: str
+
+
+class ExtenderBindingResult(Payload, frozen=True):
+    """Empty if the pod is bound."""
+
+    error: str = ""
+
+
+def encode(payload: Any) -> bytes:
+    return msgspec.json.encode(payload)
+
+
+def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
+    """Read a payload; `DecodeError` says what is wrong with it, and where."""
+    try:
+        # As schedulers of today write it. Whatever else it is takes the longer way.
+        return msgspec.json.decode(data, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found: T = _read(data, type_, "$")
+        return found
+
+
+# --- in any case ---------------------------------------------------------------------------------
+
+
+def _read(data: bytes | msgspec.Raw, type_: Any, path: str) -> Any:
+    """Read JSON whose names may be in any case; what we do not know is left out, as in Go."""
+    if type_ is msgspec.Raw:
+        return data if isinstance(data, msgspec.Raw) else msgspec.Raw(data)
+    origin = get_origin(type_)
+    if origin in (Union, UnionType):
+        if bytes(data).strip() == b"null":
+            return None
+        nothing = (type(None), msgspec.UnsetType)
+        (type_,) = (option for option in get_args(type_) if option not in nothing)
+        return _read(data, type_, path)
+    if origin is tuple:
+        items = _parsed(data, tuple[msgspec.Raw, ...], path)
+        inner = get_args(type_)[0]
+        return tuple(_read(item, inner, f"{path}[{place}]") for place, item in enumerate(items))
+    if origin is dict:
+        inner = get_args(type_)[1]
+        entries = _parsed(data, dict[str, msgspec.Raw], path)
+        return {key: _read(value, inner, f"{path}[{key!r}]") for key, value in entries.items()}
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return _read_struct(data, type_, path)
+    return _parsed(data, type_, path)
+
+
+def _read_struct(data: bytes | msgspec.Raw, type_: type[msgspec.Struct], path: str) -> Any:
+    members = _parsed(data, dict[str, msgspec.Raw], path)
+    given = {name.lower(): value for name, value in members.items()}
+    hints = get_type_hints(type_)
+    values = {}
+    for field in msgspec.structs.fields(type_):
+        raw = given.get(field.encode_name.lower())
+        if raw is not None:
+            values[field.name] = _read(raw, hints[field.name], f"{path}.{field.encode_name}")
+        elif field.required:
+            raise DecodeError(type_.__name__, path, f"{field.encode_name} is missing")
+    return type_(**values)
+
+
+def _parsed(data: bytes | msgspec.Raw, type_: Any, path: str) -> Any:
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except msgspec.ValidationError as error:
+        raise DecodeError("", path, str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError("", path, f"not valid JSON: {error}") from error
