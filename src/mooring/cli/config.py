@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Sequence
 
@@ -11,14 +12,14 @@ from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 
 
-def validate(file: str, plugins: Sequence[str]) -> int:
+def validate(options: argparse.Namespace) -> int:
     """Say whether the scheduler would start with this file."""
-    return _with_plans(file, plugins, _report)
+    return _with_plans(options.file, options.plugin, _report)
 
 
-def show(file: str, plugins: Sequence[str]) -> int:
+def show(options: argparse.Namespace) -> int:
     """Print what the file means."""
-    return _with_plans(file, plugins, _print_effective)
+    return _with_plans(options.file, options.plugin, _print_effective)
 
 
 _Use = Callable[[str, cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry], None]

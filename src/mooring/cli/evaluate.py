@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import gzip
 import os
@@ -24,19 +25,18 @@ _AHEAD = 4  # chunks per process that are read before the first of them is writt
 Answers = tuple[bytes, int, int]  # result lines, how many, how many of them without an answer
 
 
-def evaluate(
-    files: Sequence[str], config_file: str | None, plugins: Sequence[str], jobs: int = 0
-) -> int:
+def run(options: argparse.Namespace) -> int:
     """One line of JSON per scenario; 1 if a file or a scenario could not be read."""
     try:
-        worker = _Worker(config_file, plugins)
+        worker = _Worker(options.config, options.plugin)
     except ConfigError as error:
-        return print_problems(error, config_file or "configuration")
+        return print_problems(error, options.config or "configuration")
+    jobs = options.jobs or os.cpu_count() or 1
     answered = failed = 0
-    for file in files or ["-"]:
+    for file in options.files or ["-"]:
         name = "<stdin>" if file == "-" else file
         try:
-            for text, count, missed in _answers(worker, _lines(file), jobs or os.cpu_count() or 1):
+            for text, count, missed in _answers(worker, _lines(file), jobs):
                 sys.stdout.buffer.write(text)
                 sys.stdout.flush()
                 answered += count

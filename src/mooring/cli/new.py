@@ -6,6 +6,7 @@ if one of these points was asked for, `#[end]` ends a part, and `{{word}}` stand
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import keyword
 import re
@@ -67,12 +68,12 @@ class Names(msgspec.Struct, frozen=True):
     kebab: str  # prefer-ssd
 
 
-def new_plugin(name: str, folder: str, points: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Make the folder; the exit code."""
-    chosen = [point for point in POINTS if point in (points or USUAL_POINTS)]
+    chosen = [point for point in POINTS if point in (options.point or USUAL_POINTS)]
     try:
-        names = names_of(name)
-        target = Path(folder or names.kebab)
+        names = names_of(options.name)
+        target = Path(options.folder or names.kebab)
         files = _files(names, chosen)
         _write(target, files)
     except (BadName, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import signal
@@ -15,6 +16,11 @@ from mooring.cli.demo.plugin import PreferSpot
 from mooring.cli.demo.screen import Screen
 from mooring.cli.demo.story import Story
 from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    return demo(options.seed, stay=options.stay)
 
 
 def demo(seed: int = 0, *, stay: bool = False, console: Console | None = None) -> int:
