@@ -21,6 +21,7 @@ from tests.client.http_server import (
     serve,
 )
 
+from mooring.client.errors import Unreachable
 from mooring.client.transport import Answer, Request
 
 
@@ -110,3 +111,25 @@ def test_gives_up_a_connection_whose_server_answers_before_it_has_read_all() -> 
             assert len(server.peers) == 2
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        answer(b"x" * 101),
+        CHUNKED_HEAD + chunk(b"x" * 60) + chunk(b"x" * 41) + LAST_CHUNK,
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 101,
+        answer(gzip.compress(b"x" * 10_000), content_encoding="gzip"),
+    ],
+)
+def test_an_answer_that_is_longer_than_it_may_be_is_no_answer(data: bytes) -> None:
+    request = Request(method="POST", path="/", max_answer=100)
+    with pytest.raises(Unreachable, match="the answer is longer than 100 bytes"):
+        ask(says_once(data), request)
+
+
+def test_an_answer_may_be_as_long_as_it_may_be() -> None:
+    request = Request(method="POST", path="/", max_answer=100)
+    packed = answer(gzip.compress(b"x" * 100), content_encoding="gzip")
+    found = [ask(says_once(data), request)[0] for data in (answer(b"x" * 100), packed)]
+    assert [one.body for one in found] == [b"x" * 100] * 2

@@ -7,7 +7,8 @@ from tests.preemption.builders import budget, names, question, runs, what_if
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
-from mooring.preemption.victims import NO_VICTIMS, Budgets, Candidate, find_victims
+from mooring.framework.results import Candidate
+from mooring.preemption.victims import NO_VICTIMS, Budgets, find_victims
 from mooring.testing.builders import node, pod
 
 WEB, DB = {"app": "web"}, {"app": "db"}

@@ -21,9 +21,14 @@ class Exchange:
     __slots__ = ("_connection", "_timeout", "future", "parser")
 
     def __init__(
-        self, connection: Connection, loop: asyncio.AbstractEventLoop, method: str, timeout: float
+        self,
+        connection: Connection,
+        loop: asyncio.AbstractEventLoop,
+        method: str,
+        timeout: float,
+        max_answer: int | None = None,
     ) -> None:
-        self.parser: ResponseParser = ResponseParser(method)
+        self.parser: ResponseParser = ResponseParser(method, max_answer)
         self.future: asyncio.Future[None] = loop.create_future()
         self._connection = connection
         self._timeout = timeout  # seconds; only to be named, the deadline is given to `begin`

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import gzip
+import io
 import re
 import zlib
 from typing import Final
@@ -49,6 +50,7 @@ class ResponseParser:
 
     __slots__ = (
         "_left",
+        "_limit",
         "_method",
         "_parts",
         "_phase",
@@ -61,13 +63,14 @@ class ResponseParser:
         "surplus",
     )
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, limit: int | None = None) -> None:
         self.status: int = 0  # 0 until the head is complete
         self.headers: dict[str, str] = {}  # names in lower case
         self.keep_alive: bool = False
         self.begun: bool = False  # something has come
         self.surplus: bool = False  # more has come than belongs to the answer
         self.buffered: int = 0  # bytes of the body that were not taken yet
+        self._limit = limit  # bytes of the body that may wait to be taken
         self._method = method
         self._phase = _HEAD
         self._rest = b""  # an unfinished line or head
@@ -165,6 +168,7 @@ class ResponseParser:
             if not _LENGTH.fullmatch(length):
                 length = _agreed(length)
             self._left = int(length)
+            self._check(self._left)
             return _COUNTED if self._left else _DONE
         self.keep_alive = False
         return _UNTIL_CLOSE
@@ -194,8 +198,7 @@ class ResponseParser:
                 self._left = size
                 self._phase = _CHUNK_DATA
                 return start
-            self._parts.append(data[start:stop])
-            self.buffered += size
+            self._keep(data[start:stop])
             at = stop + 2
 
     def _unfinished_line(self, data: bytes, at: int) -> int:
@@ -232,6 +235,11 @@ class ResponseParser:
     def _keep(self, part: bytes) -> None:
         self._parts.append(part)
         self.buffered += len(part)
+        self._check(self.buffered)
+
+    def _check(self, size: int) -> None:
+        if self._limit is not None and size > self._limit:
+            raise Malformed(f"the answer is longer than {self._limit} bytes")
 
 
 _names: Final[dict[str, str]] = {}  # header names as servers spell them -> in lower case
@@ -286,8 +294,8 @@ def _clipped(text: str) -> str:
     return text[:60]
 
 
-def decoded(headers: dict[str, str], body: bytes) -> bytes:
-    """The body without its content coding. Raises `Malformed`."""
+def decoded(headers: dict[str, str], body: bytes, limit: int | None = None) -> bytes:
+    """The body without its content coding, of `limit` bytes at most. Raises `Malformed`."""
     coding = headers.get("content-encoding", "identity").lower()
     if coding == "identity":
         return body
@@ -296,6 +304,12 @@ def decoded(headers: dict[str, str], body: bytes) -> bytes:
     if not body:
         return body
     try:
-        return gzip.decompress(body)
+        if limit is None:
+            return gzip.decompress(body)
+        with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+            found = file.read(limit + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Malformed(f"the compressed answer cannot be unpacked: {error}") from error
+    if len(found) > limit:
+        raise Malformed(f"the answer is longer than {limit} bytes")
+    return found

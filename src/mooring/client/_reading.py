@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -16,6 +16,9 @@ from mooring.errors import ApiError
 log = logging.getLogger(__name__)
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
+
+OnRead = Callable[[O, msgspec.Raw], None]
+"""Told of every object that was read, and of the JSON it was read from."""
 
 BOOKMARK: Final = "BOOKMARK"
 _ERROR: Final = "ERROR"
@@ -93,10 +96,11 @@ class Lines:
 class Reader(Generic[O]):
     """Decodes objects of one kind, and says once of each that it cannot."""
 
-    def __init__(self, kind: type[O], resource: str) -> None:
+    def __init__(self, kind: type[O], resource: str, on_read: OnRead[O] | None = None) -> None:
         self.unread: dict[str, str] = {}  # key -> why it could not be decoded
         self._kind = kind
         self._resource = resource
+        self._on_read = on_read
 
     def read(self, raw: msgspec.Raw) -> tuple[O | None, bool]:
         """The object, and whether that is all of it; only metadata, or None, if it is beyond us."""
@@ -106,6 +110,8 @@ class Reader(Generic[O]):
             return self._read_bare(raw, error), False
         if self.unread:
             self.unread.pop(value.key, None)
+        if self._on_read is not None:
+            self._on_read(value, raw)
         return value, True
 
     def forget(self, key: str) -> None:

@@ -118,7 +118,7 @@ class HttpTransport(Transport):
         try:
             self._pool.trust(identity.context)
             parser = await self._exchange(request, payload, fence, deadline)
-            body = decoded(parser.headers, parser.take())
+            body = decoded(parser.headers, parser.take(), request.max_answer)
         except Malformed as error:
             self._notice(method, 0, started)
             raise Unreachable(f"{self._dialer.where}: {error}", sent=True) from error
@@ -143,7 +143,9 @@ class HttpTransport(Transport):
                     connection = await self._dial(deadline)
                 if loop.time() >= deadline:  # the process stood still, or credentials were slow
                     raise self._unreachable(Broken("no time was left"), sent=False)
-                exchange = Exchange(connection, loop, request.method, request.timeout)
+                exchange = Exchange(
+                    connection, loop, request.method, request.timeout, request.max_answer
+                )
                 if fence is not None:
                     fence()
                 try:

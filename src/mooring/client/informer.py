@@ -17,6 +17,7 @@ from typing import Any, Generic, NoReturn
 from mooring.api.meta import Object
 from mooring.client._reading import O, is_older
 from mooring.client.client import ApiClient
+from mooring.client.originals import Originals
 from mooring.client.pulse import Pulse
 from mooring.client.watch import Reflector
 from mooring.errors import InternalError
@@ -28,7 +29,8 @@ class Informer(Generic[O]):
     """All objects of one kind, by `namespace/name`; it is the sink of its reflector.
 
     `keep` may trim an object before it is stored and handed on; it must leave its identity and
-    version alone. A handler that raises is logged, and the informer goes on.
+    version alone. `originals` keeps the JSON of objects beside the store. A handler that raises is
+    logged, and the informer goes on.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Informer(Generic[O]):
         fields: str = "",
         page_size: int = 500,
         keep: Callable[[O], O] | None = None,
+        originals: Originals[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.kind: type[O] = kind
@@ -55,8 +58,10 @@ class Informer(Generic[O]):
             labels=labels,
             fields=fields,
             page_size=page_size,
+            on_read=originals.put if originals is not None else None,
             rng=rng,
         )
+        self._originals = originals
         self._on_put = on_put
         self._on_remove = on_remove
         self._keep = keep
@@ -118,6 +123,8 @@ class Informer(Generic[O]):
             self._drop(value.key, known)
 
     def remove(self, value: O) -> None:
+        if self._originals is not None:
+            self._originals.drop(value.metadata.uid)  # also of one that was never put
         known = self._store.get(value.key)
         if known is None or is_older(_version(value), _version(known)):
             return
@@ -140,6 +147,8 @@ class Informer(Generic[O]):
 
     def _drop(self, key: str, known: O) -> None:
         del self._store[key]
+        if self._originals is not None:
+            self._originals.drop(known.metadata.uid)
         try:
             self._on_remove(known)
         except Exception:

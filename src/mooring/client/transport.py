@@ -30,6 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     content_type: str = JSON
     timeout: float = 30.0  # seconds until the answer is complete; of a stream, until it begins
+    max_answer: int | None = None  # bytes; a longer one is not read to its end. Not for streams
 
 
 class Answer(msgspec.Struct, frozen=True):

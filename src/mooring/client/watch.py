@@ -18,7 +18,16 @@ from typing import Final, Generic, NoReturn, Protocol
 
 from mooring.client import paths
 from mooring.client._backoff import LONGEST, Backoff
-from mooring.client._reading import BOOKMARK, Lines, O, Reader, bookmarked, is_older, read_event
+from mooring.client._reading import (
+    BOOKMARK,
+    Lines,
+    O,
+    OnRead,
+    Reader,
+    bookmarked,
+    is_older,
+    read_event,
+)
 from mooring.client.client import ApiClient
 from mooring.client.errors import Gone, Refused, TooManyRequests, Unreachable
 from mooring.client.transport import Stream
@@ -76,6 +85,7 @@ class Reflector(Generic[O]):
         labels: str = "",
         fields: str = "",
         page_size: int = 500,
+        on_read: OnRead[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.resource: str = paths.resource_of(kind)  # as RBAC messages spell it
@@ -94,7 +104,7 @@ class Reflector(Generic[O]):
         self._page_size = page_size
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
-        self._reader = Reader(kind, self.resource)
+        self._reader = Reader(kind, self.resource, on_read)
 
         self._version = ""  # the newest one seen
         self._list_took = 0.0  # seconds

@@ -119,9 +119,23 @@ def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
     try:
         # As schedulers of today write it. Whatever else it is takes the longer way.
         return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found: T = _read(data, type_, "$")
         return found
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Bare(msgspec.Struct):
+    metadata: _Named
+
+
+def name_of(item: msgspec.Raw) -> str:
+    """The name of a node that was left as it came."""
+    found: str = _parsed(item, _Bare, "$").metadata.name
+    return found
 
 
 # --- in any case ---------------------------------------------------------------------------------
@@ -170,5 +184,5 @@ def _parsed(data: bytes | msgspec.Raw, type_: Any, path: str) -> Any:
         return msgspec.json.decode(data, type=type_)
     except msgspec.ValidationError as error:
         raise DecodeError("", path, str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError("", path, f"not valid JSON: {error}") from error

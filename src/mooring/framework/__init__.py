@@ -40,7 +40,7 @@ from mooring.framework.plugin import (
     Reserve,
     Score,
 )
-from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.results import Candidate, Nominate, OnlyNodes, QueuedPod, Wait
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
 from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -56,6 +56,7 @@ __all__ = [
     "Base",
     "Bind",
     "BoolArray",
+    "Candidate",
     "Client",
     "Clock",
     "ClusterEvent",

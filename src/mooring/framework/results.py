@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -37,18 +37,32 @@ class Wait(msgspec.Struct, frozen=True):
             raise TypeError(f"Wait needs a number of seconds, not {self.timeout!r}")
 
 
+class Candidate(msgspec.Struct, frozen=True):
+    """A node where a pod fits once these pods are gone."""
+
+    node_name: str
+    victims: tuple[Pod, ...]  # by falling importance, never empty
+    pdb_violations: int = 0  # victims whose eviction no budget allows
+
+
 class Nominate(msgspec.Struct, frozen=True):
     """PostFilter: the node this pod may expect to fit on soon; "" withdraws a nomination.
 
     `victims` are the pods that have to go; the scheduler evicts them, the plugin only chooses.
     Together with a status that is not OK it counts as a refusal that also (un)nominates. `report`
     is for whoever explains the decision; the scheduler does not look into it.
+
+    Where others have a say in evictions (extenders do), they are asked about all `candidates`, and
+    `choose` is called with those they agree to, or with the error that came instead: what it
+    returns counts then.
     """
 
     node_name: str
     status: Status = OK
     victims: tuple[Pod, ...] = ()
     report: object | None = None
+    candidates: tuple[Candidate, ...] = ()
+    choose: Callable[[Sequence[Candidate] | Status], Nominate] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.node_name, str) or not isinstance(self.status, Status):

@@ -1,10 +1,12 @@
 """No node has room: find pods of lower priority whose eviction would make some."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
-from mooring.preemption.candidates import Report, search, worth_trying
+from mooring.preemption.candidates import Report, pick, search, worth_trying
 from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, Budgets, Question
 
 NEVER: Final = "Never"
@@ -63,10 +65,16 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             return self.IS_NEVER
         if self._is_under_way(pod, nodes, verdicts):
             return self.IS_UNDER_WAY
-        report = self._search(state, pod, nodes, verdicts)
+        question = self._question(state, pod)
+        report = self._search(question, nodes, verdicts)
         if report.chosen is not None:
-            chosen = report.chosen
-            return fw.Nominate(chosen.node_name, victims=chosen.victims, report=report)
+            return fw.Nominate(
+                report.chosen.node_name,
+                victims=report.chosen.victims,
+                report=report,
+                candidates=tuple(report.candidates.values()),
+                choose=partial(_choose, question, report),
+            )
         if report.error:
             return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
         text = f"preemption: {report.message}"
@@ -80,14 +88,9 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _search(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
-    ) -> Report:
-        rows = worth_trying(verdicts)
-        if not len(rows):
-            return Report(nodes=len(nodes))
+    def _question(self, state: fw.CycleState, pod: fw.Pod) -> Question:
         handle = self.handle
-        question = Question(
+        return Question(
             state=state,
             pod=pod,
             what_if=handle.what_if,
@@ -95,10 +98,15 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             spares=self._spares,
             now=handle.clock.now(),
         )
-        if state.exhaustive:
+
+    def _search(self, question: Question, nodes: fw.Nodes, verdicts: fw.Verdicts) -> Report:
+        rows = worth_trying(verdicts)
+        if not len(rows):
+            return Report(nodes=len(nodes))
+        if question.state.exhaustive:
             return search(question, nodes, rows)
         # From anywhere, so that it is not always the same nodes that are not reached.
-        start = handle.random.randrange(len(rows))
+        start = self.handle.random.randrange(len(rows))
         return search(question, nodes, rows, wanted=self._wanted(len(rows)), start=start)
 
     def _wanted(self, count: int) -> int:
@@ -120,6 +128,20 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             other.priority < pod.priority and is_leaving(other) and not self._spares(other)
             for other in nodes[row].pods
         )
+
+
+def _choose(
+    question: Question, report: Report, agreed: Sequence[fw.Candidate] | fw.Status
+) -> fw.Nominate:
+    """The best of the candidates that others agreed to."""
+    if isinstance(agreed, fw.Status):
+        text = f"preemption: {agreed.message}"
+        return fw.Nominate("", fw.Status.error(text, cause=agreed.cause), report=report)
+    best = pick(question, agreed)
+    if not best:
+        status = fw.Status.unschedulable("preemption: no candidate node for preemption")
+        return fw.Nominate("", status, report=report)
+    return fw.Nominate(best[0].node_name, victims=best[0].victims, report=report)
 
 
 def is_leaving(pod: fw.Pod) -> bool:

@@ -14,9 +14,10 @@ import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
+from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.preemption.victims import NO_VICTIMS, Candidate, Question, find_victims
+from mooring.preemption.victims import NO_VICTIMS, Question, find_victims
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _LOWEST_PRIORITY: Final = -(2**31)

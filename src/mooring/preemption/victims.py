@@ -18,6 +18,7 @@ from mooring.api.selectors import Selector, SelectorError
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
 from mooring.framework.handle import WhatIf
+from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 
@@ -26,14 +27,6 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A node where the pod fits once these pods are gone."""
-
-    node_name: str
-    victims: tuple[Pod, ...]  # by falling importance, never empty
-    pdb_violations: int = 0  # victims whose eviction no budget allows
 
 
 class Budgets:

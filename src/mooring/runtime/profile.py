@@ -17,6 +17,7 @@ import msgspec
 from mooring import config as cfg
 from mooring.api.meta import Object
 from mooring.config import types as cfg_types
+from mooring.config.managed import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Args, Base
@@ -92,6 +93,7 @@ def plan_profiles(
     config: cfg_types.KubeSchedulerConfiguration, registry: Registry
 ) -> list[ProfilePlan]:
     """Plan every profile; raises ConfigError with all problems of all profiles."""
+    config = with_managed_resources(config)
     problems: list[Problem] = []
     plans = [
         _Planner(profile, f"profiles[{index}]", registry, problems).plan()
@@ -99,9 +101,6 @@ def plan_profiles(
     ]
     if not problems:
         problems += _differing_sort(plans)
-    if config.extenders:
-        # Better no start than a scheduler that leaves out whom it was told to ask.
-        problems.append(Problem("extenders", "calling extenders is not served yet"))
     if problems:
         raise ConfigError(problems)
     return plans

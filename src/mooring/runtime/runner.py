@@ -6,20 +6,23 @@ point is kube-scheduler's, text included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.framework import plugin as contract
-from mooring.framework.results import Nominate, OnlyNodes
+from mooring.framework.results import Candidate, Nominate, OnlyNodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.asking import Asker, as_error
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
+
+Review = Callable[[Pod, Sequence[Candidate], Nodes], Awaitable[Sequence[Candidate] | Status]]
+"""Asks others which candidates they agree to; a status says what broke."""
 
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
@@ -131,19 +134,32 @@ class Runner(Asker):
                     return as_error(running, status)
         return OK
 
-    def post_filter(
-        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    async def post_filter(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        verdicts: Verdicts,
+        review: Review | None = None,
     ) -> PostFilterOutcome | None:
-        """None when the profile has no PostFilter plugin: then there is nothing to say."""
+        """None when the profile has no PostFilter plugin: then there is nothing to say.
+
+        Without a `review` of candidates by others there is nothing to wait for.
+        """
         if not self._post_filter:
             return None
         started = self.guard.timer()
-        outcome = self._run_post_filter(state, pod, nodes, verdicts)
+        outcome = await self._run_post_filter(state, pod, nodes, verdicts, review)
         self.took("PostFilter", started, outcome.status)
         return outcome
 
-    def _run_post_filter(
-        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    async def _run_post_filter(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        verdicts: Verdicts,
+        review: Review | None,
     ) -> PostFilterOutcome:
         reasons: list[str] = []
         reports: dict[str, object] = {}
@@ -154,6 +170,10 @@ class Runner(Asker):
             answer = self.ask(
                 plugin, "PostFilter", running, ask, state, pod, nodes, own, accept=(Nominate,)
             )
+            choose = answer.choose if isinstance(answer, Nominate) else None
+            if review is not None and choose is not None:
+                agreed = await review(pod, answer.candidates, nodes)
+                answer = self.ask(plugin, "PostFilter", running, choose, agreed, accept=(Nominate,))
             chosen: str | None = None
             victims: tuple[Pod, ...] = ()
             if isinstance(answer, Nominate):

@@ -17,6 +17,7 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.client.errors import Fenced, NotFound
 from mooring.errors import ApiError
+from mooring.extender.extenders import Extenders
 from mooring.framework.handle import Client
 from mooring.framework.results import QueuedPod
 from mooring.framework.state import CycleState
@@ -101,6 +102,7 @@ class Binder:
         client: Client,
         recheck: Recheck,
         on_conflict: OnConflict,
+        extenders: Extenders | None = None,
     ) -> None:
         self._committer = committer
         self._cache = cache
@@ -110,6 +112,7 @@ class Binder:
         self._client = client
         self._recheck = recheck
         self._on_conflict = on_conflict
+        self._extenders = extenders
 
     def reserve(self, assignment: Assignment) -> Refusal | None:
         """Reserve and Permit; a failure is undone before it is returned."""
@@ -151,11 +154,19 @@ class Binder:
         if status.ok:
             status = self._look_again(assignment)
         if status.ok:
-            status = await self._committer.bind(state, pod, node_name)
+            status = await self._carry_out(state, pod, node_name)
         if status.skipped:
             status = Status.error("no Bind plugin took the pod: all of them skipped it")
         is_moot = isinstance(status.cause, NotFound | Fenced)
         return None if status.ok else Refusal(status, announced=announced, is_moot=is_moot)
+
+    async def _carry_out(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Bind, through an extender if one of them does that."""
+        if self._extenders is not None:
+            status = await self._extenders.bind(pod, node_name)
+            if status is not None:
+                return status
+        return await self._committer.bind(state, pod, node_name)
 
     def _look_again(self, assignment: Assignment) -> Status:
         if self._cache.last_touch(assignment.node_name) == assignment.touched:

@@ -19,6 +19,7 @@ from mooring import config as cfg
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
 from mooring.client.informer import Informers
+from mooring.extender.connecting import connect, documents_for
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
@@ -58,6 +59,14 @@ class Connected:
         self.events: EventSink = EventSink(
             client, host=host, clock=clock.now, capacity=_EVENTS_WAITING
         )
+        documents = documents_for(config.extenders)
+        extenders = connect(
+            config.extenders,
+            documents,
+            user_agent="mooring",
+            scoring=self.metrics.goroutines.labels("prioritizing_extender"),
+        )
+        self._extenders = extenders
         writer = Writer(client, on_conflict=self._count, on_congestion=self._on_congestion)
         self.scheduler: Scheduler = Scheduler(
             config,
@@ -68,10 +77,11 @@ class Connected:
             plugins=plugins,
             metrics=self.metrics,
             on_attempt=on_attempt,
+            extenders=extenders,
         )
         plans = plan_profiles(config, Registry.discover(plugins))
         self.informers: Informers = informers_for(
-            self.scheduler.handlers, kinds_to_watch(plans), client, node_selector
+            self.scheduler.handlers, kinds_to_watch(plans), client, node_selector, documents
         )
         self._stop = asyncio.Event()
 
@@ -94,6 +104,7 @@ class Connected:
             await self.events.drain(_EVENTS_LAST)
             for task in background:
                 task.cancel()
+            await self._extenders.close()
 
     def stop(self) -> None:
         """Decide about no further pod; `run` comes to its end."""

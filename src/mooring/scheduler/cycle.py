@@ -1,7 +1,9 @@
 """One pod in, one decision out: filter, score, pick.
 
 Pure: the same nodes, the same pod and the same plugins give the same decision. Nothing is written
-anywhere; what follows from the decision is the scheduler's business.
+anywhere; what follows from the decision is the scheduler's business. The only I/O is the calls to
+extenders, and only they make a decision wait: whoever awaits it must see to it that the nodes stay
+as they are.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
+from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.evaluation import Evaluation, Scores
 from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
+from mooring.scheduler.council import Council
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.pick import nodes_to_find, pick
 
@@ -62,22 +65,25 @@ class Cycle:
         evaluation: Evaluation,
         percentage_of_nodes_to_score: int | None,
         rotation: Rotation,
+        council: Council | None = None,
     ) -> None:
         self._runner = runner
         self._evaluation = evaluation
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
+        self._council = council
+        self._has_opinions = council is not None and council.has_opinions
 
-    def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
+    async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
         before = self._runner.pre_filter(state, pod, nodes)
         if before.status.rejected:
-            return self._refused_before(state, pod, nodes, before)
+            return await self._refused_before(state, pod, nodes, before)
         if not before.status.ok:
             return Decision(before.status, nominate="")
 
-        nominated = self._try_nominated(state, pod, nodes)
+        nominated = await self._try_nominated(state, pod, nodes)
         if nominated is not None:
             return nominated
 
@@ -87,21 +93,37 @@ class Cycle:
         passed = self._first_passed(nodes, verdicts, before.only)
         if passed is not None and not passed.any():
             found = diagnoses.of_verdicts(verdicts, before.restricted_by)
-            return self._refused(state, pod, nodes, verdicts, found)
-        return self._choose(state, pod, nodes, passed)
+            return await self._refused(state, pod, nodes, verdicts, found)
+        if self._council is not None:
+            agreed = await self._council.filter(pod, nodes, passed, verdicts)
+            if isinstance(agreed, Status):
+                return Decision(agreed, nominate="")
+            passed = agreed
+            if not passed.any():
+                found = diagnoses.of_verdicts(verdicts, before.restricted_by)
+                return await self._refused(state, pod, nodes, verdicts, found)
+        return await self._choose(state, pod, nodes, passed)
 
     # --- filter --------------------------------------------------------------------------------
 
-    def _try_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision | None:
+    async def _try_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision | None:
         """Room was made on this node for this pod: if it fits there, look no further."""
         node = nodes.get(pod.nominated_node_name) if pod.nominated_node_name else None
         if node is None:
             return None
         status = self._evaluation.filter_node_with_nominated(state, pod, node)
-        if status.ok:
+        if status.ok and await self._is_agreed(pod, nodes, node):
             rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
             return Decision(OK, node.name, evaluated=1, names=nodes.names, rows=rows)
         return None  # whatever is wrong there, the full scan will say it
+
+    async def _is_agreed(self, pod: Pod, nodes: Nodes, node: Node) -> bool:
+        if self._council is None:
+            return True
+        row = np.array([nodes.index_of(node.name)], dtype=np.int64)
+        one = nodes.take(row)
+        agreed = await self._council.filter(pod, one, None, Verdicts.passing(one))
+        return not isinstance(agreed, Status) and bool(agreed.any())
 
     def _filter(
         self, state: CycleState, pod: Pod, nodes: Nodes, before: PreFilterOutcome
@@ -121,7 +143,7 @@ class Cycle:
         return verdicts, status
 
     def _limit(self, count: int) -> int | None:
-        if not self._evaluation.has_scorers:
+        if not self._evaluation.has_scorers and not self._has_opinions:
             return 1  # the first that fits is as good as any
         return nodes_to_find(count, self._percentage)
 
@@ -143,17 +165,18 @@ class Cycle:
 
     # --- nobody --------------------------------------------------------------------------------
 
-    def _refused_before(
+    async def _refused_before(
         self, state: CycleState, pod: Pod, nodes: Nodes, before: PreFilterOutcome
     ) -> Decision:
         verdicts = Verdicts.passing(nodes).reject_all(before.status)
         found = diagnoses.of_pre_filter(before.status, len(nodes), before.restricted_by)
-        return self._refused(state, pod, nodes, verdicts, found)
+        return await self._refused(state, pod, nodes, verdicts, found)
 
-    def _refused(
+    async def _refused(
         self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts, found: Diagnosis
     ) -> Decision:
-        after = self._runner.post_filter(state, pod, nodes, verdicts)
+        review = self._council.review if self._council is not None else None
+        after = await self._runner.post_filter(state, pod, nodes, verdicts, review)
         if after is not None:
             found = found.followed_by(after.status.message)
         return Decision(
@@ -169,7 +192,7 @@ class Cycle:
 
     # --- somebody ------------------------------------------------------------------------------
 
-    def _choose(
+    async def _choose(
         self, state: CycleState, pod: Pod, nodes: Nodes, passed: BoolArray | None
     ) -> Decision:
         names = nodes.names
@@ -184,10 +207,12 @@ class Cycle:
         scores, status = self._evaluation.score(state, pod, feasible)
         if scores is None:
             return Decision(status, nominate="")
-        winner = self._winner(nodes, rows, scores.totals)
-        return Decision(
-            OK, names[winner], evaluated=len(nodes), names=names, rows=rows, scores=scores
-        )
+        winner: str | None = None
+        if self._council is not None:
+            scores, winner = await self._council.score(pod, feasible, scores)
+        if winner is None:
+            winner = names[self._winner(nodes, rows, scores.totals)]
+        return Decision(OK, winner, evaluated=len(nodes), names=names, rows=rows, scores=scores)
 
     @staticmethod
     def _winner(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:

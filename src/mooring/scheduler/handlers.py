@@ -7,7 +7,11 @@ out here by comparing with what is known, so a repeated or a missed event does n
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from time import perf_counter
 from typing import Any
 
@@ -21,10 +25,28 @@ from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.conflicts import Conflict, OnConflict
 
+log = logging.getLogger(__name__)
+
 ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 NODE_ADDED = ClusterEvent(NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
+
+
+_Handler = Callable[["Handlers", Any], None]
+
+
+def _in_turn(handle: _Handler) -> _Handler:
+    """Put a handler off while `Handlers.held`."""
+
+    @wraps(handle)
+    def told(self: Handlers, value: Any) -> None:
+        if self._later is None:
+            handle(self, value)
+        else:
+            self._later.append((handle, value))
+
+    return told
 
 
 class Handlers:
@@ -48,13 +70,30 @@ class Handlers:
         self._by_event: dict[ClusterEvent, Histogram] = {}
         self._began = 0.0  # of the event that is being handled
         self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
+        self._later: deque[tuple[_Handler, Any]] | None = None  # what was told while held
 
     def pending(self, key: str) -> Pod | None:
         """The latest known state of a pod of ours that has no node yet."""
         return self._pending.get(key)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let nothing change while a decision waits for somebody outside; it is told afterwards."""
+        later = self._later = deque()
+        try:
+            yield
+        finally:
+            self._later = None
+            for handle, value in later:
+                try:
+                    handle(self, value)
+                except Exception:
+                    extra = {"object": getattr(value, "key", "")}
+                    log.exception("a handler failed, going on", extra=extra)
+
     # --- nodes ---------------------------------------------------------------------------------
 
+    @_in_turn
     def put_node(self, node: core.Node) -> None:
         self._began = perf_counter()
         old = self._cache.put_node(node)
@@ -64,6 +103,7 @@ class Handlers:
         for event in node_update_events(old, node):
             self._move(event, old, node)
 
+    @_in_turn
     def remove_node(self, node: core.Node) -> None:
         self._began = perf_counter()
         self._move(NODE_DELETED, node, None)
@@ -71,6 +111,7 @@ class Handlers:
 
     # --- pods ----------------------------------------------------------------------------------
 
+    @_in_turn
     def put_pod(self, api: core.Pod) -> None:
         self._began = perf_counter()
         pod = Pod(api)
@@ -81,6 +122,7 @@ class Handlers:
         elif self.is_ours(pod):
             self._put_pending(pod)
 
+    @_in_turn
     def remove_pod(self, api: core.Pod) -> None:
         self._began = perf_counter()
         self._remove(Pod(api))
@@ -141,6 +183,7 @@ class Handlers:
 
     # --- everything else -----------------------------------------------------------------------
 
+    @_in_turn
     def put_object(self, value: Any) -> None:
         """A service, claim, class… was added or has changed."""
         self._began = perf_counter()
@@ -148,6 +191,7 @@ class Handlers:
         action = Action.ADD if old is None else Action.UPDATE
         self._move(ClusterEvent(_resource(value), action), old, value)
 
+    @_in_turn
     def remove_object(self, value: Any) -> None:
         self._began = perf_counter()
         old = self._cache.objects.remove(value)

@@ -9,6 +9,7 @@ import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
+from mooring.extender.calling import NAME as EXTENDER
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.framework.state import CycleState
@@ -82,9 +83,17 @@ def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
 
 
 def all_registrations(
-    profiles: Mapping[str, Profile], guard: Guard
+    profiles: Mapping[str, Profile], guard: Guard, *, has_extenders: bool = False
 ) -> dict[str, tuple[Registration, ...]]:
-    return {name: registrations(profile, guard) for name, profile in profiles.items()}
+    """By schedulerName. What an extender waits for nobody can know, so everything wakes."""
+    extenders = [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
+    return {
+        name: (
+            *registrations(profile, guard),
+            *(with_taint_fallback(extenders) if has_extenders else ()),
+        )
+        for name, profile in profiles.items()
+    }
 
 
 def _ask_hint(

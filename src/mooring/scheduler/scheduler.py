@@ -17,7 +17,8 @@ import msgspec
 from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.errors import InternalError
+from mooring.errors import ConfigError, InternalError, Problem
+from mooring.extender.extenders import Extenders
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.results import QueuedPod
@@ -37,6 +38,7 @@ from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
+from mooring.scheduler.council import Council
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
@@ -64,7 +66,8 @@ class Scheduler:
     """A complete scheduler; the cluster behind it is handed in.
 
     `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
-    dice. Feed what the cluster does to `handlers`, then `await run()`.
+    dice, `extenders` are those of the configuration, ready to be called. Feed what the cluster does
+    to `handlers`, then `await run()`.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Scheduler:
         plugin_budget: float = DEFAULT_BUDGET,
         max_in_unschedulable: float = 300.0,
         on_attempt: Callable[[Attempt], None] | None = None,
+        extenders: Extenders | None = None,
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.config = config
@@ -97,6 +101,12 @@ class Scheduler:
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
+        self._extenders = extenders
+        if config.extenders and extenders is None:
+            # Better no start than a scheduler that leaves out whom it was told to ask.
+            text = "there is nobody here who could call them"
+            raise ConfigError([Problem("extenders", text)])
+        self._council = Council(extenders, self._random) if extenders else None
         self._tasks: asyncio.TaskGroup | None = None
         self._ready = asyncio.Event()
         self._stopping = False
@@ -160,7 +170,9 @@ class Scheduler:
             now=self._clock.now,
             sort=GuardedSort(first.at("queueSort", contract.QueueSort)[0], self.guard),
             gate=self._gate,
-            registrations=all_registrations(profiles, self.guard),
+            registrations=all_registrations(
+                profiles, self.guard, has_extenders=self._council is not None
+            ),
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
                 max_backoff=float(self.config.pod_max_backoff_seconds),
@@ -187,9 +199,10 @@ class Scheduler:
             pre_binding=self._pre_binding,
             client=self._client,
             recheck=Recheck(profile, runner, evaluation, self.cache),
+            extenders=self._extenders,
             on_conflict=self._conflict,
         )
-        cycle = Cycle(runner, evaluation, percentage, self._rotation)
+        cycle = Cycle(runner, evaluation, percentage, self._rotation, self._council)
         return Crew(profile, handle, runner, evaluation, committer, cycle, binder)
 
     def _gate(self, pod: Pod, first: str) -> Status:
@@ -246,7 +259,7 @@ class Scheduler:
 
     async def _loop(self) -> None:
         while not self._stopping:
-            if not self._holds and self.schedule_one():
+            if not self._holds and await self.schedule_one():
                 await asyncio.sleep(0)  # bindings, watches and timers get their turn
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
@@ -272,7 +285,7 @@ class Scheduler:
 
     # --- one attempt ---------------------------------------------------------------------------
 
-    def schedule_one(self) -> bool:
+    async def schedule_one(self) -> bool:
         """Try to place the next pod; False if no pod is ready."""
         queued = self.queue.pop()
         if queued is None:
@@ -288,15 +301,18 @@ class Scheduler:
             self.queue.done(pod.uid)
         elif self.cache.is_assumed(pod.uid):
             self.queue.done(pod.uid)
+        elif self._council is None:
+            await self._attempt(crew, queued)  # in one go: there is nothing to wait for
         else:
-            self._attempt(crew, queued)
+            with self.handlers.held():
+                await self._attempt(crew, queued)
         return True
 
-    def _attempt(self, crew: Crew, queued: QueuedPod) -> None:
+    async def _attempt(self, crew: Crew, queued: QueuedPod) -> None:
         started = self.guard.timer()
         self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
         state = CycleState()
-        decision = self._decide(crew, state, queued.pod)
+        decision = await self._decide(crew, state, queued.pod)
         self.metrics.algorithm_duration.labels().observe(self.guard.timer() - started)
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
@@ -326,9 +342,9 @@ class Scheduler:
         self._activate(state)
         self._spawn(self._bind(crew, assignment))
 
-    def _decide(self, crew: Crew, state: CycleState, pod: Pod) -> Decision:
+    async def _decide(self, crew: Crew, state: CycleState, pod: Pod) -> Decision:
         try:
-            return crew.cycle.decide(state, pod, self.cache.nodes)
+            return await crew.cycle.decide(state, pod, self.cache.nodes)
         except Exception as error:
             return Decision(_broken("deciding", pod, error), nominate="")
 

@@ -11,6 +11,7 @@ from mooring.api.meta import Object
 from mooring.client.client import ApiClient
 from mooring.client.informer import Informer, Informers
 from mooring.client.paths import group_of
+from mooring.extender.documents import Documents
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.handlers import Handlers
 
@@ -38,11 +39,14 @@ def informers_for(
     kinds: Iterable[type[Object]],
     client: ApiClient,
     node_selector: str = "",
+    documents: Documents | None = None,
 ) -> Informers:
     """Informers for pods, nodes and further kinds; `node_selector` is the scope of nodes.
 
-    A node that loses the labels of the scope is deleted as far as this scheduler can see.
+    A node that loses the labels of the scope is deleted as far as this scheduler can see. What
+    extenders are to be sent of pods and nodes is kept in `documents`.
     """
+    documents = documents or Documents()
     informers = Informers(client)
     informers.add(
         Informer(
@@ -51,6 +55,7 @@ def informers_for(
             on_put=handlers.put_node,
             on_remove=handlers.remove_node,
             labels=node_selector,
+            originals=documents.nodes,
         )
     )
     informers.add(
@@ -60,6 +65,7 @@ def informers_for(
             on_put=handlers.put_pod,
             on_remove=handlers.remove_pod,
             fields=UNFINISHED_PODS,
+            originals=documents.pods,
         )
     )
     for kind in kinds:

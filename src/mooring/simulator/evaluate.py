@@ -26,6 +26,7 @@ from mooring.framework.verdicts import Verdicts
 from mooring.observe.metrics import Metrics
 from mooring.preemption.candidates import Report
 from mooring.queue.nominator import NominatedPods
+from mooring.runtime.atonce import at_once
 from mooring.runtime.evaluation import Evaluation, Scores
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -54,6 +55,9 @@ class Evaluator:
     ) -> None:
         self._registry = registry or Registry.discover(plugins)
         config = config or cfg.default_configuration()
+        if config.extenders:
+            # An answer without them would not be the scheduler's.
+            raise ConfigError([Problem("extenders", "an evaluation cannot call extenders")])
         self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, self._registry)}
         self._fragments: dict[str, ProfilePlan] = {}
 
@@ -225,7 +229,7 @@ class Trial:
     # --- nobody ------------------------------------------------------------------------------
 
     def _refused(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
-        after = self.runner.post_filter(self.state, self.pod, self.nodes, verdicts)
+        after = at_once(self.runner.post_filter(self.state, self.pod, self.nodes, verdicts))
         if after is None:
             return {"fitError": found.message, "fitErrorFinal": found.message}
         return {

@@ -35,6 +35,7 @@ from mooring.client.lease import STOPPED, LeaderElection, default_identity
 from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
+from mooring.extender.connecting import connect, documents_for
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
 from mooring.runtime.guard import Watchdog
@@ -90,6 +91,14 @@ class Process:
         self._writer = Writer(
             self._client, on_conflict=self._count, on_congestion=self._on_congestion
         )
+        documents = documents_for(config.extenders)
+        self._extenders = connect(
+            config.extenders,
+            documents,
+            user_agent=_user_agent(),
+            fence=self.election.fence if self.election is not None else None,
+            scoring=self.metrics.goroutines.labels("prioritizing_extender"),
+        )
         self.scheduler: Scheduler = Scheduler(
             config,
             client=self._writer,
@@ -99,6 +108,7 @@ class Process:
             plugins=settings.plugins,
             metrics=self.metrics,
             max_in_unschedulable=settings.flags.pod_max_in_unschedulable_pods_duration.seconds,
+            extenders=self._extenders,
         )
         self._reader = self._make_client(self._connect(endpoint))
         self.informers: Informers = informers_for(
@@ -106,6 +116,7 @@ class Process:
             kinds_to_watch(settings.plans),
             self._reader,
             settings.flags.node_selector,
+            documents,
         )
         self.permissions: PermissionCheck = PermissionCheck(
             self._reader,
@@ -215,6 +226,7 @@ class Process:
                 await self._surface.close()
             for transport in self._transports:
                 await transport.close()
+            await self._extenders.close()
         log.info("stopped", extra={"v": 0})
         return 0
 

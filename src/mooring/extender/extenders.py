@@ -1,0 +1,171 @@
+"""All extenders of a scheduler, asked in turn or side by side, and what they make of a decision.
+
+An extender that is `ignorable` counts for nothing while it fails; any other that fails ends the
+attempt, except in scoring, where nobody's failure does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from mooring.cache.arrays import IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.client.errors import Fenced
+from mooring.client.transport import Fence
+from mooring.extender.calling import ExtenderCaller, ExtenderError, Filtered
+from mooring.extender.wire import MAX_SCORE
+from mooring.framework import scores
+from mooring.framework.results import Candidate
+from mooring.framework.status import OK, Status
+from mooring.observe.family import Value
+
+log = logging.getLogger(__name__)
+
+_SCALE: Final = scores.MAX_SCORE // MAX_SCORE
+# Whatever an extender claims, the sum with all other points stays a number of 64 bits.
+_MOST_POINTS: Final = 2**55
+
+
+class Points(msgspec.Struct, frozen=True):
+    """What one extender gave each node."""
+
+    extender: str
+    weight: int
+    scores: IntArray  # as it gave them, before weight; zero for nodes that it did not name
+    named: frozenset[str]
+
+
+class Extenders:
+    """The extenders of one scheduler, shared by its profiles; those that are ignorable come last.
+
+    `fence` is asked before a bind: it may not be sent by a process that lost its lease.
+    """
+
+    def __init__(
+        self,
+        callers: Iterable[ExtenderCaller],
+        *,
+        fence: Fence | None = None,
+        scoring: Value | None = None,
+    ) -> None:
+        self._callers = sorted(callers, key=lambda caller: caller.config.ignorable)
+        self._fence = fence
+        self._scoring = scoring  # how many are being asked for scores
+
+    def __len__(self) -> int:
+        return len(self._callers)
+
+    def __iter__(self) -> Iterator[ExtenderCaller]:
+        return iter(self._callers)
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether any of them may refuse nodes."""
+        return any(caller.config.filter_verb for caller in self._callers)
+
+    @property
+    def has_scorers(self) -> bool:
+        """Whether any of them may prefer nodes."""
+        return any(caller.config.prioritize_verb for caller in self._callers)
+
+    async def ask_filters(self, pod: Pod, nodes: Nodes) -> Filtered | Status:
+        """Which of these nodes are left when each has seen what the one before it left."""
+        left = frozenset(nodes.names)
+        refused: dict[str, Status] = {}
+        for caller in self._interested(pod):
+            if not caller.config.filter_verb:
+                continue
+            if not left:
+                break
+            asked = nodes
+            if len(left) < len(nodes):
+                asked = nodes.take(np.array([name in left for name in nodes.names], dtype=np.bool_))
+            try:
+                answer = await caller.filter(pod, asked)
+            except ExtenderError as error:
+                if self._is_ignored(caller, pod, error):
+                    continue
+                return Status.error(str(error), cause=error)
+            left = answer.left
+            refused |= answer.refused
+        return Filtered(left, {name: why for name, why in refused.items() if name not in left})
+
+    async def ask_scores(self, pod: Pod, nodes: Nodes) -> list[Points]:
+        """The points of all who have an opinion on the pod; the others' failures are logged."""
+        callers = self._interested(pod)
+        found = await asyncio.gather(*(self._ask_scores(one, pod, nodes) for one in callers))
+        return [points for points in found if points is not None]
+
+    async def review(
+        self, pod: Pod, candidates: Sequence[Candidate], nodes: Nodes
+    ) -> Sequence[Candidate] | Status:
+        """Which evictions they agree to."""
+        for caller in self._interested(pod):
+            if not caller.config.preempt_verb or not candidates:
+                continue
+            try:
+                kept = await caller.preempt(pod, candidates, nodes)
+                bare = [one.node_name for one in kept if not one.victims]
+                if bare and not caller.config.ignorable:
+                    raise ExtenderError(f'expected at least one victim pod on node "{bare[0]}"')
+            except ExtenderError as error:
+                if self._is_ignored(caller, pod, error):
+                    continue
+                return Status.error(str(error), cause=error)
+            candidates = [one for one in kept if one.victims]
+        return candidates
+
+    async def bind(self, pod: Pod, node_name: str) -> Status | None:
+        """Have the first that binds bind it; None if none of them does, or none that counts."""
+        for caller in self._interested(pod):
+            if not caller.config.bind_verb:
+                continue
+            try:
+                await caller.bind(pod, node_name, self._fence)
+            except Fenced as error:
+                return Status.error(str(error), cause=error)
+            except ExtenderError as error:
+                if self._is_ignored(caller, pod, error):
+                    continue
+                return Status.error(str(error), cause=error)
+            return OK
+        return None
+
+    async def close(self) -> None:
+        for caller in self._callers:
+            await caller.close()
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _interested(self, pod: Pod) -> list[ExtenderCaller]:
+        return [caller for caller in self._callers if caller.is_interested(pod)]
+
+    async def _ask_scores(self, caller: ExtenderCaller, pod: Pod, nodes: Nodes) -> Points | None:
+        if self._scoring is not None:
+            self._scoring.add(+1)
+        try:
+            given = await caller.prioritize(pod, nodes)
+        except ExtenderError as error:
+            extra = {"extender": caller.name, "pod": pod.key, "error": str(error)}
+            log.warning("an extender gave no scores", extra=extra)
+            return None
+        finally:
+            if self._scoring is not None:
+                self._scoring.add(-1)
+        weight = caller.config.weight if caller.config.prioritize_verb else 0
+        most = _MOST_POINTS // max(weight * _SCALE, 1)
+        points = [min(max(given.get(name, 0), -most), most) for name in nodes.names]
+        return Points(caller.name, weight * _SCALE, np.array(points), frozenset(given))
+
+    def _is_ignored(self, caller: ExtenderCaller, pod: Pod, error: ExtenderError) -> bool:
+        if caller.config.ignorable:
+            extra = {"extender": caller.name, "pod": pod.key, "error": str(error)}
+            log.warning("an extender failed and is ignored, as configured", extra=extra)
+        return caller.config.ignorable

@@ -1,0 +1,276 @@
+"""Extenders in the configuration of our own scheduler, over real sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.extender.rogue import Payload, Rogue, answering, saying
+from tests.extender.scene import NODES, Scene, configuration, play, pod
+
+from mooring.apiserver.resources import known
+
+
+def names_in(payload: Payload) -> list[str]:
+    if payload["NodeNames"] is not None:
+        return list(payload["NodeNames"])
+    return [item["metadata"]["name"] for item in payload["Nodes"]["items"]]
+
+
+def keeping(*wanted: str, why: str = "not one of ours") -> Any:
+    """A filter that leaves these nodes, in the form it was asked."""
+
+    def answer(payload: Payload) -> Payload:
+        names = names_in(payload)
+        failed = {name: why for name in names if name not in wanted}
+        if payload["NodeNames"] is not None:
+            left = [name for name in names if name in wanted]
+            return {"NodeNames": left, "FailedNodes": failed, "Error": ""}
+        items = [i for i in payload["Nodes"]["items"] if i["metadata"]["name"] in wanted]
+        return {"Nodes": {"items": items}, "FailedNodes": failed}
+
+    return answering(answer)
+
+
+def test_a_filter_with_names_only_decides_where_the_pod_goes() -> None:
+    async def act() -> None:
+        async with Rogue(filter=keeping("node-1")) as rogue:
+            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                assert await scene.bound("a") == {"a": "node-1"}
+        [asked] = rogue.asked_for("filter")
+        assert asked["Nodes"] is None
+        assert sorted(asked["NodeNames"]) == list(NODES)
+
+    play(act)
+
+
+def test_full_nodes_and_pods_are_sent_as_the_server_wrote_them() -> None:
+    async def act() -> None:
+        async with Rogue(filter=keeping("node-2")) as rogue:
+            entry = {"urlPrefix": rogue.url, "filterVerb": "filter"}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                assert await scene.bound("a") == {"a": "node-2"}
+        [asked] = rogue.asked_for("filter")
+        assert asked["NodeNames"] is None
+        sent = asked["Pod"]
+        assert sent["spec"]["containers"][0]["command"] == ["run", "a"]  # no plugin reads that
+        assert "managedFields" not in sent["metadata"]
+        assert sent["metadata"]["uid"]
+        assert asked["Nodes"]["metadata"] == {}
+        node = asked["Nodes"]["items"][0]
+        assert node["status"]["nodeInfo"]["kubeletVersion"]
+        assert "kind" not in node
+
+    play(act)
+
+
+def test_the_reasons_of_an_extender_are_in_the_message() -> None:
+    async def act() -> None:
+        answer = {
+            "NodeNames": [],
+            "FailedNodes": {"node-0": "no licence", "node-1": "no licence"},
+            "FailedAndUnresolvableNodes": {"node-1": "never"},
+        }
+        async with Rogue(filter=answering(lambda payload: answer)) as rogue:
+            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                # The third node was left out without a word, and so none is said of it.
+                expected = "0/3 nodes are available: 1 never, 1 no licence."
+                assert (await scene.note("a")).startswith(expected)
+
+    play(act)
+
+
+def test_a_refused_pod_is_tried_again_when_the_cluster_changes() -> None:
+    async def act() -> None:
+        async with Rogue(filter=keeping("extra-0")) as rogue:
+            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                await scene.note("a")
+                scene.cluster.add_nodes(1, name="extra-{i}")
+                assert await scene.bound("a") == {"a": "extra-0"}
+
+    play(act)
+
+
+def test_each_filter_sees_what_the_one_before_it_left() -> None:
+    async def act() -> None:
+        async with (
+            Rogue(filter=keeping("node-0", "node-1")) as first,
+            Rogue(filter=keeping("node-1")) as second,
+        ):
+            common = {"filterVerb": "filter", "nodeCacheCapable": True}
+            entries = [{"urlPrefix": one.url, **common} for one in (first, second)]
+            async with Scene(configuration(*entries)) as scene:
+                scene.cluster.apply(pod("a"))
+                assert await scene.bound("a") == {"a": "node-1"}
+        assert sorted(second.asked_for("filter")[0]["NodeNames"]) == ["node-0", "node-1"]
+
+    play(act)
+
+
+def test_points_decide_among_equals_and_are_weighed_against_plugins() -> None:
+    def points(payload: Payload) -> Any:
+        return [{"Host": name, "Score": 10 if name == "node-2" else 0} for name in NODES]
+
+    async def act() -> None:
+        async with Rogue(prioritize=answering(points)) as rogue:
+            entry = {
+                "urlPrefix": rogue.url,
+                "prioritizeVerb": "prioritize",
+                "weight": 5,
+                "nodeCacheCapable": True,
+            }
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(*[pod(f"p{i}") for i in range(6)])
+                found = await scene.bound(*[f"p{i}" for i in range(6)])
+                assert set(found.values()) == {"node-2"}
+
+    play(act)
+
+
+def test_scores_that_can_not_be_had_do_not_hinder() -> None:
+    async def act() -> None:
+        async with Rogue(prioritize=saying(500, b"oops")) as rogue:
+            entry = {"urlPrefix": rogue.url, "prioritizeVerb": "prioritize", "weight": 1}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                assert await scene.bound("a")
+                assert scene.notes("a") == []
+
+    play(act)
+
+
+def test_binds_through_an_extender_that_binds() -> None:
+    async def act() -> None:
+        scene: Scene
+
+        def bind(payload: Payload) -> Payload:
+            binding = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": payload["PodName"], "uid": payload["PodUID"]},
+                "target": {"kind": "Node", "name": payload["Node"]},
+            }
+            place = (
+                f"/api/v1/namespaces/{payload['PodNamespace']}/pods/{payload['PodName']}/binding"
+            )
+            bound.append((place, binding))
+            return {"Error": "the ring is missing" if payload["PodName"] == "odd" else ""}
+
+        bound: list[Any] = []
+        async with Rogue(bind=answering(bind)) as rogue:
+            entry = {"urlPrefix": rogue.url, "bindVerb": "bind"}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("odd"))
+                assert await scene.note("odd") == "the ring is missing"
+                scene.cluster.apply(pod("even"))
+                # Whoever says that the pod is bound is believed: no Binding comes from us.
+                await scene.until(lambda: scene.notes("even", "Scheduled"))
+                assert scene.node_of("even") == ""
+        assert {place.split("/")[-2] for place, _ in bound} >= {"odd", "even"}
+
+    play(act)
+
+
+def test_only_pods_with_a_managed_resource_are_asked_about_and_it_is_left_alone() -> None:
+    async def act() -> None:
+        async with Rogue(filter=keeping("node-1")) as rogue:
+            entry = {
+                "urlPrefix": rogue.url,
+                "filterVerb": "filter",
+                "nodeCacheCapable": True,
+                "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
+            }
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("plain"))
+                await scene.bound("plain")
+                assert rogue.asked == []
+                # No node offers it, and that is the extender's business.
+                fpga = {"example.com/fpga": "1"}
+                scene.cluster.apply(pod("special", requests=fpga, limits=fpga))
+                assert await scene.bound("special") == {"special": "node-1"}
+                assert len(rogue.asked) == 1
+
+    play(act)
+
+
+def test_an_extender_may_object_to_evictions() -> None:
+    def agree(payload: Payload) -> Payload:
+        offered = payload["NodeNameToMetaVictims"]
+        assert payload["NodeNameToVictims"] is None
+        assert all(len(one["Pods"]) == 1 for one in offered.values())
+        kept = {name: one for name, one in offered.items() if name == "node-1"}
+        return {"NodeNameToMetaVictims": kept}
+
+    async def act() -> None:
+        async with Rogue(preempt=answering(agree)) as rogue:
+            entry = {"urlPrefix": rogue.url, "preemptVerb": "preempt", "nodeCacheCapable": True}
+            async with Scene(configuration(entry), cpu="2") as scene:
+                scene.cluster.apply(*[pod(f"old{i}", requests={"cpu": "1500m"}) for i in range(3)])
+                before = await scene.bound("old0", "old1", "old2")
+                victim = next(name for name, node in before.items() if node == "node-1")
+                scene.cluster.apply(
+                    pod(
+                        "new",
+                        requests={"cpu": "1500m"},
+                        priorityClassName="system-cluster-critical",
+                    )
+                )
+                await scene.until(lambda: scene.notes(victim, "Preempted"))
+                others = [name for name in before if name != victim]
+                assert not any(scene.notes(name, "Preempted") for name in others)
+        assert len(rogue.asked_for("preempt")[0]["NodeNameToMetaVictims"]) == 3
+
+    play(act)
+
+
+def test_an_extender_may_forbid_evictions_altogether() -> None:
+    async def act() -> None:
+        async with Rogue(preempt=answering(lambda payload: {"NodeNameToMetaVictims": {}})) as rogue:
+            entry = {"urlPrefix": rogue.url, "preemptVerb": "preempt"}
+            async with Scene(configuration(entry), nodes=1, cpu="2") as scene:
+                scene.cluster.apply(pod("old", requests={"cpu": "1500m"}))
+                await scene.bound("old")
+                scene.cluster.apply(
+                    pod(
+                        "new",
+                        requests={"cpu": "1500m"},
+                        priorityClassName="system-cluster-critical",
+                    )
+                )
+                note = await scene.note("new")
+                assert note.endswith("preemption: no candidate node for preemption"), note
+        [victims] = rogue.asked_for("preempt")[0]["NodeNameToVictims"].values()
+        assert victims["Pods"][0]["spec"]["containers"][0]["command"] == ["run", "old"]
+
+    play(act)
+
+
+def test_nothing_changes_under_a_decision_that_waits() -> None:
+    async def act() -> None:
+        scene: Scene
+
+        def shrink(payload: Payload) -> Payload:
+            # While we are being asked, the cluster turns upside down: rows move.
+            if not seen:
+                scene.cluster.verbs.delete(known("nodes"), "", "node-0")
+                scene.cluster.add_nodes(2, name="late-{i}")
+            seen.append(sorted(payload["NodeNames"]))
+            return {"NodeNames": ["node-2"]}
+
+        seen: list[list[str]] = []
+        async with Rogue(filter=answering(shrink)) as rogue:
+            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with Scene(configuration(entry)) as scene:
+                scene.cluster.apply(pod("a"))
+                assert await scene.bound("a") == {"a": "node-2"}
+                scene.cluster.apply(pod("b"))
+                assert await scene.bound("b") == {"b": "node-2"}
+        assert seen == [list(NODES), ["late-0", "late-1", "node-1", "node-2"]]
+
+    play(act)
