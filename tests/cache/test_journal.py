@@ -1,5 +1,6 @@
 from mooring.cache.cache import Cache
 from mooring.cache.journal import Journal
+from mooring.cache.snapshot import Changes
 from mooring.testing import node, pod
 
 
@@ -59,20 +60,19 @@ def test_follows_the_pods_and_updates_of_a_node() -> None:
     cache = Cache()
     cache.put_node(node("n0").api)
     cache.put_node(node("n1").api)
-    journal = cache.table.journal
-    position = journal.position
+    mark = cache.nodes.mark
     resident = pod("p", on="n1")
     cache.put_pod(resident)
     cache.put_node(node("n0", unschedulable=True).api)
     cache.remove_pod(resident)
-    assert journal.since(position) == [1, 0, 1]
+    assert cache.nodes.changed_since(mark) == Changes(pods=[1, 1], nodes=[0])
 
 
 def test_a_pod_without_its_node_changes_no_row() -> None:
     cache = Cache()
     cache.put_node(node("n0").api)
-    position = cache.table.journal.position
+    mark = cache.nodes.mark
     cache.put_pod(pod("p", on="elsewhere"))
-    assert cache.table.journal.since(position) == []
+    assert cache.nodes.changed_since(mark) == Changes(pods=[], nodes=[])
     cache.put_node(node("elsewhere").api)
-    assert cache.table.journal.since(position) is None
+    assert cache.nodes.changed_since(mark) is None

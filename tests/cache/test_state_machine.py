@@ -73,7 +73,7 @@ class Reader:
     """Someone who copied columns and follows the journal from there."""
 
     def __init__(self, cache: Cache, structure: int) -> None:
-        self.position = cache.table.journal.position
+        self.mark = cache.nodes.mark
         self.structure = structure
         self.columns = columns_of(cache.nodes)
 
@@ -419,11 +419,12 @@ class CacheMachine(RuleBasedStateMachine):
 
     def catch_up(self, reader: Reader) -> Reader:
         live = columns_of(self.cache.nodes)
-        rows = self.cache.table.journal.since(reader.position)
-        if rows is None:
+        changes = self.cache.nodes.changed_since(reader.mark)
+        if changes is None:
             assert self.deals_anew or reader.structure != self.model.structure
         else:
             assert reader.structure == self.model.structure
+            rows = [*changes.pods, *changes.nodes]
             for name, column in reader.columns.items():
                 column[rows] = live[name][rows]
                 assert column.tolist() == live[name].tolist(), name

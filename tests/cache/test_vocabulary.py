@@ -96,7 +96,7 @@ def test_codes_dealt_anew_void_what_readers_of_the_journal_kept(what: str) -> No
     # The neighbours of the node that changes were given late codes, and get earlier ones.
     for number in range(ALIVE, 0, -1):
         cache.put_node(node(f"n{number}", **{what: special(what, -number)}).api)
-    journal = cache.table.journal
+    journal = cache.table.node_journal
     kept, position, voided = codes_of(cache), journal.position, 0
     for number in range(ALIVE, CHURN):
         cache.put_node(node("n0", **{what: special(what, number)}).api)

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.scheduler.pick import nodes_to_find, pick
+from mooring.runtime.picking import pick
+from mooring.scheduler.sampling import nodes_to_find
 
 
 def recursive(scores: list[int], place: int = 0) -> int:

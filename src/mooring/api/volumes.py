@@ -171,6 +171,11 @@ class Volume(Value, frozen=True, kw_only=True):
     iscsi: ISCSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
+    @property
+    def has_source(self) -> bool:
+        """Whether it comes from anywhere that can influence placement."""
+        return self != Volume(name=self.name)
+
 
 class CSIPersistentVolumeSource(Value, frozen=True, kw_only=True):
     """A volume held by a CSI driver under a handle."""

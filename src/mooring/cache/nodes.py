@@ -57,7 +57,8 @@ class NodeTable:
         self.images: ImageIndex = ImageIndex()
         self.ports: PortIndex = PortIndex()
         self.order: NodeOrder = NodeOrder()
-        self.journal: Journal = Journal()
+        self.pod_journal: Journal = Journal()  # rows whose pods changed
+        self.node_journal: Journal = Journal()  # rows whose node changed
         self.epoch: int = 0  # changes whenever rows come, go or move
         self._labels: dict[str, LabelColumn] = {}
         self._taint_code_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
@@ -84,7 +85,7 @@ class NodeTable:
                 self.images.remove(row, old.status.images)
                 self.images.add(row, node.status.images)
             self.api[row] = node
-            self.journal.changed(row)
+            self.node_journal.changed(row)
         self.order.put(name, node.metadata.labels)
         self._write_allocatable(row, node)
         self.unschedulable.data[row] = node.spec.unschedulable
@@ -140,7 +141,7 @@ class NodeTable:
             counter.count(row, pod, sign)
         for index in self._features.values():
             index.count(row, pod, sign)
-        self.journal.changed(row)
+        self.pod_journal.changed(row)
 
     # --- columns made on demand ------------------------------------------------------------------
 
@@ -261,7 +262,11 @@ class NodeTable:
 
     def _restructured(self) -> None:
         self.epoch += 1
-        self.journal.restructured()
+        self._void_positions()
+
+    def _void_positions(self) -> None:
+        self.pod_journal.restructured()
+        self.node_journal.restructured()
 
     def _write_allocatable(self, row: int, node: core.Node) -> None:
         offered = node.status.allocatable
@@ -297,7 +302,7 @@ class NodeTable:
         for index in self._features.values():
             index.forget_domains(key)
         self.label(key)
-        self.journal.restructured()
+        self._void_positions()
 
     def _intern_taints(self, taints: tuple[core.Taint, ...]) -> int:
         if not taints:
@@ -317,7 +322,7 @@ class NodeTable:
         self._taint_code_of = {(): 0}
         for row, node in enumerate(self.api):
             self.taint_code.data[row] = self._intern_taints(node.spec.taints)
-        self.journal.restructured()
+        self._void_positions()
 
 
 def _add(column: Column[np.int64], row: int, change: int) -> None:

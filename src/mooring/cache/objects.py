@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
+from msgspec import structs
+
 T = TypeVar("T")
 _Key = tuple[str, str]  # namespace and name
 _Index = dict[Hashable, dict[_Key, Any]]
@@ -57,7 +59,10 @@ class Objects:
         return index.get(value, {}).values()
 
     def version(self, type_: type[Any]) -> int:
-        """A number that grows whenever an object of this type comes, changes or goes."""
+        """A number that grows whenever an object of this type comes, changes or goes.
+
+        A change that shows in nothing but its version is none.
+        """
         return self._versions.get(type_, 0)
 
     def put(self, value: Any) -> Any | None:
@@ -88,7 +93,8 @@ class Objects:
             raise LookupError(f"{type_.__name__} objects are not watched: name them in `reads`")
 
     def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
-        self._versions[type_] = self.version(type_) + 1
+        if not _looks_alike(old, new):
+            self._versions[type_] = self.version(type_) + 1
         for by, index in self._indexes.get(type_, {}).items():
             if old is not None:
                 said = by(old)
@@ -97,3 +103,15 @@ class Objects:
                     del index[said]
             if new is not None:
                 index.setdefault(by(new), {})[key] = new
+
+
+def _looks_alike(old: Any | None, new: Any | None) -> bool:
+    """Whether two states of an object differ in nothing that we read, but for their versions."""
+    if old is None or new is None:
+        return False
+    meta = structs.replace(
+        old.metadata,
+        resource_version=new.metadata.resource_version,
+        generation=new.metadata.generation,
+    )
+    return bool(structs.replace(old, metadata=meta) == new)

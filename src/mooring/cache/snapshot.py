@@ -7,7 +7,7 @@ The views read the live columns: they are true during the call they were given t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,20 @@ _CPU: Final = "cpu"
 def _frozen(array: A) -> A:
     array.flags.writeable = False
     return array
+
+
+class Mark(NamedTuple):
+    """A moment in the life of the columns."""
+
+    pods: int
+    nodes: int
+
+
+class Changes(NamedTuple):
+    """Rows, some perhaps more than once."""
+
+    pods: list[int]  # whose pods changed
+    nodes: list[int]  # whose node did
 
 
 class Nodes(Sequence["Node"]):
@@ -225,6 +239,19 @@ class Nodes(Sequence["Node"]):
         """
         return Features(self._table, self._rows, self._table.features(key, extract, parts))
 
+    # --- what changed ----------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> Mark:
+        """This moment, for `changed_since`."""
+        return Mark(self._table.pod_journal.position, self._table.node_journal.position)
+
+    def changed_since(self, mark: Mark) -> Changes | None:
+        """The rows that changed, of all nodes; None if rows came or went, or it is too long ago."""
+        pods = self._table.pod_journal.since(mark.pods)
+        nodes = self._table.node_journal.since(mark.nodes)
+        return None if pods is None or nodes is None else Changes(pods, nodes)
+
     # --- order -----------------------------------------------------------------------------------
 
     @property
@@ -234,6 +261,11 @@ class Nodes(Sequence["Node"]):
         if self._rows is None:
             return rows
         return np.argsort(ranks[self._rows], kind="stable")
+
+    @property
+    def ranks(self) -> IntArray:
+        """The place of each of all nodes in `listing`."""
+        return self._table.ordered()[1]
 
     # --- inside ----------------------------------------------------------------------------------
 

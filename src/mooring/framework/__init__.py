@@ -41,6 +41,7 @@ from mooring.framework.plugin import (
     Score,
 )
 from mooring.framework.results import Candidate, Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
 from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -88,6 +89,7 @@ __all__ = [
     "QueuedPod",
     "Recorder",
     "Reserve",
+    "Scope",
     "Score",
     "StateKey",
     "Status",

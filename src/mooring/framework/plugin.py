@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import abc
 import operator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
@@ -27,6 +28,7 @@ from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
 from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
@@ -61,6 +63,13 @@ class Base(abc.ABC):
     writes: ClassVar[tuple[type[Object], ...]] = ()
     """Kinds that this plugin changes through `handle.client.update`."""
 
+    scope: ClassVar[Scope | None] = None
+    """What PreFilter, Filter, PreScore and Score say depends on; None: on anything.
+
+    With a scope, pods of one class are asked about once, and then only about nodes that changed.
+    What such a plugin stores in the cycle state is shared by those pods.
+    """
+
     args_type: ClassVar[type[Args]] = NoArgs
     """The type of `args`; filled in from `Plugin[...]`."""
 
@@ -74,6 +83,18 @@ class Base(abc.ABC):
             for argument in get_args(base):
                 if isinstance(argument, type) and issubclass(argument, Args):
                     cls.args_type = argument
+
+    def scope_of(self, pod: Pod) -> Scope | None:
+        """The scope for pods of this one's class, if it is not the same for all."""
+        return self.scope
+
+    def stamp(self, pod: Pod) -> Hashable:
+        """A value that differs when answers with a scope no longer hold, whatever the nodes say.
+
+        By default it changes with every object that the plugin reads.
+        """
+        version = self.handle.objects.version
+        return tuple([version(kind) for kind in self.reads]) if self.reads else None
 
     def hint(self, event: ClusterEvent, pod: Pod, old: object | None, new: object | None) -> bool:
         """Whether this event may really help this pod.
@@ -175,6 +196,9 @@ class Score(Base):
 
 class NormalizeScore(Score):
     """A Score whose points are rescaled over the nodes that fit."""
+
+    by_extremes: ClassVar[bool] = False
+    """Whether equal points of all nodes are rescaled to equal points, whatever nodes there are."""
 
     @abc.abstractmethod
     def normalize_score(

@@ -108,6 +108,12 @@ class CycleState:
     def get(self, key: StateKey[T]) -> T | None:
         return self._values.get(key)
 
+    def begin_like(self, other: CycleState) -> None:
+        """Forget everything and take over what another state holds, without cloning it."""
+        self._values = dict(other._values)
+        self._skip_filter = set(other._skip_filter)
+        self._skip_score = set(other._skip_score)
+
     def clone(self) -> CycleState:
         other = CycleState(exhaustive=self._exhaustive)
         for key, value in self._values.items():

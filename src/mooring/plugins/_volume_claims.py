@@ -87,3 +87,8 @@ def waits_for_consumer(storage_class: StorageClass) -> bool:
 def not_found(kind: str, name: str) -> str:
     """What kube-scheduler says about an object that is not there."""
     return f'{kind} "{name}" not found'
+
+
+def scope_without_volumes(pod: fw.Pod) -> fw.Scope | None:
+    """For plugins that have nothing to say about pods without volumes, and much about others."""
+    return None if any(volume.has_source for volume in pod.spec.volumes) else fw.Scope.OBJECT

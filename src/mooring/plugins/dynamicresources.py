@@ -47,6 +47,7 @@ class DynamicResources(
     """Refuse pods with resource claims; say nothing about the others, at every point."""
 
     name = "DynamicResources"
+    scope = fw.Scope.OBJECT
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
     evicts = False
 

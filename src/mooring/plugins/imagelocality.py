@@ -1,5 +1,6 @@
 """Prefer nodes that have the pod's images already, so that less has to be pulled."""
 
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,12 @@ class ImageLocality(fw.Score):
     """
 
     name = "ImageLocality"
+    scope = fw.Scope.OBJECT
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        # How widespread an image is depends on all nodes.
+        everywhere = self.handle.nodes
+        return tuple(everywhere.image_spread(image) for image in container_images(pod.api))
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         everywhere = self.handle.nodes

@@ -80,6 +80,8 @@ class NodeAffinity(
     """Refuse nodes the pod's requirements exclude; prefer those its preferences name."""
 
     name = "NodeAffinity"
+    scope = fw.Scope.OBJECT
+    by_extremes = True
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_LABELS_CHANGED)
 
     CONFLICT = fw.Status.unresolvable("pod affinity terms conflict")

@@ -21,6 +21,7 @@ class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
     """Refuse nodes that do not declare every feature the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    scope = fw.Scope.OBJECT
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_FEATURES_CHANGED,

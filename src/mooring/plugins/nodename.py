@@ -9,6 +9,7 @@ class NodeName(fw.Filter):
     """Refuse every node but the one the pod names, if it names one."""
 
     name = "NodeName"
+    scope = fw.Scope.OBJECT
     wakes_on = (fw.Event.NODE_ADDED,)
 
     OTHER_NODE = fw.Status.unresolvable("node(s) didn't match the requested node name")

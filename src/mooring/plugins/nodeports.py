@@ -15,6 +15,7 @@ class NodePorts(fw.PreFilter, fw.Filter):
     """Refuse nodes where another pod holds a host port that the pod asks for."""
 
     name = "NodePorts"
+    scope = fw.Scope.NODE
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.POD_DELETED)
 
     TAKEN = fw.Status.unschedulable("node(s) didn't have free ports for the requested pod ports")

@@ -12,6 +12,7 @@ class NodeUnschedulable(fw.Filter):
     """Refuse nodes with `spec.unschedulable`, unless the pod tolerates that."""
 
     name = "NodeUnschedulable"
+    scope = fw.Scope.OBJECT
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_TAINTS_CHANGED,

@@ -18,7 +18,7 @@ from mooring.plugins._attachable_volumes import (
     is_attachable,
     volumes_of,
 )
-from mooring.plugins._volume_claims import PVC_ADDED, uses_claim
+from mooring.plugins._volume_claims import PVC_ADDED, scope_without_volumes, uses_claim
 
 NO_LIMIT: Final = 2**62
 
@@ -69,6 +69,12 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
         super().__init__(args, handle)
         self._limits: Limits | None = None
         self._attachments: Attachments | None = None
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return scope_without_volumes(pod)
+
+    def stamp(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing else matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not any(map(is_attachable, pod.spec.volumes)):

@@ -16,6 +16,8 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
     """Refuse nodes with an untolerated hard taint; prefer those with the fewest soft ones."""
 
     name = "TaintToleration"
+    scope = fw.Scope.OBJECT
+    by_extremes = True
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_TAINTS_CHANGED,

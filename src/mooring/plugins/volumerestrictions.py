@@ -7,7 +7,13 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api.core import PersistentVolumeClaim, Volume
-from mooring.plugins._volume_claims import PVC_ADDED, named_claims, names_claim, not_found
+from mooring.plugins._volume_claims import (
+    PVC_ADDED,
+    named_claims,
+    names_claim,
+    not_found,
+    scope_without_volumes,
+)
 
 ONE_POD: Final = "ReadWriteOncePod"
 
@@ -49,6 +55,12 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
         " already in-use by another pod"
     )
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return scope_without_volumes(pod)
+
+    def stamp(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing else matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

@@ -18,6 +18,7 @@ from mooring.plugins._volume_claims import (
     named_claims,
     names_claim,
     not_found,
+    scope_without_volumes,
     waits_for_consumer,
 )
 
@@ -63,6 +64,12 @@ class VolumeZone(fw.PreFilter, fw.Filter):
     )
 
     ELSEWHERE = fw.Status.unresolvable("node(s) had no available volume zone")
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return scope_without_volumes(pod)
+
+    def stamp(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing else matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         areas = self._areas_of(pod)

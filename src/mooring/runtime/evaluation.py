@@ -80,7 +80,7 @@ class Evaluation(Asker):
         search = Search(self.guard, filters, state, pod, nodes, self._filtered)
         try:
             search.ask_vectorised()
-            for row, status in self._refused_for_claims(state, pod, nodes):
+            for row, status in self.refused_for_claims(state, pod, nodes):
                 search.refuse_for_claim(row, status)
             search.ask_per_node(limit, start)
         except Abort as abort:
@@ -122,7 +122,7 @@ class Evaluation(Asker):
                 return status
         return self.filter_node(imagined, pod, node)
 
-    def _refused_for_claims(
+    def refused_for_claims(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
         """The nodes where the pod would not fit beside the pods that have a claim on them."""

@@ -17,12 +17,15 @@ from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.runtime.classes import Classes
 from mooring.runtime.evaluation import Evaluation, Scores
+from mooring.runtime.picking import pick
 from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.council import Council
 from mooring.scheduler.diagnosis import Diagnosis
-from mooring.scheduler.pick import nodes_to_find, pick
+from mooring.scheduler.doublecheck import DoubleCheck
+from mooring.scheduler.sampling import nodes_to_find
 
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 NO_NODES = Status.unresolvable("no nodes available to schedule pods")
@@ -35,7 +38,8 @@ class Decision(msgspec.Struct, frozen=True):
     node_name: str = ""
     evaluated: int = 0  # nodes that were looked at
     names: tuple[str, ...] = ()  # of all nodes, in row order
-    rows: IntArray = _NO_ROWS  # of the feasible nodes, ascending
+    found: int = 0  # feasible nodes
+    rows: IntArray = _NO_ROWS  # of the feasible nodes, ascending; none if decided by class
     scores: Scores | None = None  # aligned with `rows`; None if there was no choice
     verdicts: Verdicts | None = None  # of all nodes, when none was feasible
     diagnosis: Diagnosis | None = None
@@ -66,17 +70,47 @@ class Cycle:
         percentage_of_nodes_to_score: int | None,
         rotation: Rotation,
         council: Council | None = None,
+        classes: Classes | None = None,
+        check: DoubleCheck | None = None,
     ) -> None:
         self._runner = runner
         self._evaluation = evaluation
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
         self._council = council
+        self._classes = classes
+        self._check = check
+        ways = runner.guard.metrics.decisions
+        self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
         self._has_opinions = council is not None and council.has_opinions
 
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
+        if self._classes is not None and self._is_usual(pod, nodes):
+            chosen = self._classes.choose(state, pod, nodes)
+            if chosen is not None:
+                self._by_class.add()
+                name = nodes.names[chosen.row]
+                decision = Decision(OK, name, evaluated=len(nodes), found=chosen.feasible)
+                if self._check is None or not self._check.is_due():
+                    return decision
+                return await self._checked(self._check, decision, state, pod, nodes)
+        self._in_full.add()
+        return await self._decide_in_full(state, pod, nodes)
+
+    async def _checked(
+        self, check: DoubleCheck, decision: Decision, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Decision:
+        fresh = CycleState()
+        full = await self._decide_in_full(fresh, pod, nodes)
+        by_class, in_full = (decision.node_name, decision.found), (full.node_name, full.found)
+        if check.report(pod, by_class, in_full):
+            return decision
+        state.begin_like(fresh)
+        return full
+
+    async def _decide_in_full(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         before = self._runner.pre_filter(state, pod, nodes)
         if before.status.rejected:
             return await self._refused_before(state, pod, nodes, before)
@@ -104,6 +138,12 @@ class Cycle:
                 return await self._refused(state, pod, nodes, verdicts, found)
         return await self._choose(state, pod, nodes, passed)
 
+    def _is_usual(self, pod: Pod, nodes: Nodes) -> bool:
+        """Whether all nodes are to be looked at, and nobody but plugins is to be asked."""
+        if pod.nominated_node_name or self._council is not None:
+            return False
+        return self._limit(len(nodes)) is None
+
     # --- filter --------------------------------------------------------------------------------
 
     async def _try_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision | None:
@@ -114,7 +154,7 @@ class Cycle:
         status = self._evaluation.filter_node_with_nominated(state, pod, node)
         if status.ok and await self._is_agreed(pod, nodes, node):
             rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
-            return Decision(OK, node.name, evaluated=1, names=nodes.names, rows=rows)
+            return Decision(OK, node.name, evaluated=1, names=nodes.names, found=1, rows=rows)
         return None  # whatever is wrong there, the full scan will say it
 
     async def _is_agreed(self, pod: Pod, nodes: Nodes, node: Node) -> bool:
@@ -199,7 +239,7 @@ class Cycle:
         rows = np.arange(len(nodes)) if passed is None else np.flatnonzero(passed)
         if len(rows) == 1:
             name = names[int(rows[0])]
-            return Decision(OK, name, evaluated=len(nodes), names=names, rows=rows)
+            return Decision(OK, name, evaluated=len(nodes), names=names, found=1, rows=rows)
         feasible = nodes if len(rows) == len(nodes) else nodes.take(rows)
         status = self._runner.pre_score(state, pod, feasible)
         if not status.ok:
@@ -212,7 +252,15 @@ class Cycle:
             scores, winner = await self._council.score(pod, feasible, scores)
         if winner is None:
             winner = names[self._winner(nodes, rows, scores.totals)]
-        return Decision(OK, winner, evaluated=len(nodes), names=names, rows=rows, scores=scores)
+        return Decision(
+            OK,
+            winner,
+            evaluated=len(nodes),
+            names=names,
+            found=len(rows),
+            rows=rows,
+            scores=scores,
+        )
 
     @staticmethod
     def _winner(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:

@@ -27,6 +27,7 @@ from mooring.framework.status import OK, Status
 from mooring.observe.metrics import Metrics
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.classes import Classes
 from mooring.runtime.commit import Committer
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
@@ -40,6 +41,7 @@ from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.council import Council
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
+from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
@@ -67,7 +69,8 @@ class Scheduler:
 
     `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
     dice, `extenders` are those of the configuration, ready to be called. Feed what the cluster does
-    to `handlers`, then `await run()`.
+    to `handlers`, then `await run()`. With a `check_share` that part of the decisions by class is
+    made again in full and compared.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Scheduler:
         max_in_unschedulable: float = 300.0,
         on_attempt: Callable[[Attempt], None] | None = None,
         extenders: Extenders | None = None,
+        check_share: float = 0.0,
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.config = config
@@ -102,6 +106,10 @@ class Scheduler:
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
         self._extenders = extenders
+        self._check = None
+        if check_share:
+            # With dice of its own: whether we look must not change what happens.
+            self._check = DoubleCheck(check_share, random.Random(), self.metrics)
         if config.extenders and extenders is None:
             # Better no start than a scheduler that leaves out whom it was told to ask.
             text = "there is nobody here who could call them"
@@ -202,7 +210,13 @@ class Scheduler:
             extenders=self._extenders,
             on_conflict=self._conflict,
         )
-        cycle = Cycle(runner, evaluation, percentage, self._rotation, self._council)
+        # Who watches attempts wants to know all about them, which is the full evaluation.
+        classes = None
+        if self._on_attempt is None:
+            classes = Classes(profile, self.guard, evaluation.refused_for_claims)
+        cycle = Cycle(
+            runner, evaluation, percentage, self._rotation, self._council, classes, self._check
+        )
         return Crew(profile, handle, runner, evaluation, committer, cycle, binder)
 
     def _gate(self, pod: Pod, first: str) -> Status:
@@ -333,7 +347,7 @@ class Scheduler:
             started,
             touched=self.cache.last_touch(node_name),
             evaluated=decision.evaluated,
-            feasible=len(decision.rows),
+            feasible=decision.found,
         )
         refusal = self._reserve(crew, assignment)
         if refusal is not None:

@@ -28,7 +28,9 @@ class Simulation:
     """One scheduler on one local cluster, on virtual time.
 
     `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. With the same
-    `seed` and the same calls, everything happens the same way again.
+    `seed` and the same calls, everything happens the same way again. Without `keep_attempts`, pods
+    are decided by their classes, as a scheduler of a real cluster does; `check_share` of those
+    decisions are made again in full and compared.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Simulation:
         seed: int = 0,
         plugin_budget: float = DEFAULT_BUDGET,
         keep_attempts: bool = True,
+        check_share: float = 0.0,
     ) -> None:
         if isinstance(config, Path):
             config = cfg.load_file(config)
@@ -58,6 +61,7 @@ class Simulation:
                 plugins=plugins,
                 plugin_budget=plugin_budget,
                 on_attempt=self.attempts.append if keep_attempts else None,
+                check_share=check_share,
             )
         except BaseException:
             self.loop.close()

@@ -44,6 +44,8 @@ class InterPodAffinity(
     """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
 
     name = "InterPodAffinity"
+    scope = fw.Scope.CLUSTER
+    by_extremes = True
     reads = (core.Namespace,)
     wakes_on = (
         fw.Event.POD_ADDED,

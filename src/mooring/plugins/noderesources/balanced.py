@@ -26,6 +26,7 @@ class NodeResourcesBalancedAllocation(
     """Score 75 where the balance stays, up to 100 where it gets better, down to 50 where worse."""
 
     name = "NodeResourcesBalancedAllocation"
+    scope = fw.Scope.NODE
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         asks = self._asks_of(pod)

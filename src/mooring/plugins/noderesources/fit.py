@@ -45,6 +45,7 @@ class NodeResourcesFit(
     """Refuse nodes without room for the pod; score the rest by how full it would leave them."""
 
     name = "NodeResourcesFit"
+    scope = fw.Scope.NODE
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_ALLOCATABLE_CHANGED,

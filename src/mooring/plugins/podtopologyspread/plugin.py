@@ -39,6 +39,7 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
+    scope = fw.Scope.CLUSTER
     reads = (core.Service, core.ReplicationController, apps.ReplicaSet, apps.StatefulSet)
     wakes_on = (
         fw.Event.POD_ADDED,
@@ -68,6 +69,13 @@ class PodTopologySpread(
             )
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
         }
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        if pod.spec.topology_spread_constraints:
+            return self.scope
+        defaults = any(self._defaults.values())
+        is_spread = defaults and not selector_by_owners(self.handle.objects, pod).is_empty
+        return self.scope if is_spread else fw.Scope.OBJECT
 
     # --- filter ----------------------------------------------------------------------------------
 

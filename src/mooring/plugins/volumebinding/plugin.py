@@ -10,6 +10,7 @@ from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
     not_found,
+    scope_without_volumes,
     uses_claim,
 )
 from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
@@ -91,6 +92,12 @@ class VolumeBinding(
         self._binder = Binder(handle, self._volumes, self._claims, args.bind_timeout_seconds)
 
     # --- filter ----------------------------------------------------------------------------------
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return scope_without_volumes(pod)
+
+    def stamp(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing else matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

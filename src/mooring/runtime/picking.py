@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import BoolArray, IntArray
+
+_FEW: Final = 32  # ties that are better held as a list
 
 
 def pick(totals: IntArray) -> int:
@@ -15,14 +18,22 @@ def pick(totals: IntArray) -> int:
     Ties fall as in kube-scheduler, which takes the root of a heap built over the list: a node wins
     unless a node below it in the heap has more, and of two such branches the left one goes first.
     """
-    best = totals.max()
-    ties: list[int] = np.flatnonzero(totals == best).tolist()
-    if len(ties) == 1 or ties[0] == 0:
-        return ties[0]
+    first = int(totals.argmax())
+    if first == 0:
+        return 0
+    tied = totals == totals[first]
+    count = int(np.count_nonzero(tied))
+    if count == 1:
+        return first
+    ties: list[int] | None = np.flatnonzero(tied).tolist() if count <= _FEW else None
     place = 0
-    while totals[place] != best:
+    while not tied[place]:
         left = 2 * place + 1
-        place = left if _branch_has(ties, left, len(totals)) else left + 1
+        if ties is None:
+            goes_left = _branch_has_any(tied, left)
+        else:
+            goes_left = _branch_has(ties, left, len(totals))
+        place = left if goes_left else left + 1
     return place
 
 
@@ -37,15 +48,11 @@ def _branch_has(ties: list[int], root: int, size: int) -> bool:
     return False
 
 
-def nodes_to_find(count: int, percentage: int | None) -> int | None:
-    """How many feasible nodes are enough; None: look at all.
-
-    An unset percentage means all nodes, because looking at all is cheap here. A percentage in the
-    configuration is honoured as kube-scheduler does, 0 being its adaptive rule.
-    """
-    if percentage is None or count < 100:
-        return None
-    if percentage == 0:
-        percentage = max(50 - count // 125, 5)
-    wanted = max(count * percentage // 100, 100)
-    return wanted if wanted < count else None
+def _branch_has_any(tied: BoolArray, root: int) -> bool:
+    """The same, where ties are many: one is soon found."""
+    first, width = root, 1
+    while first < len(tied):
+        if tied[first : first + width].any():
+            return True
+        first, width = 2 * first + 1, 2 * width
+    return False

@@ -1,0 +1,17 @@
+"""What a plugin's answers depend on, so that they can be kept."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Scope(enum.Enum):
+    """Besides the pod's class: its namespace, labels, annotations, controller and spec.
+
+    Answers that depend on less can be kept longer. A plugin whose answers depend on the pod's name,
+    on the time, on dice or on anything outside the cluster has no scope: it is asked every time.
+    """
+
+    OBJECT = "object"  # the node's own object: its labels, taints, allocatable; not its pods
+    NODE = "node"  # also the pods that are on that node
+    CLUSTER = "cluster"  # also other nodes and their pods: asked for every pod, as without a scope
