@@ -195,14 +195,19 @@ def test_wants_apiversion_and_kind_and_goes_on_without_them() -> None:
     ]
 
 
-def test_names_the_accepted_version_for_any_other() -> None:
-    old = HEADER.replace("/v1", "/v1beta3")
-    assert problems(old + "healthzBindAddress: x\n") == [
-        'apiVersion: Unsupported value: "kubescheduler.config.k8s.io/v1beta3": '
-        'supported values: "kubescheduler.config.k8s.io/v1"'
+def test_names_the_accepted_versions_for_any_other() -> None:
+    group = "kubescheduler.config.k8s.io"
+    versions = ("v1", "v1beta3", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1")
+    assert problems(HEADER.replace("/v1", "/v2") + "nonsense: 1\n") == [
+        f'apiVersion: Unsupported value: "{group}/v2": supported values: '
+        + ", ".join(f'"{group}/{version}"' for version in versions)
     ]
-    assert problems(HEADER.replace("KubeSchedulerConfiguration", "Policy")) == [
-        'kind: Unsupported value: "Policy": supported values: "KubeSchedulerConfiguration"'
+    assert problems(HEADER.replace("KubeSchedulerConfiguration", "Pod")) == [
+        'kind: Unsupported value: "Pod": supported values: "KubeSchedulerConfiguration", "Policy"'
+    ]
+    assert problems("kind: Policy\napiVersion: policy/v1\n") == [
+        'apiVersion: Unsupported value: "policy/v1": supported values: "v1", '
+        '"kubescheduler.config.k8s.io/v1"'
     ]
 
 

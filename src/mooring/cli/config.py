@@ -1,10 +1,11 @@
-"""`mooring config validate` and `mooring config show`."""
+"""`mooring config validate`, `mooring config show` and `mooring config convert`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from mooring import config as cfg
 from mooring.errors import ConfigError, Problem
@@ -22,19 +23,49 @@ def show(options: argparse.Namespace) -> int:
     return _with_plans(options.file, options.plugin, _print_effective)
 
 
+def convert(options: argparse.Namespace) -> int:
+    """Write the file as one of version v1, with notes on what changed."""
+    try:
+        text = cfg.to_v1_yaml(_read(options.file))
+    except ConfigError as error:
+        return print_problems(error, _name(options.file))
+    if not options.output:
+        print(text, end="")
+        return 0
+    try:
+        Path(options.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"{options.output}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 _Use = Callable[[str, cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry], None]
 
 
 def _with_plans(file: str, plugins: Sequence[str], use: _Use) -> int:
-    name = "<stdin>" if file == "-" else file
+    name = _name(file)
     try:
         registry = registry_with(plugins)
-        config = cfg.load_text(sys.stdin.read(), name) if file == "-" else cfg.load_file(file)
-        plans = plan_profiles(config, registry)
+        loaded = _read(file)
+        plans = plan_profiles(loaded.config, registry)
     except ConfigError as error:
         return print_problems(error, name)
-    use(name, config, plans, registry)
+    for note in loaded.notes:
+        print(f"{name}: note: {note}", file=sys.stderr)
+    use(name, loaded.config, plans, registry)
     return 0
+
+
+def _read(file: str) -> cfg.Loaded:
+    """The configuration in a file of any version, also inside a ConfigMap."""
+    if file == "-":
+        return cfg.read_text(sys.stdin.read(), _name(file), in_manifests=True)
+    return cfg.read_file(file, in_manifests=True)
+
+
+def _name(file: str) -> str:
+    return "<stdin>" if file == "-" else file
 
 
 def print_problems(error: ConfigError, name: str) -> int:

@@ -127,7 +127,7 @@ class _Walk:
         if config.forbid_unknown_fields:
             for key in raw:
                 if key not in fields and key != config.tag_field:
-                    message = _unknown(str(key), list(fields))
+                    message = unknown_field(str(key), list(fields))
                     self.problems.append(Problem(child_path(path, key), message))
         kept: dict[Any, object] = {key: raw[key] for key in raw if key == config.tag_field}
         usable = True
@@ -245,7 +245,8 @@ def _choices(shape: Any) -> list[str]:
     return []
 
 
-def _unknown(key: str, names: list[str]) -> str:
+def unknown_field(key: str, names: abc.Sequence[str]) -> str:
+    """What to say about a field that is none of `names`."""
     if not names:
         return "unknown field; no fields are expected here"
     message = f"unknown field; expected one of: {', '.join(names)}"

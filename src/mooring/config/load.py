@@ -1,22 +1,40 @@
 """From a file to a configuration that can be relied on, or to the list of what is wrong with it.
 
-    text ─ parse_yaml ─ header ─ decode ─ apply_defaults ─ validate ─▶ KubeSchedulerConfiguration
+    text ─ parse_yaml ─ header ┬───────────────┬─ decode ─ apply_defaults ─ validate ─▶ Loaded
+                               └─ legacy.to_v1 ┘
 
 Problems of all steps are reported together: a misspelt field does not hide a bad percentage.
 Arguments of plugins stay raw here; the runtime, which knows the plugins, decodes them.
 """
 
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from mooring.config._texts import quote, required, unsupported
 from mooring.config.decode import decode_partly
 from mooring.config.defaults import apply_defaults
+from mooring.config.legacy import OLD_VERSIONS, POLICY_VERSIONS, to_v1, with_leases
+from mooring.config.manifests import POLICY_KIND, Found, find_configuration
+from mooring.config.notes import Findings, Note
+from mooring.config.policy_source import PolicyFetcher, ReadConfigMap
 from mooring.config.source import parse_yaml
 from mooring.config.types import API_VERSION, KIND, KubeSchedulerConfiguration
 from mooring.config.validate import validate
 from mooring.errors import ConfigError, Problem
 
 _HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration, and how it came about."""
+
+    config: KubeSchedulerConfiguration
+    notes: tuple[Note, ...]
+    document: dict[str, Any]  # in version v1, with its header and without any defaults
+    written_as: str  # the apiVersion of the file, or Policy
+    text: str  # what was read, without what was around it
 
 
 def default_configuration() -> KubeSchedulerConfiguration:
@@ -26,6 +44,21 @@ def default_configuration() -> KubeSchedulerConfiguration:
 
 def load_file(path: str | Path) -> KubeSchedulerConfiguration:
     """Load a YAML or JSON file; raises ConfigError with every problem that could be found."""
+    return read_file(path).config
+
+
+def load_text(text: str, source: str = "<string>") -> KubeSchedulerConfiguration:
+    """Load YAML or JSON; `source` names it in error messages."""
+    return read_text(text, source).config
+
+
+def read_file(
+    path: str | Path,
+    *,
+    read_config_map: ReadConfigMap | None = None,
+    in_manifests: bool = False,
+) -> Loaded:
+    """Load a file of any version; see `read_text`. A Policy is also looked for beside the file."""
     source = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -34,43 +67,106 @@ def load_file(path: str | Path) -> KubeSchedulerConfiguration:
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text: byte {error.start} is not valid"
         raise ConfigError([Problem(source, message)], source) from error
-    return load_text(text, source)
+    return read_text(
+        text,
+        source,
+        folder=Path(path).parent,
+        read_config_map=read_config_map,
+        in_manifests=in_manifests,
+    )
 
 
-def load_text(text: str, source: str = "<string>") -> KubeSchedulerConfiguration:
-    """Load YAML or JSON; `source` names it in error messages."""
-    raw, problems = parse_yaml(text, source)
+def read_text(
+    text: str,
+    source: str = "<string>",
+    *,
+    folder: Path | None = None,
+    read_config_map: ReadConfigMap | None = None,
+    in_manifests: bool = False,
+) -> Loaded:
+    """Load a text of any version and tell what changed since; raises ConfigError.
+
+    With `in_manifests` the configuration may be inside a ConfigMap, or one of several documents.
+    `read_config_map` is asked for the Policy that a v1alpha1 configuration has in the cluster.
+    """
+    found = find_configuration(text, source) if in_manifests else Found(text, source, {}, {})
+    raw, problems = parse_yaml(found.text, found.source)
     if not isinstance(raw, dict):
         message = f"expected a {KIND}, got {quote(raw)}"
-        raise ConfigError([*problems, Problem(source, message)], source)
+        raise ConfigError([*problems, Problem(found.source, message)], source)
     problems += _missing_header(raw)
     if foreign := _foreign_header(raw):
         # It is something else: what its fields would be called here is of no interest.
         raise ConfigError([*problems, *foreign], source)
-    body = {key: value for key, value in raw.items() if key not in _HEADER}
+    findings = Findings()
+    version = _version(raw)
+    if version == "v1":
+        document = with_leases(raw, findings)
+    else:
+        fetcher = PolicyFetcher(
+            folder, found.siblings, found.config_maps, read_config_map, _kubeconfig(raw)
+        )
+        converted = to_v1(raw, version, findings, fetcher.fetch)
+        problems += findings.problems
+        if converted is None:
+            raise ConfigError(problems, source)
+        document = converted
+    config = _decode(document, problems, findings.problems, source)
+    return Loaded(
+        config=config,
+        notes=tuple(findings.notes),
+        document={str(key): value for key, value in document.items()},
+        written_as=POLICY_KIND if version == POLICY_KIND else str(raw.get("apiVersion")),
+        text=found.text,
+    )
+
+
+def _decode(
+    document: dict[Any, object], problems: list[Problem], converting: list[Problem], source: str
+) -> KubeSchedulerConfiguration:
+    body = {key: value for key, value in document.items() if key not in _HEADER}
     config, found = decode_partly(body, KubeSchedulerConfiguration)
-    problems += found
+    found = [problem for problem in found if not _is_consequence(problem, converting)]
+    problems = [*problems, *found]
     if config is not None:
         config = apply_defaults(config)
-        problems += [problem for problem in validate(config) if not _is_consequence(problem, found)]
+        broken = validate(config)
+        earlier = [*converting, *found]
+        problems += [problem for problem in broken if not _is_consequence(problem, earlier)]
     if config is None or problems:
         raise ConfigError(problems, source)
     return config
 
 
-def _missing_header(raw: dict[object, object]) -> list[Problem]:
+def _kubeconfig(raw: dict[Any, object]) -> str:
+    connection = raw.get("clientConnection")
+    given = connection.get("kubeconfig") if isinstance(connection, dict) else None
+    return given if isinstance(given, str) else ""
+
+
+def _version(raw: dict[Any, object]) -> str:
+    if raw.get("kind") == POLICY_KIND:
+        return POLICY_KIND
+    return str(raw.get("apiVersion") or API_VERSION).partition("/")[2]
+
+
+def _missing_header(raw: dict[Any, object]) -> list[Problem]:
+    expected = _HEADER if raw.get("kind") != POLICY_KIND else {"apiVersion": POLICY_VERSIONS[0]}
     return [
         required(key, f'must be "{accepted}"')
-        for key, accepted in _HEADER.items()
+        for key, accepted in expected.items()
         if raw.get(key) in (None, "")
     ]
 
 
-def _foreign_header(raw: dict[object, object]) -> list[Problem]:
+def _foreign_header(raw: dict[Any, object]) -> list[Problem]:
+    accepted = {"apiVersion": (API_VERSION, *OLD_VERSIONS), "kind": (KIND, POLICY_KIND)}
+    if raw.get("kind") == POLICY_KIND:
+        accepted["apiVersion"] = POLICY_VERSIONS
     return [
-        unsupported(key, raw[key], [accepted])
-        for key, accepted in _HEADER.items()
-        if raw.get(key) not in (None, "", accepted)
+        unsupported(key, raw[key], choices)
+        for key, choices in accepted.items()
+        if raw.get(key) not in (None, "", *choices)
     ]
 
 

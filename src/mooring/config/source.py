@@ -3,11 +3,12 @@
 `parse_yaml` turns a text into plain data and explains what it cannot accept: syntax errors with
 line and column, a second document, an empty file. Keys given twice are collected rather than
 raised, so that `load` can report them together with everything else. JSON is accepted because it
-is YAML. `dump_yaml` writes what `parse_yaml` reads back unchanged.
+is YAML. `parse_documents` is for texts with several documents. `dump_yaml` writes what
+`parse_yaml` reads back unchanged.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -42,32 +43,53 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
 
 
+class YamlDocument(NamedTuple):
+    """One of the documents in a text: its data, where it begins, and its own part of the text."""
+
+    data: object
+    line: int
+    text: str  # with empty lines in front, so that lines keep their numbers
+    problems: list[Problem]
+
+
 def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Problem]]:
     """Read one document; give its data and a problem for every key that is set twice.
 
     Raises ConfigError when there is no data to give: the text is not YAML, has no document or
     more than one, or contains itself.
     """
+    documents = parse_documents(text, source, most=2)
+    if len(documents) > 1:
+        place = f"{source}:{documents[1].line}"
+        problem = Problem(place, "expected one document, found a second one")
+        raise ConfigError([problem], source)
+    return documents[0].data, documents[0].problems
+
+
+def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> list[YamlDocument]:
+    """Read all documents that are not blank, or as many as asked for; there is at least one."""
     # Pure Python on purpose: its messages are the better ones, and the files are small.
     try:
         loader = _Loader(text)
     except yaml.YAMLError as error:
         raise _refusal(error, source) from error
+    documents: list[YamlDocument] = []
     try:
-        node = loader.get_node() if loader.check_node() else None
-        second = loader.get_node() if loader.check_node() else None
-        if second is not None:
-            place = f"{source}:{second.start_mark.line + 1}"
-            problem = Problem(place, "expected one document, found a second one")
-            raise ConfigError([problem], source)
-        if node is None or _is_blank(node):
-            raise ConfigError([Problem(source, "the file is empty")], source)
-        problems = _DuplicateKeys(source).search(node)
-        return loader.construct_document(node), problems
+        while (not most or len(documents) < most) and loader.check_node():
+            node = loader.get_node()
+            if node is None or _is_blank(node):
+                continue
+            problems = _DuplicateKeys(source).search(node)
+            line = node.start_mark.line
+            own = "\n" * line + text[node.start_mark.index : node.end_mark.index]
+            documents.append(YamlDocument(loader.construct_document(node), line + 1, own, problems))
     except yaml.YAMLError as error:
         raise _refusal(error, source) from error
     finally:
         loader.dispose()
+    if not documents:
+        raise ConfigError([Problem(source, "the file is empty")], source)
+    return documents
 
 
 def dump_yaml(data: object) -> str:

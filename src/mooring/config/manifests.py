@@ -1,0 +1,116 @@
+"""Find the configuration in what people keep it in: a ConfigMap, a file of several documents.
+
+Deployments of schedulers are mostly one file with a ConfigMap somewhere in it. The commands that
+look at configurations accept such a file; a scheduler that starts does not have to.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mooring.config.legacy import POLICY_VERSIONS
+from mooring.config.source import YamlDocument, parse_documents, parse_yaml
+from mooring.config.types import KIND
+from mooring.errors import ConfigError, Problem
+
+POLICY_KIND = "Policy"
+POLICY_KEY = "policy.cfg"
+ConfigMaps = dict[tuple[str, str], dict[str, str]]
+
+
+class Found(NamedTuple):
+    """A configuration, the name for it in messages, and what was found beside it."""
+
+    text: str
+    source: str
+    siblings: dict[str, str]  # the other keys of its ConfigMap
+    config_maps: ConfigMaps  # by namespace and name
+
+
+class _Candidate(NamedTuple):
+    kind: str
+    text: str
+    source: str
+    siblings: dict[str, str]
+
+
+def find_configuration(text: str, source: str) -> Found:
+    """The one configuration of a text; a Policy counts when there is nothing that refers to it."""
+    documents = parse_documents(text, source)
+    if len(documents) == 1 and _kind(documents[0].data) not in ("ConfigMap", "List"):
+        return Found(text, source, {}, {})
+    candidates: list[_Candidate] = []
+    config_maps: ConfigMaps = {}
+    for document in documents:
+        candidates += _candidates(document, source, config_maps)
+    chosen = [found for found in candidates if found.kind == KIND] or candidates
+    if len(chosen) != 1:
+        kinds = ", ".join(dict.fromkeys(_kind(document.data) for document in documents))
+        message = f"expected a {KIND} or a Policy, also inside a ConfigMap; found only {kinds}"
+        if chosen:
+            places = "; ".join(found.source for found in chosen)
+            message = f"expected one configuration, found {len(chosen)}: {places}"
+        raise ConfigError([Problem(source, message)], source)
+    _, own, place, siblings = chosen[0]
+    return Found(own, place, siblings, config_maps)
+
+
+def leading_comments(text: str) -> str:
+    """The comment that a file opens with."""
+    lines = []
+    for line in text.removeprefix("\ufeff").splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(f"{line}\n")
+    return "".join(lines)
+
+
+def _candidates(
+    document: YamlDocument, source: str, config_maps: ConfigMaps
+) -> Iterator[_Candidate]:
+    if kind := _configuration_kind(document.data):
+        yield _Candidate(kind, document.text, source, {})
+    items = [document.data]
+    if _kind(document.data) == "List" and isinstance(document.data, dict):
+        listed = document.data.get("items")
+        items = listed if isinstance(listed, list) else []
+    for item in items:
+        if isinstance(item, dict) and _kind(item) == "ConfigMap":
+            yield from _inside(item, source, config_maps)
+
+
+def _inside(
+    config_map: dict[object, object], source: str, config_maps: ConfigMaps
+) -> Iterator[_Candidate]:
+    metadata, data = config_map.get("metadata"), config_map.get("data")
+    if not isinstance(data, dict):
+        return
+    texts = {str(key): value for key, value in data.items() if isinstance(value, str)}
+    about = metadata if isinstance(metadata, dict) else {}
+    name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
+    config_maps[namespace, name] = texts
+    for key, text in texts.items():
+        kind = POLICY_KIND if key == POLICY_KEY else _kind_of_text(text)
+        if kind:
+            siblings = {other: value for other, value in texts.items() if other != key}
+            yield _Candidate(kind, text, f"{source}: ConfigMap {name}, {key}", siblings)
+
+
+def _kind_of_text(text: str) -> str:
+    try:
+        return _configuration_kind(parse_yaml(text)[0])
+    except ConfigError:
+        # A configuration with a typing slip is one still; what is wrong is said when it is read.
+        return KIND if KIND in text else ""
+
+
+def _configuration_kind(data: object) -> str:
+    """Tell configurations from everything else; policies of other groups are not meant."""
+    kind = _kind(data)
+    if kind == POLICY_KIND and isinstance(data, dict):
+        return kind if data.get("apiVersion") in POLICY_VERSIONS else ""
+    return kind if kind == KIND else ""
+
+
+def _kind(data: object) -> str:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) else "something without a kind"

@@ -1,0 +1,47 @@
+"""What was understood and still deserves a word: the gentle sibling of `Problem`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mooring.errors import Problem
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Note:
+    """One thing that changed, or that has no counterpart; the path is that of the file given."""
+
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class Findings:
+    """Notes and problems as they come up; whoever asked for them raises in the end."""
+
+    def __init__(self, place: str = "") -> None:
+        self.place = place  # another file, put in front of every path
+        self.notes: list[Note] = []
+        self.problems: list[Problem] = []
+
+    def note(self, path: str, text: str) -> None:
+        """Remember something to tell."""
+        self.notes.append(Note(self._placed(path), text))
+
+    def refuse(self, path: str, message: str) -> None:
+        """Remember something that cannot be."""
+        self.problems.append(Problem(self._placed(path), message))
+
+    def refuse_all(self, problems: Iterable[Problem]) -> None:
+        """Remember what somebody else found."""
+        for problem in problems:
+            self.refuse(problem.path, problem.message)
+
+    def add(self, other: "Findings") -> None:
+        """Take over the findings about another file."""
+        self.notes += other.notes
+        self.problems += other.problems
+
+    def _placed(self, path: str) -> str:
+        return ": ".join(part for part in (self.place, path) if part)
