@@ -38,7 +38,7 @@ control-plane: setup ## build etcd, kube-apiserver, kube-scheduler and kubectl f
 	@$(BIN)/python -m tests.controlplane.build
 
 chaos: setup ## schedule 3,000 pods on 1,000 nodes while everything around breaks, ~15 minutes (needs Go)
-	MOORING_CHAOS=full MOORING_REQUIRE_REAL=1 $(BIN)/python -m pytest -s tests/integration/chaos
+	MOORING_CHAOS=full MOORING_REQUIRE_REAL=1 $(BIN)/python -m pytest -s tests/integration/chaos tests/integration/test_controller.py
 
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))

@@ -1,1 +1,57 @@
-"""Small controllers: a function that picks a node for a pod, with everything around it done."""
+"""Small controllers: a function that picks a node for a pod, with everything around it done.
+
+    from mooring.controller import controller
+
+    @controller(scheduler_name="my-scheduler")
+    def choose(pod, nodes):
+        return random.choice(nodes).name
+
+Pods and nodes flow in as the read-only views that plugins know, bindings and Events flow out. The
+pieces work alone, for controllers of anything: `WorkQueue`, `Reconciler`, and from the room below
+`Informer`, `LeaderElection`, `ApiClient`. The words owned here are *work queue*, *key*, *requeue*
+and *reconcile*.
+"""
+
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.client.client import ApiClient
+from mooring.client.events import EventSink
+from mooring.client.http import HttpTransport
+from mooring.client.incluster import find_endpoint
+from mooring.client.informer import Informer, Informers
+from mooring.client.lease import LeaderElection, default_identity
+from mooring.controller.app import Controller, controller
+from mooring.controller.asking import NotNow
+from mooring.controller.backoff import Backoff, TokenBucket
+from mooring.controller.metrics import ControllerMetrics
+from mooring.controller.reconciler import Reconciler, Requeue
+from mooring.controller.recorder import Recorder
+from mooring.controller.runner import Election, Options, Runner
+from mooring.controller.workqueue import WorkQueue
+
+__all__ = [
+    "ApiClient",
+    "Backoff",
+    "Controller",
+    "ControllerMetrics",
+    "Election",
+    "EventSink",
+    "HttpTransport",
+    "Informer",
+    "Informers",
+    "LeaderElection",
+    "Node",
+    "Nodes",
+    "NotNow",
+    "Options",
+    "Pod",
+    "Reconciler",
+    "Recorder",
+    "Requeue",
+    "Runner",
+    "TokenBucket",
+    "WorkQueue",
+    "controller",
+    "default_identity",
+    "find_endpoint",
+]

@@ -7,16 +7,16 @@ signature, asynchronous API calls, pod groups, devices with binding conditions, 
 
 from __future__ import annotations
 
-from mooring.observe.family import Family, Histogram, Registry, Value, exponential
+from mooring.observe.component import ComponentMetrics
+from mooring.observe.family import Family, Histogram, Value, exponential
 
 _ATTEMPT = exponential(0.001, 2, 15)  # seconds
 _POINT = exponential(0.0001, 2, 12)
 _PLUGIN = exponential(0.00001, 1.5, 20)
 _LONG = exponential(0.01, 2, 20)
-_REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-class Metrics(Registry):
+class Metrics(ComponentMetrics):
     """Every metric of one scheduler; made by the scheduler and handed down, never global."""
 
     def __init__(self) -> None:
@@ -25,7 +25,6 @@ class Metrics(Registry):
         self._add_queue()
         self._add_framework()
         self._add_preemption()
-        self._add_process()
 
     def _add_attempts(self) -> None:
         self.schedule_attempts: Family[Value] = self.counter(
@@ -88,6 +87,18 @@ class Metrics(Registry):
             "Decisions that somebody else was faster than: 'recheck' was noticed before binding,"
             " 'already_bound' by the API server, 'overcommitted' only afterwards.",
             ("kind",),
+        )
+
+        self.decisions: Family[Value] = self.counter(
+            "mooring_decisions_total",
+            "Decisions about pods. 'class' were made from what was known of pods alike, 'full' by"
+            " asking every plugin about every node.",
+            ("way",),
+        )
+        self.class_checks: Family[Value] = self.counter(
+            "mooring_class_checks_total",
+            "Decisions by class that were made again in full, as --check-decisions asks.",
+            ("result",),
         )
 
     def _add_queue(self) -> None:
@@ -177,36 +188,4 @@ class Metrics(Registry):
         self.preemption_loops: Family[Value] = self.counter(
             "mooring_preemption_loops_total",
             "Preemptions that were held back because they repeated themselves.",
-        )
-
-    def _add_process(self) -> None:
-        self.client_requests: Family[Value] = self.counter(
-            "rest_client_requests_total",
-            "Requests to the API server, by what came of them.",
-            ("code", "method", "host"),
-        )
-        self.client_duration: Family[Histogram] = self.histogram(
-            "rest_client_request_duration_seconds",
-            "How long requests to the API server took.",
-            _REQUEST,
-            ("verb", "host"),
-        )
-        self.leader: Family[Value] = self.gauge(
-            "leader_election_master_status",
-            "1 for who holds the lease of this name, 0 for who stands by.",
-            ("name",),
-        )
-        self.dropped_events: Family[Value] = self.counter(
-            "mooring_event_sink_dropped_total",
-            "Kubernetes Events that were given up because too many were waiting to be written.",
-        )
-        self.undecodable_objects: Family[Value] = self.counter(
-            "mooring_undecodable_objects_total",
-            "Objects from the API server that could not be read and were left out.",
-            ("resource",),
-        )
-        self.build_info: Family[Value] = self.gauge(
-            "mooring_build_info",
-            "Always 1; the labels say what is running.",
-            ("version", "python"),
         )

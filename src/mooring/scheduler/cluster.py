@@ -1,32 +1,31 @@
 """What a scheduler writes, carried to a real API server.
 
 `Writer` fulfils `framework.Client`. A write whose answer was lost is not guessed about: a bind is
-looked up until it is known whether it happened, and the pod's place stays taken meanwhile.
+looked up until it is known whether it happened (`client.binding`), and the pod's place stays taken
+meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from mooring.api import core
-from mooring.api.codec import DecodeError, to_builtins
+from mooring.api.codec import to_builtins
 from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.client import paths
+from mooring.client.binding import AlreadyBound, PodBinder, pod_not_found
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, NotFound, Refused, ServerError, Unreachable
+from mooring.client.errors import Conflict, NotFound, Refused, ServerError, Unreachable
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 from mooring.scheduler import conflicts
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SHORTEST_PAUSE: Final = 0.1  # seconds
-_LONGEST_PAUSE: Final = 5.0
 _TRIES: Final = 4  # of a status patch
 _MANY_BINDS: Final = 256  # under way; then no further pod is decided until half of them are done
 
@@ -48,6 +47,7 @@ class Writer:
         on_congestion: Callable[[bool], None],
     ) -> None:
         self._client = client
+        self._binder = PodBinder(client)
         self._on_conflict = on_conflict
         self._on_congestion = on_congestion
         self._under_way = 0
@@ -58,60 +58,12 @@ class Writer:
     async def bind(self, binding: core.Binding) -> None:
         self._count(+1)
         try:
-            await self._bind(binding)
+            await self._binder.bind(binding)
+        except AlreadyBound:
+            self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
+            raise
         finally:
             self._count(-1)
-
-    async def _bind(self, binding: core.Binding) -> None:
-        pause = _SHORTEST_PAUSE
-        is_unknown = False  # whether a request of ours may have been carried out unanswered
-        while True:
-            try:
-                await self._client.bind(binding)
-                return
-            except Conflict:
-                node = await self._node_of(binding)
-                if node == binding.target.name:
-                    return  # by a request of ours whose answer was lost
-                if node:
-                    self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
-                raise
-            except Fenced:
-                raise
-            except (Unreachable, ServerError) as error:
-                is_unknown = True
-                extra = {"pod": binding.key, "node": binding.target.name, "error": str(error)}
-                log.warning("the outcome of a bind is unknown; looking it up", extra=extra)
-            except ApiError:
-                # A refusal speaks of this request and not of the one before it: a server that has
-                # just started may forbid everything, because it has not read its rules yet.
-                if not is_unknown:
-                    raise
-            if await self._node_of(binding) == binding.target.name:
-                return
-            # Not bound, or not yet: the server refuses a second Binding, so asking again is safe.
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-    async def _node_of(self, binding: core.Binding) -> str:
-        """Where the pod is, empty if nowhere; asks until the server tells, or knows no such pod."""
-        meta = binding.metadata
-        pause = _SHORTEST_PAUSE
-        while True:
-            try:
-                pod = await self._client.get(core.Pod, meta.name, meta.namespace)
-            except NotFound:
-                raise
-            except (ApiError, DecodeError) as error:
-                extra = {"pod": binding.key, "error": str(error)}
-                log.debug("could not look up a pod", extra=extra)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-                continue
-            is_leaving = pod.metadata.deletion_timestamp and not pod.spec.node_name
-            if pod.metadata.uid != meta.uid or is_leaving:  # which nobody can bind any more
-                raise _not_found(meta.name)
-            return pod.spec.node_name
 
     def _count(self, change: int) -> None:
         self._under_way += change
@@ -147,7 +99,7 @@ class Writer:
             )
         except Refused as error:
             if error.code == 422 and "metadata.uid" in str(error):
-                raise _not_found(pod.name) from error
+                raise pod_not_found(pod.name) from error
             raise
 
     async def delete_pod(self, pod: Pod) -> None:
@@ -196,11 +148,6 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
         elif value != old[key]:
             change[key] = value
     return change
-
-
-def _not_found(name: str) -> NotFound:
-    """For a pod whose name belongs to another one now, or that is on its way out."""
-    return NotFound(f'pods "{name}" not found', code=404, reason="NotFound")
 
 
 def _modified(value: Object) -> ApiError:

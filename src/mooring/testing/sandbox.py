@@ -24,12 +24,14 @@ from mooring import config as cfg
 from mooring.api.selectors import parse_label_query
 from mooring.apiserver.resources import known
 from mooring.apiserver.store import Item, Object
+from mooring.controller import Controller, Options
 from mooring.errors import InternalError
 from mooring.framework.plugin import Base
 from mooring.simulator.clock import VirtualClock, VirtualLoop
 from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
 from mooring.simulator.machines import MachineTemplate
 from mooring.simulator.manifests import find_resource
+from mooring.testing.controllers import RunningController, run_controller
 
 T = TypeVar("T")
 
@@ -59,7 +61,7 @@ class Sandbox:
     def __init__(self, *, seed: int = 0, **options: Any) -> None:
         self.loop: VirtualLoop = VirtualLoop()
         self.clock: VirtualClock = VirtualClock(self.loop)
-        self._schedulers: list[RunningScheduler] = []
+        self._running: list[RunningScheduler | RunningController] = []
         try:
             self.cluster: EmbeddedCluster = EmbeddedCluster(
                 clock=self.clock, rng=random.Random(seed), **options
@@ -127,7 +129,16 @@ class Sandbox:
         """Start a scheduler and let it get to know the cluster."""
         started = run_scheduler(self.cluster, config, plugins, **options)
         running = self._complete(started)
-        self._schedulers.append(running)
+        self._running.append(running)
+        self.settle()
+        return running
+
+    def start_controller(
+        self, controller: Controller, options: Options | None = None
+    ) -> RunningController:
+        """Start what `@controller` made and let it get to know the cluster."""
+        running = run_controller(self.cluster, self.loop, controller, options)
+        self._running.append(running)
         self.settle()
         return running
 
@@ -268,7 +279,7 @@ class Sandbox:
         return task.result()
 
     def _check(self) -> None:
-        for running in self._schedulers:
+        for running in self._running:
             running.check()
         if self.cluster.accidents:
             raise InternalError("a controller of the simulated cluster failed; see the log")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from mooring.observe import exposition
-from mooring.observe.metrics import Metrics
+from mooring.observe.component import ComponentMetrics
 
 JSON: Final = "application/json"
 
@@ -22,7 +22,7 @@ class Page(msgspec.Struct, frozen=True):
     content_type: str
 
 
-def metrics_page(metrics: Metrics, version: str) -> Callable[[], Page]:
+def metrics_page(metrics: ComponentMetrics, version: str) -> Callable[[], Page]:
     """`/metrics`: everything that is counted, for Prometheus."""
     metrics.build_info.labels(version, platform.python_version()).set(1)
     shown = exposition.Exposition(metrics)

@@ -30,11 +30,11 @@ IGNORED: Final[tuple[str, ...]] = (
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Everything `mooring run` understands."""
     _add_main(parser.add_argument_group("what to run"))
-    _add_manners(parser.add_argument_group("beside other schedulers"))
-    _add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
-    _add_serving(parser.add_argument_group("endpoints"))
-    _add_access(parser.add_argument_group("who may read /metrics and /configz"))
-    _add_logs(parser.add_argument_group("logs"))
+    add_manners(parser.add_argument_group("beside other schedulers"))
+    add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
+    add_serving(parser.add_argument_group("endpoints"))
+    add_access(parser.add_argument_group("who may read /metrics and /configz"))
+    add_logs(parser.add_argument_group("logs"))
     for flag in IGNORED:
         parser.add_argument(flag, nargs="?", const="true", help=argparse.SUPPRESS)
 
@@ -42,11 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def _add_main(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--config", metavar="FILE", default="", help="KubeSchedulerConfiguration to run with")
-    add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
-    add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
-    add("--master", metavar="URL", default="", help="address of the API server, over kubeconfig's")
-    add("--kube-api-qps", type=float, metavar="N", help="requests a second (file, or 50)")
-    add("--kube-api-burst", type=int, metavar="N", help="requests at once (file, or 100)")
+    add_connection(group)
     add(
         "--plugin",
         action="append",
@@ -71,7 +67,18 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_manners(group: argparse._ArgumentGroup) -> None:
+def add_connection(group: argparse._ArgumentGroup) -> None:
+    """Which API server, and how hard to lean on it."""
+    add = group.add_argument
+    add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
+    add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
+    add("--master", metavar="URL", default="", help="address of the API server, over kubeconfig's")
+    add("--kube-api-qps", type=float, metavar="N", help="requests a second (file, or 50)")
+    add("--kube-api-burst", type=int, metavar="N", help="requests at once (file, or 100)")
+
+
+def add_manners(group: argparse._ArgumentGroup) -> None:
+    """What keeps the peace with others, and with the cluster."""
     add = group.add_argument
     add(
         "--node-selector",
@@ -93,9 +100,17 @@ def _add_manners(group: argparse._ArgumentGroup) -> None:
         metavar="1m",
         help="how often to ask whether all rights are there",
     )
+    add(
+        "--check-decisions",
+        type=_share,
+        default=0.0,
+        metavar="0",
+        help="share of decisions, 0 to 1, to make a second time the long way and compare",
+    )
 
 
-def _add_leader_election(group: argparse._ArgumentGroup) -> None:
+def add_leader_election(group: argparse._ArgumentGroup) -> None:
+    """Whether and how replicas agree on who works."""
     add = group.add_argument
     _add_bool(group, "--leader-elect", None, "agree with other replicas on who schedules")
     add("--leader-elect-lease-duration", type=duration, metavar="15s", help="of a lease")
@@ -105,7 +120,8 @@ def _add_leader_election(group: argparse._ArgumentGroup) -> None:
     add("--leader-elect-resource-namespace", metavar="NAMESPACE", help="its namespace")
 
 
-def _add_serving(group: argparse._ArgumentGroup) -> None:
+def add_serving(group: argparse._ArgumentGroup) -> None:
+    """Where the endpoints are."""
     add = group.add_argument
     add("--bind-address", metavar="IP", default="0.0.0.0", help="listen here (0.0.0.0)")
     add("--secure-port", type=int, metavar="PORT", default=10259, help="10259; 0: no endpoints")
@@ -116,7 +132,8 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
     add("--tls-cipher-suites", metavar="NAMES", default="", help="for TLS 1.2, by commas")
 
 
-def _add_access(group: argparse._ArgumentGroup) -> None:
+def add_access(group: argparse._ArgumentGroup) -> None:
+    """Who may see what."""
     add = group.add_argument
     add("--authentication-kubeconfig", metavar="FILE", default="", help="to ask about tokens")
     _add_bool(group, "--authentication-skip-lookup", False, "do not look up the client CA")
@@ -137,7 +154,8 @@ def _add_access(group: argparse._ArgumentGroup) -> None:
     add("--client-ca-file", metavar="FILE", default="", help="who signs client certificates")
 
 
-def _add_logs(group: argparse._ArgumentGroup) -> None:
+def add_logs(group: argparse._ArgumentGroup) -> None:
+    """How much is told, and in which form."""
     add = group.add_argument
     add("-v", "--v", type=int, default=0, metavar="LEVEL", help="verbosity, 0 to 10")
     add("--logging-format", choices=("text", "json"), default="text")
@@ -166,3 +184,13 @@ def duration(text: str) -> Duration:
         return Duration.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, got {text!r}")
+    return share

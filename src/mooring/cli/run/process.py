@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Final
 
 from mooring import __version__
 from mooring.api import core
+from mooring.cli.run.component import component_health, reviewer_for
 from mooring.cli.run.settings import Settings
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Forbidden
 from mooring.client.events import EventSink
 from mooring.client.http import HttpTransport
-from mooring.client.incluster import find_endpoint
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, LeaderElection, default_identity
 from mooring.client.limits import Limiter
@@ -46,8 +46,6 @@ from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.recorder import EventRecorder
 from mooring.scheduler.scheduler import Scheduler
 from mooring.scheduler.watching import informers_for, kinds_to_watch
-from mooring.ui.health import Health
-from mooring.ui.reviewer import ApiReviewer
 
 if TYPE_CHECKING:
     from mooring.cli.run.surface import Surface
@@ -109,6 +107,7 @@ class Process:
             metrics=self.metrics,
             max_in_unschedulable=settings.flags.pod_max_in_unschedulable_pods_duration.seconds,
             extenders=self._extenders,
+            check_share=settings.flags.check_decisions,
         )
         self._reader = self._make_client(self._connect(endpoint))
         self.informers: Informers = informers_for(
@@ -129,11 +128,17 @@ class Process:
             from mooring.cli.run.surface import Surface
 
             self._surface = Surface(
-                settings,
-                health=self._health(),
+                settings.flags,
+                health=component_health(
+                    election=self.election,
+                    informers=self.informers,
+                    permissions=self.permissions,
+                    is_stopping=self._stop.is_set,
+                ),
                 metrics=self.metrics,
-                reviewer=self._make_reviewer(),
+                reviewer=reviewer_for(settings.flags, self._reader, self._connect),
                 reader=self._reader,
+                document=settings.to_document(),
             )
 
     # --- assembling ----------------------------------------------------------------------------
@@ -171,41 +176,12 @@ class Process:
             needed += rbac.lease_permissions(election.resource_namespace, election.resource_name)
         return needed
 
-    def _make_reviewer(self) -> ApiReviewer:
-        """Callers of our endpoints may be known to another server than the one we work for."""
-        flags = self._settings.flags
-
-        def asking(kubeconfig: str) -> ApiClient:
-            return (
-                ApiClient(self._connect(find_endpoint(kubeconfig))) if kubeconfig else self._reader
-            )
-
-        return ApiReviewer(
-            asking(flags.authentication_kubeconfig), asking(flags.authorization_kubeconfig)
-        )
-
     def _connect(self, endpoint: Endpoint) -> HttpTransport:
-        transport = HttpTransport(endpoint, user_agent=_user_agent(), on_answer=self._on_answer)
+        transport = HttpTransport(
+            endpoint, user_agent=_user_agent(), on_answer=self.metrics.count_request
+        )
         self._transports.append(transport)
         return transport
-
-    def _health(self) -> Health:
-        health = Health()
-        if self.election is not None:
-            health.add("leaderElection", self.election.check, on=("healthz", "readyz"))
-        health.add("shutdown", self._say_if_stopping, on=("readyz",))
-        health.add("sched-handler-sync", self._say_if_syncing, on=("readyz",))
-        health.add("informers", lambda: "; ".join(self.informers.problems()), on=("readyz",))
-        health.add("permissions", lambda: self.permissions.problem, on=("readyz",))
-        return health
-
-    def _say_if_stopping(self) -> str:
-        return "process is shutting down" if self._stop.is_set() else ""
-
-    def _say_if_syncing(self) -> str:
-        unsynced = self.informers.unsynced()
-        found = f"handlers are not fully synchronized: {', '.join(unsynced)}"
-        return found if unsynced else ""
 
     # --- living --------------------------------------------------------------------------------
 
@@ -312,11 +288,6 @@ class Process:
             self.scheduler.hold(CONGESTED)
         else:
             self.scheduler.release(CONGESTED)
-
-    def _on_answer(self, method: str, host: str, status: int, seconds: float) -> None:
-        code = str(status) if status else "<error>"
-        self.metrics.client_requests.labels(code, method, host).add()
-        self.metrics.client_duration.labels(method, host).observe(seconds)
 
     def _on_forbidden(self, error: Forbidden) -> None:
         self.permissions.poke()

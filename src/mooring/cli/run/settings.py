@@ -14,6 +14,7 @@ from mooring.api.selectors import SelectorError, parse_label_query
 from mooring.cli.config import registry_with
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.gates import check_gates
+from mooring.cli.run.policy import config_map_reader
 from mooring.client.lease import refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
@@ -65,9 +66,15 @@ def settle(flags: argparse.Namespace) -> Settings:
     """Read the file, lay the flags over it, plan the profiles; raises ConfigError."""
     check_gates(flags.feature_gates)
     registry = registry_with(flags.plugin)
-    config = cfg.load_file(flags.config) if flags.config else cfg.default_configuration()
-    config = _with_flags(config, flags)
-    problems = [*cfg.validate(config), *_flag_problems(flags)]
+    config = cfg.default_configuration()
+    notes: tuple[cfg.Note, ...] = ()
+    if flags.config:
+        loaded = cfg.read_file(flags.config, read_config_map=config_map_reader(flags))
+        config, notes = loaded.config, loaded.notes
+    for note in notes:
+        log.warning("configuration note", extra={"path": note.path, "note": note.text})
+    config = with_flags(config, flags)
+    problems = [*cfg.validate(config), *flag_problems(flags)]
     if config.leader_election.leader_elect:
         election = config.leader_election
         foreign = refuse_foreign_lease(election.resource_namespace, election.resource_name)
@@ -91,9 +98,10 @@ def warn_of_ignored(flags: argparse.Namespace) -> None:
             log.warning("the flag has no effect", extra={"flag": flag})
 
 
-def _with_flags(
+def with_flags(
     config: cfg.KubeSchedulerConfiguration, flags: argparse.Namespace
 ) -> cfg.KubeSchedulerConfiguration:
+    """The configuration with the flags for leader election and connection laid over it."""
     election = {
         field: value
         for flag, field in _ELECTION_FLAGS.items()
@@ -114,7 +122,8 @@ def _with_flags(
     )
 
 
-def _flag_problems(flags: argparse.Namespace) -> list[Problem]:
+def flag_problems(flags: argparse.Namespace) -> list[Problem]:
+    """What is wrong with flags that have no place in a configuration."""
     problems = []
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         text = "needs --tls-private-key-file beside it, and the other way round"

@@ -1,7 +1,8 @@
-"""What a scheduler process shows over HTTPS: health with its reasons, metrics, configuration."""
+"""What a process shows over HTTPS: health with its reasons, metrics, configuration."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 from collections.abc import Callable
@@ -9,14 +10,13 @@ from typing import Any, Final
 
 from mooring import __version__
 from mooring.api.core import ConfigMap
-from mooring.cli.run.settings import Settings
 from mooring.client.client import ApiClient
 from mooring.errors import ApiError, ConfigError
-from mooring.observe.metrics import Metrics
+from mooring.observe.component import ComponentMetrics
 from mooring.ui.access import OPEN_PATHS, Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
-from mooring.ui.pages import config_page, metrics_page, version_page
+from mooring.ui.pages import Page, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
 from mooring.ui.serving import ServingTls
 
@@ -27,18 +27,21 @@ _LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
 
 
 class Surface:
-    """The endpoints of one process. `reader` asks the cluster about callers."""
+    """The endpoints of one process, as its flags say. `reader` asks the cluster about callers.
+
+    `document` is the configuration in force, as plain data, for a process that has one.
+    """
 
     def __init__(
         self,
-        settings: Settings,
+        flags: argparse.Namespace,
         *,
         health: Health,
-        metrics: Metrics,
+        metrics: ComponentMetrics,
         reviewer: ApiReviewer,
         reader: ApiClient,
+        document: Any = None,
     ) -> None:
-        flags = settings.flags
         self._reader = reader
         self._looks_up = not flags.authentication_skip_lookup
         self._must_find = not flags.authentication_tolerate_lookup_failure
@@ -56,11 +59,7 @@ class Surface:
             port=flags.secure_port,
             tls=self._tls,
             health=health,
-            pages={
-                "/metrics": metrics_page(metrics, __version__),
-                "/configz": config_page(_document(settings)),
-                "/version": version_page(__version__),
-            },
+            pages=_pages(metrics, document),
             access=Access(
                 reviewer,
                 open_paths=_open_paths(flags.authorization_always_allow_paths),
@@ -97,9 +96,14 @@ class Surface:
             self._known_ca = authority
 
 
-def _document(settings: Settings) -> Callable[[], Any]:
-    document = settings.to_document()
-    return lambda: document
+def _pages(metrics: ComponentMetrics, document: Any) -> dict[str, Callable[[], Page]]:
+    pages = {
+        "/metrics": metrics_page(metrics, __version__),
+        "/version": version_page(__version__),
+    }
+    if document is not None:
+        pages["/configz"] = config_page(lambda: document)
+    return pages
 
 
 def _listed(text: str) -> list[str]:

@@ -1,0 +1,134 @@
+"""`mooring controller`: a function that picks nodes, as a process with endpoints."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import sys
+
+from mooring import __version__
+from mooring import config as cfg
+from mooring.cli.config import print_problems
+from mooring.cli.run.component import component_health, reviewer_for
+from mooring.cli.run.settings import flag_problems, with_flags
+from mooring.client.endpoint import Endpoint
+from mooring.client.http import HttpTransport
+from mooring.client.incluster import find_endpoint
+from mooring.client.lease import refuse_foreign_lease
+from mooring.controller.app import Controller, connector, run_until_signalled
+from mooring.controller.metrics import ControllerMetrics
+from mooring.controller.runner import Election, Options, Runner
+from mooring.errors import ConfigError, Problem
+from mooring.observe import log as logs
+from mooring.observe.process import add_process_metrics
+
+log = logging.getLogger(__name__)
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Run a controller until it is told to stop; the exit code."""
+    logs.configure(flags.v, flags.logging_format, sys.stderr)
+    try:
+        controller = find_controller(flags.controller)
+        options = settle(flags, controller)
+        endpoint = find_endpoint(flags.kubeconfig, flags.master, context=flags.context)
+        asyncio.run(_run(controller, options, endpoint, flags))
+    except ConfigError as error:
+        return print_problems(error, "mooring controller")
+    return 0
+
+
+def find_controller(path: str) -> Controller:
+    """What `module:name` names; raises ConfigError that says why it can't be used."""
+    module, colon, name = path.partition(":")
+    if not (module and colon and name):
+        raise ConfigError([Problem(path, "expected MODULE:NAME, such as my_scheduler:choose")])
+    try:
+        found: object = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        text = f"can't be imported: {type(error).__name__}: {error}"
+        raise ConfigError([Problem(path, text)]) from error
+    if not isinstance(found, Controller):
+        text = f"is a {type(found).__name__}, expected a function under @controller(…)"
+        raise ConfigError([Problem(path, text)])
+    return found
+
+
+def settle(flags: argparse.Namespace, controller: Controller) -> Options:
+    """What the flags mean together; raises ConfigError with every problem."""
+    if flags.leader_elect_resource_name is None:
+        flags.leader_elect_resource_name = controller.scheduler_name
+    config = with_flags(cfg.default_configuration(), flags)
+    problems = [*cfg.validate(config), *flag_problems(flags)]
+    wanted, connection = config.leader_election, config.client_connection
+    election = None
+    if wanted.leader_elect:
+        foreign = refuse_foreign_lease(wanted.resource_namespace, wanted.resource_name)
+        problems += [foreign] if foreign is not None else []
+        election = Election(
+            name=wanted.resource_name,
+            namespace=wanted.resource_namespace,
+            lease_duration=wanted.lease_duration.seconds,
+            renew_deadline=wanted.renew_deadline.seconds,
+            retry_period=wanted.retry_period.seconds,
+        )
+    if problems:
+        raise ConfigError(problems)
+    return Options(
+        workers=flags.workers,
+        qps=connection.qps,
+        burst=connection.burst,
+        node_selector=flags.node_selector,
+        election=election,
+        grace=flags.shutdown_grace_period.seconds,
+        reviews=flags.secure_port != 0,
+        permission_check=flags.permission_check_interval.seconds,
+    )
+
+
+async def _run(
+    controller: Controller, options: Options, endpoint: Endpoint, flags: argparse.Namespace
+) -> None:
+    metrics = ControllerMetrics()
+    add_process_metrics(metrics)
+    program = f"mooring/{__version__}"
+    runner = Runner(controller, connector(endpoint, metrics, program), options, metrics=metrics)
+    extra = {"v": 0, "version": __version__, "controller": flags.controller}
+    log.info("Starting mooring", extra={**extra, "schedulerName": controller.scheduler_name})
+    if not flags.secure_port:
+        await run_until_signalled(runner)
+        return
+    from mooring.cli.run.surface import Surface  # half a second that others do not need to wait
+
+    transports: list[HttpTransport] = []
+
+    def connect(other: Endpoint) -> HttpTransport:
+        transports.append(connector(other, metrics, program)())
+        return transports[-1]
+
+    surface = Surface(
+        flags,
+        health=component_health(
+            election=runner.election,
+            informers=runner.informers,
+            permissions=runner.permissions,
+            is_stopping=lambda: runner.is_stopping,
+        ),
+        metrics=metrics,
+        reviewer=reviewer_for(flags, runner.reader, connect),
+        reader=runner.reader,
+    )
+    try:
+        await surface.start()
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(surface.run(), name="client CA")
+            await run_until_signalled(runner)
+            looking.cancel()
+    finally:
+        await surface.close()
+        for transport in transports:
+            await transport.close()

@@ -1,0 +1,56 @@
+"""What processes with endpoints have in common: health checks, and whom to ask about callers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from mooring.client.client import ApiClient
+from mooring.client.endpoint import Endpoint
+from mooring.client.incluster import find_endpoint
+from mooring.client.informer import Informers
+from mooring.client.lease import LeaderElection
+from mooring.client.permissions import PermissionCheck
+from mooring.client.transport import Transport
+from mooring.ui.health import Health
+from mooring.ui.reviewer import ApiReviewer
+
+
+def component_health(
+    *,
+    election: LeaderElection | None,
+    informers: Informers,
+    permissions: PermissionCheck,
+    is_stopping: Callable[[], bool],
+) -> Health:
+    """Well while the lease is in order; ready while all that is watched is current."""
+
+    def say_if_stopping() -> str:
+        return "process is shutting down" if is_stopping() else ""
+
+    def say_if_syncing() -> str:
+        unsynced = informers.unsynced()
+        found = f"handlers are not fully synchronized: {', '.join(unsynced)}"
+        return found if unsynced else ""
+
+    health = Health()
+    if election is not None:
+        health.add("leaderElection", election.check, on=("healthz", "readyz"))
+    health.add("shutdown", say_if_stopping, on=("readyz",))
+    health.add("sched-handler-sync", say_if_syncing, on=("readyz",))
+    health.add("informers", lambda: "; ".join(informers.problems()), on=("readyz",))
+    health.add("permissions", lambda: permissions.problem, on=("readyz",))
+    return health
+
+
+def reviewer_for(
+    flags: argparse.Namespace, reader: ApiClient, connect: Callable[[Endpoint], Transport]
+) -> ApiReviewer:
+    """Callers of our endpoints may be known to another server than the one we work for."""
+
+    def asking(kubeconfig: str) -> ApiClient:
+        return ApiClient(connect(find_endpoint(kubeconfig))) if kubeconfig else reader
+
+    return ApiReviewer(
+        asking(flags.authentication_kubeconfig), asking(flags.authorization_kubeconfig)
+    )

@@ -1,0 +1,154 @@
+"""`@controller`: a function that picks a node for a pod, and everything around it done.
+
+    @controller(scheduler_name="my-scheduler")
+    def choose(pod, nodes):
+        return random.choice(nodes).name
+
+`mooring controller module:choose` runs it with endpoints for probes and metrics, `choose.run()`
+without, and in a test `Runner(choose, cluster.transport)` runs it on an embedded cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import platform
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.client.endpoint import Endpoint
+from mooring.client.http import HttpTransport
+from mooring.client.incluster import find_endpoint
+from mooring.controller.asking import Answer, Choose
+from mooring.controller.metrics import ControllerMetrics
+from mooring.controller.runner import Options, Runner
+from mooring.observe import log as logs
+from mooring.runtime.guard import Watchdog
+
+log = logging.getLogger(__name__)
+
+
+class Controller:
+    """A function that picks nodes, and for whose pods; may be called like the function itself."""
+
+    def __init__(
+        self,
+        function: Choose,
+        scheduler_name: str,
+        *,
+        first_retry: float = 1.0,
+        longest_retry: float = 60.0,
+        at_once: int = 1,
+    ) -> None:
+        self.function: Choose = function
+        self.scheduler_name: str = scheduler_name
+        self.first_retry: float = first_retry
+        self.longest_retry: float = longest_retry
+        self.at_once: int = at_once
+        self.__doc__ = function.__doc__
+        self.__name__: str = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, pod: Pod, nodes: Nodes) -> Answer | Awaitable[Answer]:
+        return self.function(pod, nodes)
+
+    def __repr__(self) -> str:
+        return f"<controller {self.__name__} of {self.scheduler_name}>"
+
+    def run(
+        self,
+        *,
+        kubeconfig: str = "",
+        context: str = "",
+        master: str = "",
+        options: Options | None = None,
+        verbosity: int = 2,
+    ) -> None:
+        """Place pods of a real cluster until SIGTERM or SIGINT.
+
+        Without a kubeconfig it is the cluster this process runs in, or the one kubectl would use.
+        """
+        logs.configure(verbosity, "text", sys.stderr)
+        endpoint = find_endpoint(kubeconfig, master, context=context)
+        asyncio.run(self._run(endpoint, options))
+
+    async def _run(self, endpoint: Endpoint, options: Options | None) -> None:
+        metrics = ControllerMetrics()
+        runner = Runner(self, connector(endpoint, metrics), options, metrics=metrics)
+        await run_until_signalled(runner)
+
+
+def controller(
+    scheduler_name: str,
+    *,
+    first_retry: float = 1.0,
+    longest_retry: float = 60.0,
+    at_once: int = 1,
+) -> Callable[[Choose], Controller]:
+    """Make a controller of the decorated function, for pods with this `spec.schedulerName`.
+
+    The function gets a pod and all nodes, and returns the name of a node, or None (or `NotNow` with
+    a reason): then it is asked again after `first_retry` seconds, twice as long each time up to
+    `longest_retry`, and soon after a node has changed. It may be async; `at_once` calls may then be
+    under way together, and do not see each other's choices before they are made.
+    """
+    if not scheduler_name:
+        raise ValueError("scheduler_name: expected what pods have in spec.schedulerName, got ''")
+    if not 0 < first_retry <= longest_retry:
+        text = f"got {first_retry:g} and {longest_retry:g} seconds"
+        raise ValueError(f"expected 0 < first_retry <= longest_retry, {text}")
+    if at_once < 1:
+        raise ValueError(f"at_once: expected at least 1, got {at_once}")
+
+    def decorate(function: Choose) -> Controller:
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError as error:
+            name = getattr(function, "__qualname__", repr(function))
+            raise TypeError(f"{name}: expected a function of a pod and nodes: {error}") from None
+        return Controller(
+            function,
+            scheduler_name,
+            first_retry=first_retry,
+            longest_retry=longest_retry,
+            at_once=at_once,
+        )
+
+    return decorate
+
+
+def connector(
+    endpoint: Endpoint, metrics: ControllerMetrics, program: str = "mooring-controller"
+) -> Callable[[], HttpTransport]:
+    """For a Runner: connections to a real API server, whose requests are counted.
+
+    `program` is how the server's logs will call us.
+    """
+    agent = f"{program} ({platform.system().lower()}/{platform.machine()})"
+    return lambda: HttpTransport(endpoint, user_agent=agent, on_answer=metrics.count_request)
+
+
+async def run_until_signalled(runner: Runner) -> None:
+    """Run a controller that owns its process: signals end it, and no call can hang it."""
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        if runner.is_stopping:
+            log.warning("asked twice to stop: going at once")
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        log.info("Requested to terminate, exiting", extra={"v": 0})
+        runner.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        with Watchdog(runner.guard):
+            await runner.run()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    log.info("stopped", extra={"v": 0})

@@ -1,0 +1,73 @@
+"""The question to the user's function, and what counts as an answer.
+
+Whatever goes wrong in it leaves as a `PluginError` with a text for people: the guard of plugins
+watches over it, logs a traceback once per place and ends what takes too long.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.errors import PluginError
+from mooring.framework.plugin import Base
+from mooring.observe.metrics import Metrics
+from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+
+POINT: Final = "choose"
+_EXPECTED: Final = "the name of a node, or None"
+
+
+class NotNow(msgspec.Struct, frozen=True):
+    """No node at the moment, and why; asked again after `after` seconds, or with backoff."""
+
+    reason: str = ""
+    after: float | None = None
+
+
+Answer = str | Node | NotNow | None
+Choose = Callable[[Pod, Nodes], Answer | Awaitable[Answer]]
+"""What a user writes: a plain or an async function that picks a node for a pod."""
+
+
+class _Author(Base):
+    """Whom the guard blames."""
+
+    name = "controller"
+
+    def __init__(self) -> None:
+        """It has neither arguments nor a handle."""
+
+
+class Question:
+    """Asks one function; `guard` is for a `Watchdog`."""
+
+    def __init__(self, choose: Choose, *, budget: float = DEFAULT_BUDGET) -> None:
+        # The guard counts into metrics of a scheduler, which nobody shows here.
+        self.guard: Guard = Guard(Metrics(), budget=budget)
+        self._choose = choose
+        self._author = _Author()
+
+    async def ask(self, pod: Pod, nodes: Nodes) -> str | NotNow:
+        """A name of a node that exists, or not now; everything else is a PluginError."""
+        answer = await self.guard.acall(self._author, POINT, self._call, pod, nodes)
+        if answer is None:
+            return NotNow()
+        if isinstance(answer, NotNow):
+            return answer
+        name = answer.name if isinstance(answer, Node) else answer
+        if not isinstance(name, str) or not name:
+            raise self.guard.wrong_answer(self._author, POINT, answer, _EXPECTED)
+        if nodes.get(name) is None:
+            text = f'chose node "{name}", which does not exist'
+            raise PluginError(text, plugin=self._author.name, point=POINT)
+        return name
+
+    async def _call(self, pod: Pod, nodes: Nodes) -> Any:
+        answer = self._choose(pod, nodes)
+        return await answer if inspect.isawaitable(answer) else answer

@@ -1,0 +1,94 @@
+"""Every metric of a controller: `workqueue_…` as client-go names them, the rest is ours."""
+
+from __future__ import annotations
+
+from mooring.observe.component import ComponentMetrics
+from mooring.observe.family import Family, Histogram, Value, exponential
+
+_QUEUE = exponential(1e-8, 10, 10)  # seconds, as client-go's
+_RECONCILE = exponential(0.001, 2, 15)
+
+
+class ControllerMetrics(ComponentMetrics):
+    """Made once for a process and handed down; work queues and controllers are told apart by name.
+
+    The results of a reconciliation are `success`, `requeue` (with backoff), `requeue_after` and
+    `error`; those of a bind `bound`, `conflict` (somebody else was faster), `gone`, `fenced` and
+    `error`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._add_queue()
+        self._add_reconciling()
+
+    def _add_queue(self) -> None:
+        name = ("name",)
+        self.queue_depth: Family[Value] = self.gauge(
+            "workqueue_depth", "Keys that are ready to be worked on.", name
+        )
+        self.queue_adds: Family[Value] = self.counter(
+            "workqueue_adds_total", "Keys that were added; one that waits already is not.", name
+        )
+        self.queue_wait: Family[Histogram] = self.histogram(
+            "workqueue_queue_duration_seconds",
+            "How long keys were ready before they were worked on.",
+            _QUEUE,
+            name,
+        )
+        self.queue_work: Family[Histogram] = self.histogram(
+            "workqueue_work_duration_seconds", "How long keys were worked on.", _QUEUE, name
+        )
+        self.queue_unfinished: Family[Value] = self.gauge(
+            "workqueue_unfinished_work_seconds",
+            "How long the keys that are worked on have been so, in sum.",
+            name,
+        )
+        self.queue_longest: Family[Value] = self.gauge(
+            "workqueue_longest_running_processor_seconds",
+            "How long the one that has been worked on longest has been so.",
+            name,
+        )
+        self.queue_retries: Family[Value] = self.counter(
+            "workqueue_retries_total", "Keys that were put off with backoff.", name
+        )
+
+    def _add_reconciling(self) -> None:
+        self.reconciles: Family[Value] = self.counter(
+            "mooring_controller_reconcile_total",
+            "Reconciliations, by what came of them.",
+            ("controller", "result"),
+        )
+        self.reconcile_duration: Family[Histogram] = self.histogram(
+            "mooring_controller_reconcile_time_seconds",
+            "How long reconciliations took.",
+            _RECONCILE,
+            ("controller",),
+        )
+        self.workers: Family[Value] = self.gauge(
+            "mooring_controller_max_concurrent_reconciles",
+            "How many reconciliations may run at once.",
+            ("controller",),
+        )
+        self.active_workers: Family[Value] = self.gauge(
+            "mooring_controller_active_workers",
+            "How many reconciliations run now.",
+            ("controller",),
+        )
+        self.binds: Family[Value] = self.counter(
+            "mooring_controller_binds_total",
+            "Pods that were sent to a node, by what came of it.",
+            ("controller", "result"),
+        )
+        self.choice_duration: Family[Histogram] = self.histogram(
+            "mooring_controller_choice_time_seconds",
+            "How long the controller's function took to choose a node.",
+            _RECONCILE,
+            ("controller",),
+        )
+        self.pending_pods: Family[Value] = self.gauge(
+            "mooring_controller_pending_pods",
+            "Pods of this controller without a node: 'ready' ones wait for their turn, 'refused'"
+            " ones for another try, 'binding' ones for the API server.",
+            ("controller", "state"),
+        )

@@ -1,0 +1,24 @@
+"""The rights a pod controller needs, for the cluster to be asked and a ClusterRole to be written.
+
+In the form of `scheduler.rbac`: `rules(cluster_permissions(reviews=True))` are RBAC rules.
+"""
+
+from __future__ import annotations
+
+from mooring.api import core
+from mooring.api.events import Event
+from mooring.client.permissions import Permission
+from mooring.client.rights import lease_permissions, permissions_on, review_permissions, rules
+
+__all__ = ["cluster_permissions", "lease_permissions", "rules"]
+
+
+def cluster_permissions(*, reviews: bool) -> list[Permission]:
+    """What must be allowed in the whole cluster; `reviews` is for endpoints that ask who asks."""
+    found = permissions_on(core.Pod, "get", "list", "watch")  # get: to look up a lost answer
+    found += permissions_on(core.Node, "list", "watch")
+    found += permissions_on(core.Pod, "create", subresource="binding")
+    found += permissions_on(Event, "create", "patch")
+    if reviews:
+        found += review_permissions()
+    return found

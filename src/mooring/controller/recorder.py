@@ -1,0 +1,34 @@
+"""Events about any object in the name of one controller, as `kubectl describe` shows them."""
+
+from __future__ import annotations
+
+from mooring.api.meta import Object, ObjectReference
+from mooring.client.events import EventSink
+
+
+class Recorder:
+    """Hands Events to the sink that writes them; never blocks, never raises."""
+
+    def __init__(self, sink: EventSink, name: str) -> None:
+        self._sink = sink
+        self._name = name
+
+    def event(
+        self, about: Object, reason: str, note: str, *, action: str, is_warning: bool = False
+    ) -> None:
+        """`reason` and `action` are words such as FailedScheduling and Scheduling."""
+        type_ = "Warning" if is_warning else "Normal"
+        self._sink.emit(reference_to(about), type_, reason, action, note, controller=self._name)
+
+
+def reference_to(value: Object) -> ObjectReference:
+    """A pointer to an object in its present state."""
+    meta = value.metadata
+    return ObjectReference(
+        api_version=value.API_VERSION,
+        kind=value.KIND,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )

@@ -1,0 +1,218 @@
+"""Keys that wait for work: each once, each with one worker at a time, some only later.
+
+    add ──────────────▶ ready ──get──▶ being worked on ──done──▶ (gone)
+    add_after ─ time ─────▲                  │ add             │
+                          └───── done ◀── to be worked on again
+
+The promises are those of client-go's queue. A key that is added while it is ready is there once; a
+key that is added while somebody works on it is ready again, once, as soon as that is `done`. So
+whatever changes after `get` is seen by a later `get`, and no two workers meet at one key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import OrderedDict, deque
+from typing import Final, Generic
+
+from mooring.controller.backoff import Backoff, K, TokenBucket
+from mooring.controller.metrics import ControllerMetrics
+
+_RESOLUTION: Final = 1e-6  # seconds; a loop may call a little early
+
+
+class WorkQueue(Generic[K]):
+    """For one event loop; everything but `get` is a plain call, so that informers may make it.
+
+    while (key := await queue.get()) is not None:
+        try:
+            ...
+            queue.forget(key)
+        except ApiError:
+            queue.add_rate_limited(key)
+        finally:
+            queue.done(key)
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        backoff: Backoff[K] | None = None,
+        rate: TokenBucket | None = None,
+        metrics: ControllerMetrics | None = None,
+    ) -> None:
+        self.name: str = name
+        self._backoff: Backoff[K] = backoff or Backoff()
+        self._rate = rate or TokenBucket()
+        self._ready: OrderedDict[K, float] = OrderedDict()  # since when
+        self._working: dict[K, float] = {}  # since when
+        self._again: set[K] = set()  # those of `_working` that were added meanwhile
+        self._due: dict[K, float] = {}  # when a key will be added
+        self._timers: list[tuple[float, int, K]] = []  # a heap; only what `_due` says counts
+        self._order = itertools.count()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._is_shut = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+        self._metrics = metrics or ControllerMetrics()
+        self._depth = self._metrics.queue_depth.labels(name)
+        self._adds = self._metrics.queue_adds.labels(name)
+        self._waits = self._metrics.queue_wait.labels(name)
+        self._works = self._metrics.queue_work.labels(name)
+        self._retries = self._metrics.queue_retries.labels(name)
+        self._metrics.before_scrape(self._measure)
+
+    def __len__(self) -> int:
+        """How many keys are ready."""
+        return len(self._ready)
+
+    @property
+    def delayed(self) -> int:
+        """How many keys wait for their time."""
+        return len(self._due)
+
+    @property
+    def is_shut(self) -> bool:
+        return self._is_shut
+
+    # --- adding --------------------------------------------------------------------------------
+
+    def add(self, key: K) -> None:
+        """Have this key worked on; again, if somebody is at it."""
+        if self._is_shut or key in self._ready or key in self._again:
+            return
+        self._adds.add()
+        if key in self._working:
+            self._again.add(key)
+        else:
+            self._make_ready(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add this key later; of several times the soonest counts."""
+        if self._is_shut:
+            return
+        if seconds <= 0:
+            self.add(key)
+            return
+        when = self._now() + seconds
+        if when < self._due.get(key, when + 1.0):
+            self._due[key] = when
+            heapq.heappush(self._timers, (when, next(self._order), key))
+            self._set_alarm()
+
+    def add_rate_limited(self, key: K) -> None:
+        """Add this key after its backoff, and when the rate of retries allows it."""
+        if self._is_shut:
+            return
+        self._retries.add()
+        self.add_after(key, max(self._backoff.next(key), self._rate.reserve()))
+
+    def forget(self, key: K) -> None:
+        """This key is well: its backoff begins anew. Does not take it out of the queue."""
+        self._backoff.forget(key)
+
+    def retries(self, key: K) -> int:
+        """How often a key was put off since it was last forgotten."""
+        return self._backoff.failures(key)
+
+    # --- working -------------------------------------------------------------------------------
+
+    async def get(self) -> K | None:
+        """The next key, for this caller alone until it calls `done`; None after `shutdown`."""
+        while not self._ready:
+            if self._is_shut:
+                return None
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                if getter in self._getters:
+                    self._getters.remove(getter)
+                elif self._ready:  # we were called, and somebody else has to go instead
+                    self._call_getter()
+                raise
+        key, since = self._ready.popitem(last=False)
+        now = self._now()
+        self._working[key] = now
+        self._depth.set(len(self._ready))
+        self._waits.observe(now - since)
+        return key
+
+    def done(self, key: K) -> None:
+        """The caller does not work on this key any more."""
+        since = self._working.pop(key, None)
+        if since is None:
+            raise ValueError(f"queue {self.name!r}: {key!r} is done, but nobody works on it")
+        self._works.observe(self._now() - since)
+        if key in self._again:
+            self._again.remove(key)
+            self._make_ready(key)
+
+    def shutdown(self, *, drop: bool = False) -> None:
+        """Take nothing more, and hand out what is ready; with `drop`, not even that.
+
+        What was to be added later is forgotten. Whoever waits in `get` comes back.
+        """
+        self._is_shut = True
+        self._due.clear()
+        self._timers.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if drop:
+            self._ready.clear()
+            self._again.clear()
+            self._depth.set(0)
+        while self._getters:
+            self._call_getter()
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _make_ready(self, key: K) -> None:
+        self._ready[key] = self._now()
+        self._depth.set(len(self._ready))
+        self._call_getter()
+
+    def _call_getter(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _set_alarm(self) -> None:
+        when = self._timers[0][0]
+        if self._alarm is not None:
+            if self._alarm.when() <= when:
+                return
+            self._alarm.cancel()
+        self._alarm = self._running_loop().call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        due = self._now() + _RESOLUTION
+        while self._timers and self._timers[0][0] <= due:
+            when, _, key = heapq.heappop(self._timers)
+            if self._due.get(key) == when:  # else it was wanted sooner
+                del self._due[key]
+                self.add(key)
+        if self._timers:
+            self._set_alarm()
+
+    def _now(self) -> float:
+        return self._running_loop().time()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    def _measure(self) -> None:
+        since = [self._now() - began for began in self._working.values()]
+        self._metrics.queue_unfinished.labels(self.name).set(sum(since))
+        self._metrics.queue_longest.labels(self.name).set(max(since, default=0.0))

@@ -1,0 +1,70 @@
+"""The question to a user's function."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import mooring.framework as fw
+from mooring.controller import NotNow, controller
+from mooring.controller.asking import Answer, Choose, Question
+from mooring.errors import PluginError
+from mooring.runtime.guard import Watchdog
+from mooring.testing import pod
+from mooring.testing.sandbox import Sandbox
+
+
+@controller(scheduler_name="nobody")
+def _never_asked(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    return None
+
+
+def ask(choose: Choose, budget: float = 5.0) -> str | NotNow:
+    with Sandbox(controllers=False, kubelets=False) as cluster:
+        cluster.add_nodes(2)
+        running = cluster.start_controller(_never_asked)
+        question = Question(choose, budget=budget)
+        with Watchdog(question.guard):
+            asking = cluster.loop.create_task(question.ask(pod("p"), running.runner.view.nodes))
+            cluster.advance(60)
+        return asking.result()
+
+
+def _first(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    return nodes[0]
+
+
+class _Careful:
+    """A function may be an object, too."""
+
+    async def __call__(self, pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+        await asyncio.sleep(1)
+        return nodes.names[1]
+
+
+def test_takes_a_node_for_its_name() -> None:
+    assert ask(_first) == "node-0"
+
+
+def test_takes_whatever_can_be_called() -> None:
+    assert ask(_Careful()) == "node-1"
+    assert ask(lambda pod, nodes: None) == NotNow()
+    assert ask(lambda pod, nodes: NotNow("later")) == NotNow("later")
+
+
+def test_interrupts_what_never_returns() -> None:
+    def forever(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+        while True:
+            len(nodes)
+
+    with pytest.raises(PluginError, match=r"took longer than its budget of 0\.2s"):
+        ask(forever, budget=0.2)
+
+
+def test_does_not_mistake_what_the_function_raises_for_the_end() -> None:
+    async def confused(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+        raise asyncio.CancelledError
+
+    with pytest.raises(PluginError, match="CancelledError"):
+        ask(confused)
