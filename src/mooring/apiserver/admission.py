@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.apiserver.failures import forbidden, not_found
 from mooring.apiserver.namespaces import NAMESPACES
-from mooring.apiserver.placement_validation import merge_label_keys
 from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Item, Object, Store
 from mooring.apiserver.strategies import keep
-from mooring.apiserver.workload_defaults import TEMPLATE_GENERATION
+from mooring.apiserver.validation.placement import merge_label_keys
 from mooring.client.errors import Forbidden
 
 PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")

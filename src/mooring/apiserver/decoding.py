@@ -1,4 +1,4 @@
-"""Objects as a server that decodes into structs takes them: fields of known names and types.
+"""Bytes to objects: only fields that are known, each with a value of its type.
 
 A kube-apiserver decodes into structs: what does not fit is refused, what it does not know is
 dropped, what is null was never there. Here `schema.py` says what fits, and msgspec checks it while

@@ -10,8 +10,8 @@ from mooring.apiserver.failures import no_such_method, not_found
 from mooring.apiserver.listing import find, too_large
 from mooring.apiserver.options import list_options, read_version
 from mooring.apiserver.paths import Target
-from mooring.apiserver.showing import Shown, encode
 from mooring.apiserver.store import Store
+from mooring.apiserver.tables.showing import Shown, encode
 from mooring.apiserver.verbs import Verbs
 from mooring.apiserver.watching import watch
 from mooring.apiserver.writing import Writing

@@ -20,12 +20,12 @@ import msgspec
 from mooring.api.meta import format_time
 from mooring.apiserver import metadata, pods
 from mooring.apiserver.admission import admit_new, admit_update, check_namespace
-from mooring.apiserver.defaults import fill_in, prepare_status
+from mooring.apiserver.defaulting.objects import fill_in, prepare_status
 from mooring.apiserver.events import from_storage, to_storage
 from mooring.apiserver.evictions import evict
 from mooring.apiserver.failures import already_exists, bad_request, invalid, not_found
-from mooring.apiserver.managers import tracked
 from mooring.apiserver.namespaces import NAMESPACES, Namespaces
+from mooring.apiserver.patching.managers import tracked
 from mooring.apiserver.preconditions import (
     check_basis,
     check_preconditions,
@@ -41,7 +41,7 @@ from mooring.apiserver.strategies import (
     prepare_update,
     strategy_of,
 )
-from mooring.apiserver.validation import problems_of_new, problems_of_update
+from mooring.apiserver.validation.objects import problems_of_new, problems_of_update
 from mooring.client.errors import Refused
 
 _TRIES: Final = 8  # of generated names that are taken

@@ -28,12 +28,12 @@ from mooring.apiserver.options import (
     list_options,
     write_options,
 )
-from mooring.apiserver.patch import APPLY_PATCH, patched
+from mooring.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.apiserver.paths import Target
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.showing import Shown, encode
 from mooring.apiserver.store import Item, Object, Store
 from mooring.apiserver.strategies import strategy_of
+from mooring.apiserver.tables.showing import Shown, encode
 from mooring.apiserver.verbs import Verbs, Writer
 
 _CREATED: Final = encode(success(201))

@@ -83,6 +83,16 @@ class Cache:
     def put_pod(self, pod: Pod) -> Pod | None:
         """A bound pod was seen, for the first time or again; returns what was known of it."""
         old = self._pods.get(pod.uid)
+        if old is not None and not pod.is_finished and pod.weighs_like(old):
+            # As it was assumed to be, or with nothing new but its status: nothing is to be counted.
+            self._assumed.discard(pod.uid)
+            self._pods[pod.uid] = pod
+            row = self.table.row_of.get(pod.node_name)
+            if row is None:
+                self._homeless[pod.node_name][pod.uid] = pod
+            else:
+                self.table.replace_pod(row, pod)
+            return old
         was_expected = old is not None and (
             pod.uid in self._assumed or old.api.spec == pod.api.spec
         )

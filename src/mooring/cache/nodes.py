@@ -126,10 +126,18 @@ class NodeTable:
         known = self.pods[row].pop(pod.uid)
         self._account(row, known, -1)
 
+    def replace_pod(self, row: int, pod: Pod) -> None:
+        """Another state of a pod that weighs as much."""
+        self.pods[row][pod.uid] = pod
+        self._pod_labels.replace(pod)
+
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         for resource, quantity in pod.usage.items():
             if quantity:
-                _add(self._column_of(self.requested, resource), row, sign * quantity)
+                column = self.requested.get(resource)
+                if column is None:
+                    column = self._column_of(self.requested, resource)
+                _add(column, row, sign * quantity)
         cpu, memory = pod.nonzero_usage
         _add(self.nonzero_cpu, row, sign * cpu)
         _add(self.nonzero_memory, row, sign * memory)
@@ -327,4 +335,5 @@ class NodeTable:
 
 def _add(column: Column[np.int64], row: int, change: int) -> None:
     """Add and wrap: nonsense requests must not stop us, and come off again."""
-    column.data[row] = wrapped(int(column.data[row]) + change)
+    data = column.data
+    data[row] = wrapped(data.item(row) + change)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from mooring.api import core
+from mooring.api.meta import ObjectMeta
 from mooring.api.requests import (
     CPU,
     HostPort,
@@ -186,6 +187,20 @@ class Pod:
             _set(assumed, computed, getattr(self, computed))
         return assumed
 
+    def weighs_like(self, other: Pod) -> bool:
+        """Whether it counts on a node exactly as another state of it does.
+
+        Its status does not matter, unless a kubelet reports another use of resources there.
+        """
+        mine, theirs = self.api, other.api
+        if mine.spec != theirs.spec or not _look_alike(mine.metadata, theirs.metadata):
+            return False
+        if self._was_measured or other._was_measured:
+            return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
+        for computed in _COMPUTED:
+            _set(self, computed, getattr(other, computed))
+        return True
+
     @property
     def _was_measured(self) -> bool:
         status = self.api.status
@@ -197,3 +212,13 @@ class Pod:
         if self._was_measured:
             return counted_amounts(self.api, use_status=True)
         return self.all_requests
+
+
+def _look_alike(one: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether what anybody may select pods by is the same."""
+    return (
+        one.labels == other.labels
+        and one.annotations == other.annotations
+        and one.deletion_timestamp == other.deletion_timestamp
+        and one.owner_references == other.owner_references
+    )

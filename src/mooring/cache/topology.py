@@ -133,6 +133,13 @@ class PodLabels:
                 if not pods:
                     del values[value]
 
+    def replace(self, pod: Pod) -> None:
+        """Another state of a pod, with the same labels."""
+        for key, values in self._pods.items():
+            value = pod.labels.get(key)
+            if value is not None:
+                values[value][pod.uid] = pod
+
     def tell(self, counter: PodCounter) -> None:
         """Ask this counter about pods from now on."""
         if counter.labels is None:

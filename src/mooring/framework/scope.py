@@ -13,5 +13,5 @@ class Scope(enum.Enum):
     """
 
     OBJECT = "object"  # the node's own object: its labels, taints, allocatable; not its pods
-    NODE = "node"  # also the pods that are on that node
+    NODE = "node"  # also the pods that are on that node: all but their status
     CLUSTER = "cluster"  # also other nodes and their pods: asked for every pod, as without a scope

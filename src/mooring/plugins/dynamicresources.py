@@ -48,6 +48,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     scope = fw.Scope.OBJECT
+    by_extremes = True
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
     evicts = False
 

@@ -21,7 +21,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
-from mooring.framework.status import Status
+from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.guard import Guard
 from mooring.runtime.picking import pick
@@ -201,6 +201,13 @@ class Standing:
 
     def _follow(self, pod: Pod, nodes: Nodes, changes: Changes) -> None:
         touched = set(changes.nodes)
+        if not touched and not self._raw_of_node:
+            few = set(changes.pods)
+            if len(few) <= _ONE_BY_ONE:
+                for row in few:
+                    self._follow_pods_of(row, pod, nodes)
+                self._mark = nodes.mark
+                return
         if touched:
             self._refilter(self._object, pod, nodes, np.array(sorted(touched)))
             touched.update(changes.pods)
@@ -221,6 +228,35 @@ class Standing:
             self._listed[self._ranks[out]] = _OUT
         self._rescore(pod, nodes, rows[passes])
         self._mark = nodes.mark
+
+    def _follow_pods_of(self, row: int, pod: Pod, nodes: Nodes) -> None:
+        """What most pods need: the node that took the last one has another pod now."""
+        if self._object.refused[row]:
+            return
+        call, state, node = self._guard.call, self._state, nodes[row]
+        for plugin in self._node.filters:
+            status = call(plugin, "Filter", plugin.filter, state, pod, node)
+            if status is not OK and self._is_refusal(plugin, status):
+                self._node.refused[row] = True
+                if self._passed[row]:
+                    self._passed[row] = self._scored[row] = False
+                    self._places = None
+                    self._listed[self._ranks[row]] = _OUT
+                return
+        if not self._scored[row]:
+            self._node.refused[row] = False
+            self._passed[row] = True
+            self._places = None
+            self._rescore(pod, nodes, np.array([row]))
+            return
+        total = 0
+        for scorer in self._node.plain:
+            points = call(scorer, "Score", scorer.score, state, pod, node)
+            if type(points) is not int or not MIN_SCORE <= points <= MAX_SCORE:
+                raise Unsure(f"{scorer.name} gives odd points")
+            total += points * self._weights[scorer.name]
+        self._node.points[row] = total
+        self._listed[self._ranks[row]] = self._object.points[row] + total
 
     def _refilter(
         self,
@@ -322,12 +358,14 @@ class Standing:
         return refused
 
     def _refuses(self, plugin: contract.Filter, pod: Pod, nodes: Nodes, row: int) -> bool:
-        status = self._ask(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
-        if status.ok:
-            return False
-        if not status.rejected:
+        status = self._guard.call(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
+        return status is not OK and self._is_refusal(plugin, status)
+
+    @staticmethod
+    def _is_refusal(plugin: contract.Filter, status: Any) -> bool:
+        if not isinstance(status, Status) or not (status.ok or status.rejected):
             raise Unsure(f"{plugin.name} broke")
-        return True
+        return status.rejected
 
     # --- points --------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What the columns of tables are made of: their definitions, and how cells are spelt.
 
-A kind's cells are in `cells_pods.py`, `cells_workloads.py` and `cells_cluster.py`; `tables.py` puts
+A kind's cells are in `cells_pods.py`, `cells_workloads.py` and `cells_cluster.py`; `table.py` puts
 them together.
 """
 

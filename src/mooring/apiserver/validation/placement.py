@@ -14,13 +14,13 @@ from mooring.apiserver.failures import (
     wrong,
 )
 from mooring.apiserver.names import label_faults, label_value_faults, qualified_name_faults
-from mooring.apiserver.selector_validation import (
+from mooring.apiserver.store import Object
+from mooring.apiserver.validation.selectors import (
     key_problems,
     label_selector_problems,
     node_selector_problems,
     node_term_problems,
 )
-from mooring.apiserver.store import Object
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")

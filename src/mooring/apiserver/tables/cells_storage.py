@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mooring.apiserver.columns import UNSET, Cells, Layout, age, layout, name_of, part
 from mooring.apiserver.store import Object
+from mooring.apiserver.tables.columns import UNSET, Cells, Layout, age, layout, name_of, part
 
 _MODES: Final = {
     "ReadWriteOnce": "RWO",

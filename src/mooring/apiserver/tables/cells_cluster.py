@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mooring.apiserver.columns import (
+from mooring.apiserver.store import Object
+from mooring.apiserver.tables.columns import (
     NONE,
     UNKNOWN,
     Cells,
@@ -17,7 +18,6 @@ from mooring.apiserver.columns import (
     part,
     since,
 )
-from mooring.apiserver.store import Object
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"

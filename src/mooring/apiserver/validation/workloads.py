@@ -9,7 +9,6 @@ from typing import Any, Final
 from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import Selector, SelectorError
-from mooring.apiserver.container_validation import NEGATIVE
 from mooring.apiserver.failures import (
     Problems,
     not_allowed,
@@ -18,9 +17,10 @@ from mooring.apiserver.failures import (
     wrong,
 )
 from mooring.apiserver.metadata import label_problems
-from mooring.apiserver.pod_validation import template_spec_problems
-from mooring.apiserver.selector_validation import label_selector_problems
 from mooring.apiserver.store import Object
+from mooring.apiserver.validation.containers import NEGATIVE
+from mooring.apiserver.validation.pods import template_spec_problems
+from mooring.apiserver.validation.selectors import label_selector_problems
 
 IMMUTABLE: Final = "field is immutable"
 _PERCENT: Final = re.compile(r"[0-9]+%")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mooring.apiserver.columns import NONE, Cells, age, is_true, layout, name_of, part, since
 from mooring.apiserver.store import Object
+from mooring.apiserver.tables.columns import NONE, Cells, age, is_true, layout, name_of, part, since
 
 _OVER: Final = ("Succeeded", "Failed")
 _ROW_CONDITIONS: Final = {

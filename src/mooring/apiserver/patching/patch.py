@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from mooring.apiserver._gotext import go_kind, json_error
-from mooring.apiserver.apply import applied
 from mooring.apiserver.failures import bad_request, invalid_kind, not_found, required
-from mooring.apiserver.jsonpatch import apply_operations
+from mooring.apiserver.patching.apply import applied
+from mooring.apiserver.patching.jsonpatch import apply_operations
+from mooring.apiserver.patching.strategic import merge_strategically
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import ANY, Shape, shape_of
 from mooring.apiserver.store import Object
-from mooring.apiserver.strategic import merge_strategically
 from mooring.client.errors import Refused
 
 JSON_PATCH: Final = "application/json-patch+json"

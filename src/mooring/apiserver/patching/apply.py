@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from mooring.apiserver.failures import bad_request
-from mooring.apiserver.fieldsets import (
+from mooring.apiserver.patching.fieldsets import (
     Fields,
     compare,
     fields_of,
@@ -23,7 +23,7 @@ from mooring.apiserver.fieldsets import (
     with_named_fields,
     without,
 )
-from mooring.apiserver.managers import (
+from mooring.apiserver.patching.managers import (
     APPLY,
     BEFORE_FIRST_APPLY,
     UPDATE,
@@ -36,7 +36,7 @@ from mooring.apiserver.managers import (
     read_managers,
     write_managers,
 )
-from mooring.apiserver.overlay import misfit, overlay
+from mooring.apiserver.patching.overlay import misfit, overlay
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import Shape, empty_object, shape_of
 from mooring.apiserver.store import Object

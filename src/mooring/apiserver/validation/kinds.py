@@ -6,12 +6,6 @@ import re
 from typing import Any, Final
 
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.container_validation import (
-    BAD_PORT,
-    NEGATIVE,
-    PROTOCOLS,
-    port_name_faults,
-)
 from mooring.apiserver.failures import (
     Problem,
     Problems,
@@ -23,10 +17,16 @@ from mooring.apiserver.failures import (
     wrong,
 )
 from mooring.apiserver.names import label_value_faults, qualified_name_faults
-from mooring.apiserver.placement_validation import EFFECTS
-from mooring.apiserver.selector_validation import label_selector_problems, node_selector_problems
 from mooring.apiserver.store import Object
-from mooring.apiserver.workload_validation import IMMUTABLE, share_problems
+from mooring.apiserver.validation.containers import (
+    BAD_PORT,
+    NEGATIVE,
+    PROTOCOLS,
+    port_name_faults,
+)
+from mooring.apiserver.validation.placement import EFFECTS
+from mooring.apiserver.validation.selectors import label_selector_problems, node_selector_problems
+from mooring.apiserver.validation.workloads import IMMUTABLE, share_problems
 
 HIGHEST_PRIORITY: Final = 1_000_000_000  # that users may give
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

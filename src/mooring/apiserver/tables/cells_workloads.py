@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.api.meta import parse_time
-from mooring.apiserver.columns import (
+from mooring.apiserver.store import Object
+from mooring.apiserver.tables.columns import (
     NONE,
     UNSET,
     Cells,
@@ -21,7 +22,6 @@ from mooring.apiserver.columns import (
     selector_text,
     since,
 )
-from mooring.apiserver.store import Object
 
 # Which of a job's conditions is told, if several hold. Its deletion comes after the first two.
 _JOB_ENDS: Final = {"Complete": "Complete", "Failed": "Failed"}

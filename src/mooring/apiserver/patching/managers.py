@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mooring.apiserver.fieldsets import (
+from mooring.apiserver.patching.fieldsets import (
     Comparison,
     Fields,
     Path,

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mooring.apiserver.cells_cluster import CLUSTER
-from mooring.apiserver.cells_pods import POD, pod_row_conditions
-from mooring.apiserver.cells_storage import STORAGE
-from mooring.apiserver.cells_workloads import WORKLOADS
-from mooring.apiserver.columns import Cells, Layout, age, layout, name_of
 from mooring.apiserver.events import from_storage
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.store import Item, Object
+from mooring.apiserver.tables.cells_cluster import CLUSTER
+from mooring.apiserver.tables.cells_pods import POD, pod_row_conditions
+from mooring.apiserver.tables.cells_storage import STORAGE
+from mooring.apiserver.tables.cells_workloads import WORKLOADS
+from mooring.apiserver.tables.columns import Cells, Layout, age, layout, name_of
 
 
 def _name_and_age(value: Object, now: float) -> Cells:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from mooring.apiserver import kind_validation as kinds
 from mooring.apiserver import metadata
-from mooring.apiserver import workload_validation as workloads
 from mooring.apiserver.events import is_translated
 from mooring.apiserver.failures import Problems
-from mooring.apiserver.pod_validation import (
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.store import Object
+from mooring.apiserver.validation import kinds, workloads
+from mooring.apiserver.validation.pods import (
     changed_pod_problems,
     new_pod_problems,
     pod_status_problems,
     spec_problems,
 )
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.store import Object
 
 _Check = Callable[[Object], Problems]
 _ChangeCheck = Callable[[Object, Object], Problems]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.apiserver.pod_defaults import fill_in_template
+from mooring.apiserver.defaulting.pods import fill_in_template
 from mooring.apiserver.quantities import spell_resources
 from mooring.apiserver.store import Object
 

@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mooring.apiserver.container_validation import (
-    amount_problems,
-    container_problems,
-    container_resource_faults,
-    resource_problems,
-    volume_problems,
-)
 from mooring.apiserver.failures import (
     Problems,
     not_allowed,
@@ -21,13 +14,20 @@ from mooring.apiserver.failures import (
 )
 from mooring.apiserver.metadata import label_problems, template_problems
 from mooring.apiserver.names import label_faults, subdomain_faults
-from mooring.apiserver.placement_validation import (
+from mooring.apiserver.store import Object
+from mooring.apiserver.validation.containers import (
+    amount_problems,
+    container_problems,
+    container_resource_faults,
+    resource_problems,
+    volume_problems,
+)
+from mooring.apiserver.validation.placement import (
     affinity_problems,
     gate_problems,
     spread_problems,
     toleration_problems,
 )
-from mooring.apiserver.store import Object
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mooring.apiserver.fieldsets import UNSET, is_leaf, path_text, step_of
+from mooring.apiserver.patching.fieldsets import UNSET, is_leaf, path_text, step_of
 from mooring.apiserver.schema import ANY, Shape
 
 _NUMBERS: Final = ("int32", "int64", "double")

@@ -12,7 +12,7 @@ from mooring.apiserver.listing import Found, list_body, metadata_body, partial, 
 from mooring.apiserver.negotiation import Form, accepted, check_form
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.store import Item, Object
-from mooring.apiserver.tables import table
+from mooring.apiserver.tables.table import table
 from mooring.apiserver.watching import Frames
 
 encode: Final = msgspec.json.Encoder().encode

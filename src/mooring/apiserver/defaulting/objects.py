@@ -6,14 +6,8 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mooring.apiserver.failures import bad_request
-from mooring.apiserver.pod_defaults import fill_in_pod
-from mooring.apiserver.pods import quality_of_service, set_condition
-from mooring.apiserver.quantities import BadQuantity, canonical, spell_resources
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.store import Object
-from mooring.apiserver.strategies import keep
-from mooring.apiserver.workload_defaults import (
+from mooring.apiserver.defaulting.pods import fill_in_pod
+from mooring.apiserver.defaulting.workloads import (
     fill_in_claim,
     fill_in_cron_job,
     fill_in_daemon_set,
@@ -23,6 +17,12 @@ from mooring.apiserver.workload_defaults import (
     fill_in_replication_controller,
     fill_in_stateful_set,
 )
+from mooring.apiserver.failures import bad_request
+from mooring.apiserver.pods import quality_of_service, set_condition
+from mooring.apiserver.quantities import BadQuantity, canonical, spell_resources
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.store import Object
+from mooring.apiserver.strategies import keep
 from mooring.client.errors import Refused
 
 _RBAC: Final = "rbac.authorization.k8s.io"
