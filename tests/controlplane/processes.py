@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import queue
+import random
 import signal
 import socket
 import subprocess
@@ -48,11 +49,19 @@ class Port:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago, for programs that do not share ports."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    """A port that was free a moment ago, for programs that do not share ports.
+
+    Not one of those from which systems take the near ends of connections: such a port is soon
+    taken by one, and a program needs a second to begin.
+    """
+    while True:
+        number = random.randint(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", number))
+            except OSError:
+                continue
+            return number
 
 
 def listens(port: int) -> bool:

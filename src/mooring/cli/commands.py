@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mooring.cli.cluster_flags import add_cluster_flags
+from mooring.cli.controller_flags import add_controller_flags
+from mooring.cli.extender_flags import add_extender_flags
 from mooring.cli.run.flags import add_flags
 
 if TYPE_CHECKING:
@@ -23,8 +25,11 @@ def add_commands(commands: Commands) -> None:
     _add_demo(commands)
     _add_evaluate(commands)
     _add_cluster(commands)
+    _add_controller(commands)
+    _add_extender(commands)
     _add_new(commands)
     _add_config(commands)
+    _add_manifests(commands)
 
 
 def calls(function: str) -> Callable[[argparse.Namespace], int]:
@@ -95,6 +100,29 @@ def _add_cluster(commands: Commands) -> None:
     add_cluster_flags(up)
 
 
+def _add_controller(commands: Commands) -> None:
+    controller = commands.add_parser(
+        "controller",
+        help="place pods by a function of your own that picks the node",
+        description="Place the pods that name a scheduler by a Python function that picks the node;"
+        " retries, conflicts, leader election and endpoints are taken care of.",
+        allow_abbrev=False,
+    )
+    controller.set_defaults(run=calls("controller:run"))
+    add_controller_flags(controller)
+
+
+def _add_extender(commands: Commands) -> None:
+    extender = commands.add_parser(
+        "extender",
+        help="serve plugins or functions over HTTP to a kube-scheduler with `extenders:`",
+        description="Serve /filter, /prioritize, /bind and /preempt as a scheduler extender.",
+        allow_abbrev=False,
+    )
+    extender.set_defaults(run=calls("extender:run"))
+    add_extender_flags(extender)
+
+
 def _add_new(commands: Commands) -> None:
     new = commands.add_parser(
         "new", help="start something of your own", description="Start something of your own."
@@ -120,8 +148,9 @@ def _add_new(commands: Commands) -> None:
 def _add_config(commands: Commands) -> None:
     config = commands.add_parser(
         "config",
-        help="check or complete a KubeSchedulerConfiguration file",
-        description="Work with KubeSchedulerConfiguration files (kubescheduler.config.k8s.io/v1).",
+        help="check, complete or convert a KubeSchedulerConfiguration file",
+        description="Work with KubeSchedulerConfiguration files: kubescheduler.config.k8s.io/v1,"
+        " v1beta3 to v1alpha1, and Policy; also inside a ConfigMap.",
     )
     config.set_defaults(usage=config.print_help)
     actions = config.add_subparsers(dest="action", metavar="ACTION")
@@ -133,6 +162,48 @@ def _add_config(commands: Commands) -> None:
         action.set_defaults(run=calls(f"config:{name}"))
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
         add_plugin_option(action)
+    convert = actions.add_parser(
+        "convert",
+        help="print a file of any version as v1, with comments on what changed",
+        description="Print a configuration file as kubescheduler.config.k8s.io/v1 with the same"
+        " meaning: v1beta3, v1beta2, v1beta1, v1alpha2, v1alpha1 with the Policy it refers to, a"
+        " Policy alone, or a manifest with one of these in a ConfigMap. Comments say what changed"
+        " and what has no counterpart; what cannot mean the same is an error.",
+    )
+    convert.set_defaults(run=calls("config:convert"))
+    convert.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
+    convert.add_argument(
+        "-o", "--output", default="", metavar="FILE", help="write there instead of printing"
+    )
+
+
+def _add_manifests(commands: Commands) -> None:
+    manifests = commands.add_parser(
+        "manifests",
+        help="print what a scheduler needs in a cluster: rights, configuration, Deployment",
+        description="Print the objects with which a scheduler runs in a cluster. It may do what its"
+        " plugins need, and nothing else.",
+    )
+    manifests.set_defaults(run=calls("manifests.command:run"))
+    add = manifests.add_argument
+    add("--name", required=True, help="of the objects; of the profile too, if the file names none")
+    add("--namespace", default="kube-system", help="where it runs (default kube-system)")
+    add("--config", default="", metavar="FILE", help="the configuration; - is standard input")
+    add("--image", metavar="IMAGE", help="what to run (default mooring, in this version)")
+    add("--replicas", type=int, metavar="N", help="default 2; 1 without leader election")
+    add(
+        "--priority-class",
+        metavar="NAME",
+        help="of the pods (default system-cluster-critical in kube-system, elsewhere none)",
+    )
+    add("-o", "--output", choices=("yaml", "json"), default="yaml", help="default yaml")
+    add(
+        "--write-to",
+        default="",
+        metavar="PATH",
+        help="a file for everything, or a folder, or a name that ends with /, for a file each",
+    )
+    add_plugin_option(manifests)
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:

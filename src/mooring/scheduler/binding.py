@@ -17,7 +17,7 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.client.errors import Fenced, NotFound
 from mooring.errors import ApiError
-from mooring.extender.extenders import Extenders
+from mooring.extender.calling.chain import Extenders
 from mooring.framework.handle import Client
 from mooring.framework.results import QueuedPod
 from mooring.framework.state import CycleState

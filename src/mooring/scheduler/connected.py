@@ -19,7 +19,7 @@ from mooring import config as cfg
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
 from mooring.client.informer import Informers
-from mooring.extender.connecting import connect, documents_for
+from mooring.extender.calling.connecting import connect, documents_for
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics

@@ -15,8 +15,8 @@ import numpy as np
 from mooring.cache.arrays import BoolArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.extender.calling import NAME
-from mooring.extender.extenders import Extenders
+from mooring.extender.calling.caller import NAME
+from mooring.extender.calling.chain import Extenders
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts

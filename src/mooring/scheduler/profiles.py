@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node
-from mooring.extender.calling import NAME as EXTENDER
+from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.framework.state import CycleState

@@ -18,7 +18,7 @@ from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError, InternalError, Problem
-from mooring.extender.extenders import Extenders
+from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.results import QueuedPod

@@ -35,7 +35,7 @@ from mooring.client.lease import STOPPED, LeaderElection, default_identity
 from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
-from mooring.extender.connecting import connect, documents_for
+from mooring.extender.calling.connecting import connect, documents_for
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
 from mooring.runtime.guard import Watchdog

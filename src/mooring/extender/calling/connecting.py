@@ -12,9 +12,9 @@ from mooring.client.originals import Originals
 from mooring.client.tls import Identity, Pem, ReloadingTls
 from mooring.client.transport import Fence
 from mooring.errors import ConfigError, Problem
-from mooring.extender.calling import ExtenderCaller
-from mooring.extender.documents import Documents
-from mooring.extender.extenders import Extenders
+from mooring.extender.calling.caller import ExtenderCaller
+from mooring.extender.calling.chain import Extenders
+from mooring.extender.calling.documents import Documents
 from mooring.observe.family import Value
 
 

@@ -19,7 +19,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.client.errors import Fenced
 from mooring.client.transport import Fence
-from mooring.extender.calling import ExtenderCaller, ExtenderError, Filtered
+from mooring.extender.calling.caller import ExtenderCaller, ExtenderError, Filtered
 from mooring.extender.wire import MAX_SCORE
 from mooring.framework import scores
 from mooring.framework.results import Candidate

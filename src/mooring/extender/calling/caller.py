@@ -18,7 +18,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.client.errors import Unreachable
 from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
-from mooring.extender.documents import Documents
+from mooring.extender.calling.documents import Documents
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
 

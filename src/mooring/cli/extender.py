@@ -1,0 +1,135 @@
+"""`mooring extender`: plugins and functions that a kube-scheduler asks over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import socket
+import sys
+from typing import Final
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.cli.config import print_problems, registry_with
+from mooring.client.client import ApiClient
+from mooring.client.events import EventSink
+from mooring.errors import ConfigError, Problem
+from mooring.extender.serving.app import App, Options, connected, serve
+from mooring.extender.serving.figures import ExtenderMetrics
+from mooring.extender.serving.functions import Extender
+from mooring.framework.plugin import Base
+from mooring.observe import log as logs
+from mooring.scheduler.cluster import Writer
+from mooring.scheduler.recorder import EventRecorder
+from mooring.ui.serving import ServingTls
+
+_EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
+_EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """What the command line names."""
+
+    plugins: tuple[type[Base], ...]
+    extender: Extender
+    config: cfg.KubeSchedulerConfiguration
+    options: Options
+    tls: ServingTls | None
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Serve until it is told to stop; the exit code."""
+    logs.configure(flags.v, flags.logging_format, sys.stderr)
+    try:
+        asyncio.run(_serve(_settle(flags)))
+    except ConfigError as error:
+        return print_problems(error, flags.config or "mooring extender")
+    return 0
+
+
+def _settle(flags: argparse.Namespace) -> _Served:
+    """All that the flags mean; raises ConfigError."""
+    extender, paths = _functions(flags.extender), list(flags.plugin)
+    if flags.extender and extender is None:
+        paths.append(flags.extender)
+    registry = registry_with(paths)
+    config = cfg.load_file(flags.config) if flags.config else cfg.default_configuration()
+    tls = None
+    if flags.tls_cert_file or flags.tls_private_key_file or flags.client_ca_file:
+        tls = ServingTls(
+            cert_file=flags.tls_cert_file,
+            key_file=flags.tls_private_key_file,
+            client_ca_file=flags.client_ca_file,
+        )
+    if flags.client_names and not flags.client_ca_file:
+        raise ConfigError([Problem("--client-names", "needs --client-ca-file")])
+    options = Options(
+        address=flags.bind_address,
+        port=flags.port,
+        cluster=not flags.no_cluster,
+        kubeconfig=flags.kubeconfig,
+        context=flags.context,
+        serve_bind=flags.serve_bind,
+        max_body_bytes=flags.max_body_bytes,
+        plugin_seconds=flags.plugin_timeout.seconds,
+        certified=bool(flags.client_ca_file),
+        client_names=tuple(name for name in flags.client_names.split(",") if name),
+    )
+    plugins = tuple(registry.get(registry.add_path(path)) for path in paths)
+    return _Served(plugins, extender or Extender(), config, options, tls)
+
+
+def _functions(path: str) -> Extender | None:
+    """The functions behind `module:extender`; None if something else is there."""
+    module, colon, name = path.partition(":")
+    if not path:
+        return None
+    try:
+        found: object = importlib.import_module(module)
+        for part in (name if colon else "extender").split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        text = f"can't import {path}: {type(error).__name__}: {error}"
+        raise ConfigError([Problem("", text)]) from error
+    return found if isinstance(found, Extender) else None
+
+
+async def _serve(served: _Served) -> None:
+    metrics = ExtenderMetrics()
+    connection = served.config.client_connection
+    async with connected(served.options, connection, metrics.count_request) as client:
+        if client is None:
+            await serve(_app(served, metrics))
+            return
+        events = EventSink(client, host=socket.gethostname(), capacity=_EVENTS_WAITING)
+        app = _app(served, metrics, client, events)
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(events.run(), name="events")
+            await serve(app)
+            await events.drain(_EVENTS_LAST)
+            writing.cancel()
+
+
+def _app(
+    served: _Served,
+    metrics: ExtenderMetrics,
+    client: ApiClient | None = None,
+    events: EventSink | None = None,
+) -> App:
+    writer = None
+    if client is not None:
+        # Binds do not go through it, so there is nothing to be told.
+        writer = Writer(client, on_conflict=lambda _: None, on_congestion=lambda _: None)
+    return App(
+        [*served.plugins, *served.extender.plugins],
+        client=client,
+        options=served.options,
+        config=served.config,
+        functions=served.extender.preempt_functions,
+        writer=writer,
+        recorder=EventRecorder(events) if events is not None else None,
+        tls=served.tls,
+        metrics=metrics,
+    )

@@ -1,0 +1,1 @@
+"""Extenders of the configuration, called by our own scheduler."""

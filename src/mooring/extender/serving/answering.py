@@ -1,0 +1,146 @@
+"""Answers to filter and prioritize, by plugins that are asked as in a scheduler."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from mooring.cache.arrays import IntArray
+from mooring.extender.serving.cluster import Cluster
+from mooring.extender.serving.figures import ExtenderMetrics
+from mooring.extender.serving.functions import AsksLater
+from mooring.extender.serving.hosting import Hosted
+from mooring.extender.serving.question import Failure, Question, read_question, select
+from mooring.extender.serving.tenths import in_tenths
+from mooring.extender.wire import (
+    ExtenderArgs,
+    ExtenderFilterResult,
+    HostPriority,
+    HostPriorityList,
+)
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Code, Status
+from mooring.framework.verdicts import Verdicts
+
+UNKNOWN = Status.unresolvable("node is not known to the extender")
+
+
+class Answering:
+    """Decides for one extender."""
+
+    def __init__(self, hosted: Hosted, cluster: Cluster, metrics: ExtenderMetrics) -> None:
+        self._hosted = hosted
+        self._cluster = cluster
+        self._metrics = metrics
+        plugins = hosted.profile.plugins.values()
+        self._later = [plugin for plugin in plugins if isinstance(plugin, AsksLater)]
+
+    # --- filter --------------------------------------------------------------------------------
+
+    async def filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
+        question = await read_question(args, self._cluster)
+        state = CycleState()
+        question = await self._ask_later("filter", question, state)
+        with self._hosted.handle.looking_at(question.seen):
+            verdicts = self._filter(question, state)
+        return self._sorted_out(question, verdicts)
+
+    def _filter(self, question: Question, state: CycleState) -> Verdicts:
+        runner, evaluation = self._hosted.runner, self._hosted.evaluation
+        pod, nodes = question.pod, question.nodes
+        verdicts = Verdicts.passing(nodes)
+        if not len(nodes):
+            return verdicts
+        before = runner.pre_filter(state, pod, question.seen.nodes)
+        if before.status.rejected:
+            return verdicts.reject_all(before.status)
+        checked(before.status)
+        if before.only is None:
+            verdicts, status = evaluation.filter(state, pod, nodes)
+            checked(status)
+            return verdicts
+        may = np.fromiter((name in before.only for name in nodes.names), np.bool_, len(nodes))
+        verdicts.reject(~may, before.elsewhere)
+        if may.any():
+            within, status = evaluation.filter(state, pod, nodes.take(may))
+            checked(status)
+            for place, row in enumerate(np.flatnonzero(may).tolist()):
+                verdicts.set(row, within.status(place))
+        return verdicts
+
+    def _sorted_out(self, question: Question, verdicts: Verdicts) -> ExtenderFilterResult:
+        """Who stays, in the order and the form in which they came, and why the others do not."""
+        names, statuses = question.names, [OK, *verdicts.statuses, UNKNOWN]
+        numbers = np.full(len(names), len(statuses) - 1, dtype=np.int64)
+        numbers[question.places] = 0 if verdicts.index is None else verdicts.index
+        unknown = len(names) - len(question.places)
+        if unknown:
+            self._metrics.unknown_nodes.labels().add(unknown)
+        texts = [status.message for status in statuses]
+        hopeless = [status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in statuses]
+        failed: dict[str, str] = {}
+        unresolvable: dict[str, str] = {}
+        refused = np.flatnonzero(numbers)
+        for place, number in zip(refused.tolist(), numbers[refused].tolist(), strict=True):
+            into = unresolvable if hopeless[number] else failed
+            into[names[place]] = texts[number]
+        passed = np.flatnonzero(numbers == 0).tolist()
+        listed = question.listed
+        if listed is None:
+            left = names if len(passed) == len(names) else tuple(map(names.__getitem__, passed))
+            return ExtenderFilterResult(None, left, failed, unresolvable)
+        items = listed.items or ()
+        kept = msgspec.structs.replace(listed, items=tuple(map(items.__getitem__, passed)))
+        return ExtenderFilterResult(kept, None, failed, unresolvable)
+
+    # --- prioritize ----------------------------------------------------------------------------
+
+    async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
+        question = await read_question(args, self._cluster)
+        state = CycleState()
+        question = await self._ask_later("prioritize", question, state)
+        points = np.zeros(len(question.names), dtype=np.int64)  # a node nobody knows has none
+        if len(question.nodes):
+            with self._hosted.handle.looking_at(question.seen):
+                points[question.places] = self._points(question, state)
+        return tuple(map(HostPriority, question.names, points.tolist()))
+
+    def _points(self, question: Question, state: CycleState) -> IntArray:
+        runner, evaluation = self._hosted.runner, self._hosted.evaluation
+        pod, nodes = question.pod, question.nodes
+        # Its answer was given when the nodes were filtered; Score may read what it remembers.
+        before = runner.pre_filter(state, pod, question.seen.nodes)
+        if not before.status.rejected:
+            checked(before.status)
+        checked(runner.pre_score(state, pod, nodes))
+        scores, status = evaluation.score(state, pod, nodes)
+        checked(status)
+        assert scores is not None
+        weight = sum(table.weight for table in scores.plugins)
+        return in_tenths(scores.totals, weight)
+
+    # --- both ----------------------------------------------------------------------------------
+
+    async def _ask_later(self, verb: str, question: Question, state: CycleState) -> Question:
+        """Ask the functions that wait for something, before the plain ones; what is asked then.
+
+        While they wait the cluster changes, so they get a copy of the nodes.
+        """
+        asked = [plugin for plugin in self._later if plugin.verb == verb]
+        if not asked:
+            return question
+        if self._cluster.is_live(question.seen):
+            seen = self._cluster.copy(question.nodes.names)
+            nodes, places = select(seen, question.names)
+            question = msgspec.structs.replace(question, seen=seen, nodes=nodes, places=places)
+        for plugin in asked:
+            await self._hosted.wait_for(
+                plugin, plugin.verb, plugin.ask, state, question.pod, question.nodes
+            )
+        return question
+
+
+def checked(status: Status) -> None:
+    """Raise what broke."""
+    if not status.ok:
+        raise Failure(status.message, status.plugin)

@@ -1,0 +1,248 @@
+"""A running extender: plugins, watches and a port, put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ipaddress
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.client.client import ApiClient
+from mooring.client.endpoint import Tls
+from mooring.client.http import HttpTransport, OnAnswer
+from mooring.client.incluster import find_endpoint
+from mooring.client.limits import Limiter
+from mooring.errors import ConfigError, Problem
+from mooring.extender.serving.answering import Answering
+from mooring.extender.serving.binding import Binding
+from mooring.extender.serving.cluster import Cluster
+from mooring.extender.serving.connections import Connections
+from mooring.extender.serving.figures import ExtenderMetrics
+from mooring.extender.serving.functions import Extender, PreemptFunction
+from mooring.extender.serving.handle import BindingClient, ExtenderHandle
+from mooring.extender.serving.hosting import Hosted, plan_serving
+from mooring.extender.serving.preempting import Preempting
+from mooring.extender.serving.server import Answer, Server
+from mooring.framework.handle import Client, Recorder
+from mooring.framework.plugin import Base
+from mooring.observe import log as logs
+from mooring.observe.process import add_process_metrics
+from mooring.runtime.guard import Watchdog
+
+log = logging.getLogger(__name__)
+
+PORT: Final = 8888
+PLUGIN_SECONDS: Final = 4.0  # less than the 5 s after which schedulers stop listening
+HEADER_SECONDS: Final = 10.0  # from the first byte of a request, and for the first one ever
+BODY_SECONDS: Final = 10.0  # for a body to arrive, and for an answer to be taken
+MOST_CONNECTIONS: Final = 256
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # some thousand whole nodes
+_GRACE: Final = 10.0  # seconds for requests under way at the end
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How to serve. Only this machine is let in unless another address is given."""
+
+    address: str = "127.0.0.1"
+    port: int = PORT  # 0: any that is free
+    cluster: bool = True  # watch nodes and pods; without, nodes are what requests say of them
+    kubeconfig: str = ""  # how to reach the cluster; as for kubectl, or from within a pod
+    context: str = ""  # of the kubeconfig
+    serve_bind: bool = False  # even if nobody but the default would bind
+    max_body_bytes: int = MAX_BODY_BYTES
+    plugin_seconds: float = PLUGIN_SECONDS
+    certified: bool = False  # only who shows a client certificate that `tls` trusts may ask
+    client_names: tuple[str, ...] = ()  # and only with one of these common names, if there are any
+
+
+class App:
+    """One extender: `await run()` until `stop()`.
+
+    `client` is for watches and binds; `writer` carries out what else plugins write.
+    """
+
+    def __init__(
+        self,
+        plugins: Sequence[type[Base]],
+        *,
+        client: ApiClient | None = None,
+        options: Options | None = None,
+        config: cfg.KubeSchedulerConfiguration | None = None,
+        functions: Sequence[PreemptFunction] = (),
+        writer: Client | None = None,
+        recorder: Recorder | None = None,
+        tls: Tls | None = None,
+        metrics: ExtenderMetrics | None = None,
+    ) -> None:
+        self.options: Options = options or Options()
+        self.metrics: ExtenderMetrics = metrics or ExtenderMetrics()
+        plan = plan_serving(plugins, config)
+        self.cluster: Cluster = Cluster(client, plan.reads)
+        if client is None and plan.reads:
+            kinds = ", ".join(sorted(kind.KIND for kind in plan.reads))
+            raise ConfigError([Problem("", f"plugins look up {kinds}: that needs a cluster")])
+        handle = ExtenderHandle(
+            plan.scheduler_name,
+            cache=self.cluster.cache,
+            client=BindingClient(client, writer),
+            recorder=recorder,
+        )
+        self.hosted: Hosted = Hosted(plan, handle, self.metrics, self.options.plugin_seconds)
+        self.answers: dict[str, Answer] = self._answers(functions)
+        server = Server(
+            self.answers,
+            self.metrics,
+            readiness=self._say_if_not_ready,
+            max_body_bytes=self.options.max_body_bytes,
+            body_seconds=BODY_SECONDS,
+            certified=self.options.certified,
+            client_names=self.options.client_names,
+        )
+        self.port: int = self.options.port
+        self._connections = Connections(
+            server.handle, tls, most=MOST_CONNECTIONS, header_seconds=HEADER_SECONDS
+        )
+        self.metrics.before_scrape(self._measure)
+        self._stop = asyncio.Event()
+
+    def _answers(self, functions: Sequence[PreemptFunction]) -> dict[str, Answer]:
+        hosted, cluster = self.hosted, self.cluster
+        answering = Answering(hosted, cluster, self.metrics)
+        found: dict[str, Answer] = {}
+        if hosted.filters:
+            found["filter"] = answering.filter
+        if hosted.scores:
+            found["prioritize"] = answering.prioritize
+        if hosted.preempts or functions:
+            found["preempt"] = Preempting(hosted, cluster, functions).preempt
+        if hosted.binds or self.options.serve_bind:
+            if not cluster.is_connected:
+                raise ConfigError([Problem("", "binding pods needs a cluster")])
+            found["bind"] = Binding(hosted, cluster).bind
+        if not found:
+            raise ConfigError([Problem("", "there is nothing to serve: no plugin, no function")])
+        return found
+
+    # --- living --------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        on_started: Callable[[int], None] | None = None,
+        on_ready: Callable[[], None] | None = None,
+    ) -> None:
+        """Serve until `stop`; requests under way are answered.
+
+        `on_started` hears the port, and `on_ready` when nodes and pods are known.
+        """
+        self.port = await self._connections.start(self.options.address, self.options.port)
+        self._introduce()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch(on_ready), name="informers")
+                if on_started is not None:
+                    on_started(self.port)
+                await self._stop.wait()
+                await self._connections.close(_GRACE)
+                watching.cancel()
+        finally:
+            await self._connections.close(0.0)
+            self.hosted.profile.close()
+
+    def stop(self) -> None:
+        """Let nobody in any more; `run` comes to its end."""
+        self._stop.set()
+
+    async def _watch(self, on_ready: Callable[[], None] | None) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.cluster.informers.run())
+            await self.cluster.informers.wait_synced()
+            if on_ready is not None:
+                on_ready()
+            if self.cluster.is_connected:
+                extra = {"v": 0, "nodes": len(self.cluster.cache.nodes)}
+                log.info("Ready: nodes and pods are known", extra=extra)
+
+    def _introduce(self) -> None:
+        options = self.options
+        verbs = ", ".join(self.answers)
+        extra = {"v": 0, "address": options.address, "port": self.port, "verbs": verbs}
+        log.info("Serving an extender", extra=extra)
+        if not options.certified and not ipaddress.ip_address(options.address).is_loopback:
+            what = "ask and bind pods" if "bind" in self.answers else "ask"
+            log.warning(
+                f"everybody who reaches the port may {what}: no client certificates are required",
+                extra={"address": options.address},
+            )
+
+    def _say_if_not_ready(self) -> str:
+        return "shutting down" if self._stop.is_set() else self.cluster.problem()
+
+    def _measure(self) -> None:
+        self.metrics.connections.labels().set(len(self._connections))
+
+
+# --- as a process of its own ---------------------------------------------------------------------
+
+
+def run(extender: Extender, options: Options | None = None, **changes: Any) -> None:
+    """Serve the functions of an extender until SIGTERM or SIGINT."""
+    logs.configure(0, "text", sys.stderr)
+    asyncio.run(_run(extender, msgspec.structs.replace(options or Options(), **changes)))
+
+
+async def _run(extender: Extender, options: Options) -> None:
+    metrics = ExtenderMetrics()
+    async with connected(options, cfg.ClientConnection(), metrics.count_request) as client:
+        app = App(
+            extender.plugins,
+            client=client,
+            options=options,
+            functions=extender.preempt_functions,
+            metrics=metrics,
+        )
+        await serve(app)
+
+
+@asynccontextmanager
+async def connected(
+    options: Options, connection: cfg.ClientConnection, on_answer: OnAnswer | None = None
+) -> AsyncIterator[ApiClient | None]:
+    """A client for the cluster of the options, if they want one; raises ConfigError."""
+    if not options.cluster:
+        yield None
+        return
+    kubeconfig = options.kubeconfig or connection.kubeconfig
+    transport = HttpTransport(
+        find_endpoint(kubeconfig, context=options.context),
+        user_agent="mooring-extender",
+        on_answer=on_answer,
+    )
+    try:
+        yield ApiClient(transport, limiter=Limiter(connection.qps, connection.burst))
+    finally:
+        await transport.close()
+
+
+async def serve(app: App) -> None:
+    """Run until SIGTERM or SIGINT, with an eye on plugins that hang."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, app.stop)
+    add_process_metrics(app.metrics)
+    with Watchdog(app.hosted.guard):
+        await app.run(on_ready=_settle)
+    log.info("stopped", extra={"v": 0})
+
+
+def _settle() -> None:
+    """What was listed stays for long: to look through it again and again would cost time."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,194 @@
+"""The cluster as an extender knows it by its own watches, and as requests describe it.
+
+Names alone are enough to ask about nodes that our informers know, with the pods on them. Without a
+connection to a cluster, a request that brings whole nodes brings all there is; one that brings
+names brings nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from mooring.api import core
+from mooring.api.codec import KINDS, decode
+from mooring.api.meta import Object, ObjectMeta
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.client.client import ApiClient
+from mooring.client.informer import Informer, Informers
+from mooring.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+# A finished pod occupies nothing; the server tells us that it left the selection.
+UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_PATIENCE: Final = 0.5  # seconds for our watch to show a node that the scheduler knows already
+_MANY_NAMES: Final = 50_000  # of bare nodes, and of nodes that were waited for in vain
+
+
+class Cluster:
+    """Nodes and pods, watched; and the kinds that plugins look up. Without a client, nothing."""
+
+    def __init__(self, client: ApiClient | None, kinds: Iterable[type[Object]] = ()) -> None:
+        self.client: ApiClient | None = client
+        self.cache: Cache = Cache()
+        self.informers: Informers = Informers(client)
+        self._pods: Informer[core.Pod] | None = None
+        self._bare = Cache()
+        self._in_vain: set[str] = set()
+        self._news: asyncio.Future[None] | None = None  # of nodes, while somebody waits for them
+        if client is not None:
+            self._watch(client, kinds)
+
+    def _watch(self, client: ApiClient, kinds: Iterable[type[Object]]) -> None:
+        self.informers.add(
+            Informer(client, core.Node, on_put=self._put_node, on_remove=self._remove_node)
+        )
+        self._pods = Informer(
+            client,
+            core.Pod,
+            on_put=self._put_pod,
+            on_remove=self._remove_pod,
+            fields=UNFINISHED_PODS,
+        )
+        self.informers.add(self._pods)
+        for kind in sorted(set(kinds) - {core.Node, core.Pod}, key=KINDS.index):
+            self.informers.add(
+                Informer(client, kind, on_put=self._put_object, on_remove=self._remove_object)
+            )
+
+    @property
+    def is_connected(self) -> bool:
+        return self.client is not None
+
+    def problem(self) -> str:
+        """Why nothing can be said about nodes yet; empty if it can."""
+        unsynced = self.informers.unsynced()
+        return f"still listing {', '.join(unsynced)}" if unsynced else ""
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    async def known(self, names: Sequence[str]) -> Cache:
+        """Where nodes can be looked up that were asked about by name.
+
+        The scheduler may have heard of a node a moment before us: those we do not know are waited
+        for, but not long, and not again.
+        """
+        if not self.is_connected:
+            return self._with_bare(names)
+        row_of = self.cache.table.row_of
+        if not all(map(row_of.__contains__, names)):
+            await self._wait_for(names)
+        return self.cache
+
+    async def described(self, nodes: Sequence[msgspec.Raw], names: Sequence[str]) -> Cache:
+        """Where nodes can be looked up that came whole.
+
+        Our own picture of them is as good, and holds their pods: what came is read only if there
+        is a node that we do not know.
+        """
+        if self.is_connected:
+            await self.known(names)
+            row_of = self.cache.table.row_of
+            if all(map(row_of.__contains__, names)):
+                return self.cache
+        return self.copy(names, nodes)
+
+    def copy(self, names: Sequence[str], nodes: Sequence[msgspec.Raw] = ()) -> Cache:
+        """A picture of some nodes that nobody changes, with the pods that we know of.
+
+        Nodes are read from JSON where it is given, else they are as our watch or a name has them.
+        """
+        made, own = Cache(), self.cache.nodes
+        given = [decode(bytes(raw), core.Node) for raw in nodes]
+        for name in names if not given else ():
+            node = own.get(name)
+            given.append(node.api if node is not None else _bare(name))
+        for api in given:
+            made.put_node(api)
+            known = own.get(api.metadata.name)
+            for pod in known.pods if known is not None else ():
+                made.put_pod(pod)
+        return made
+
+    def is_live(self, seen: Cache) -> bool:
+        """Whether a picture changes with the cluster, or with what others ask."""
+        return seen is self.cache or seen is self._bare
+
+    async def _wait_for(self, names: Sequence[str]) -> None:
+        row_of = self.cache.table.row_of
+        missing = {name for name in names if name not in row_of} - self._in_vain
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while missing:
+                    if self._news is None:
+                        self._news = asyncio.get_running_loop().create_future()
+                    await asyncio.shield(self._news)
+                    missing = {name for name in missing if name not in row_of}
+        except TimeoutError:
+            if len(self._in_vain) + len(missing) > _MANY_NAMES:
+                self._in_vain.clear()
+            self._in_vain |= missing
+            log.info(
+                "asked about nodes that our watch does not show",
+                extra={"nodes": len(missing), "first": min(missing)},
+            )
+
+    def _with_bare(self, names: Sequence[str]) -> Cache:
+        row_of = self._bare.table.row_of
+        if len(row_of) > _MANY_NAMES:
+            self._bare = Cache()
+            row_of = self._bare.table.row_of
+        for name in names:
+            if name not in row_of:
+                self._bare.put_node(_bare(name))
+        return self._bare
+
+    # --- pods ----------------------------------------------------------------------------------
+
+    async def find_pod(self, namespace: str, name: str, uid: str) -> Pod:
+        """A pod as we know it, if it is this one and free; else as the server knows it.
+
+        Raises ApiError if there is none of this name, or nobody to ask.
+        """
+        if self.client is None or self._pods is None:
+            raise ApiError("this extender is not connected to a cluster")
+        known = self._pods.get(f"{namespace}/{name}")
+        if known is not None and known.metadata.uid == uid and not known.spec.node_name:
+            return Pod(known)
+        return Pod(await self.client.get(core.Pod, name, namespace))
+
+    # --- what the informers tell ---------------------------------------------------------------
+
+    def _put_node(self, node: core.Node) -> None:
+        self.cache.put_node(node)
+        self._in_vain.discard(node.metadata.name)
+        if self._news is not None:
+            self._news.set_result(None)
+            self._news = None
+
+    def _remove_node(self, node: core.Node) -> None:
+        self.cache.remove_node(node.metadata.name)
+
+    def _put_pod(self, api: core.Pod) -> None:
+        if api.spec.node_name:
+            self.cache.put_pod(Pod(api))
+
+    def _remove_pod(self, api: core.Pod) -> None:
+        self.cache.remove_pod(Pod(api))
+
+    def _put_object(self, value: Object) -> None:
+        self.cache.objects.put(value)
+
+    def _remove_object(self, value: Object) -> None:
+        self.cache.objects.remove(value)
+
+
+def _bare(name: str) -> core.Node:
+    """A node of which only the name is known."""
+    return core.Node(metadata=ObjectMeta(name=name))

@@ -1,0 +1,49 @@
+"""What an extender counts about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.observe.family import AnyFamily, Family, Histogram, Value, exponential
+from mooring.observe.metrics import Metrics
+
+_REQUEST = exponential(0.0005, 2, 14)  # seconds, up to 4 s: then schedulers have given up
+_OWN = "mooring_extender_"
+
+
+class ExtenderMetrics(Metrics):
+    """The scheduler's families, because plugins run as in a scheduler, and those of requests.
+
+    Shown are only the families that something was counted in: what only a scheduler does never
+    happens here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: Family[Histogram] = self.histogram(
+            f"{_OWN}request_duration_seconds",
+            "How long requests took, from the first byte of the body to the last of the answer.",
+            _REQUEST,
+            ("verb", "code"),
+        )
+        self.in_flight: Family[Value] = self.gauge(
+            f"{_OWN}requests_in_flight", "Requests that are being read or answered.", ("verb",)
+        )
+        self.errors: Family[Value] = self.counter(
+            f"{_OWN}errors_total",
+            "Requests that were not answered as asked, by the plugin that broke. Without a plugin"
+            " it was the request, or the API server. Most of them have the HTTP code 200.",
+            ("verb", "plugin"),
+        )
+        self.unknown_nodes: Family[Value] = self.counter(
+            f"{_OWN}unknown_nodes_total",
+            "Nodes that were asked about by name and that our own watch has not shown.",
+        )
+        self.connections: Family[Value] = self.gauge(
+            f"{_OWN}connections", "Connections that are open."
+        )
+
+    def __iter__(self) -> Iterator[AnyFamily]:
+        return (
+            family for family in super().__iter__() if len(family) or family.name.startswith(_OWN)
+        )

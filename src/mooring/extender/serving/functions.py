@@ -1,0 +1,260 @@
+"""An extender in three lines: plain functions, made into plugins.
+
+    from mooring.extender import Extender
+
+    extender = Extender()
+
+    @extender.filter
+    def only_ssd(pod, node):
+        return "ssd" in node.labels or "node has no ssd"
+
+Functions may be `async def`. They get the `Pod` and `Node` of `mooring.framework`. What needs
+arguments, or an answer for all nodes at once, is better written as a plugin class.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import numpy as np
+
+from mooring.cache.arrays import IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
+from mooring.framework.plugin import Base, Bind, Filter, Score
+from mooring.framework.scores import MAX_SCORE
+from mooring.framework.state import CycleState, StateKey
+from mooring.framework.status import OK, SKIP, Status
+from mooring.framework.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from mooring.extender.serving.app import Options
+
+Verdict = str | bool | Status | None
+"""Yes: True, None or "". No: False, or the reason. A `Status` says it exactly."""
+
+Points = int | float
+"""0 to 10."""
+
+Chosen = Verdict | Iterable[Pod]
+"""Whether this node may be freed; or whom of the victims to evict."""
+
+FilterFunction = Callable[[Pod, Node], Verdict | Awaitable[Verdict]]
+PrioritizeFunction = Callable[[Pod, Node], Points | Awaitable[Points]]
+BindFunction = Callable[[Pod, str], Verdict | Awaitable[Verdict]]
+PreemptFunction = Callable[[Pod, str, tuple[Pod, ...]], Chosen | Awaitable[Chosen]]
+
+_F = TypeVar("_F", bound=FilterFunction)
+_S = TypeVar("_S", bound=PrioritizeFunction)
+_B = TypeVar("_B", bound=BindFunction)
+_P = TypeVar("_P", bound=PreemptFunction)
+
+_NUMBERS: Final = (int, float, np.number)
+_AT_ONCE: Final = 64  # nodes that an async function is asked about side by side
+
+
+class Extender:
+    """Functions under the verbs they answer. Decorating leaves a function as it is.
+
+    Several functions of a verb are asked one after the other: a node must pass all filters, gets
+    the mean of all points, and stays a candidate for preemption if nobody objects.
+    """
+
+    def __init__(self) -> None:
+        self.plugins: list[type[Base]] = []
+        self.preempt_functions: list[PreemptFunction] = []
+        self._names: set[str] = set()
+
+    def filter(self, function: _F) -> _F:
+        """`(pod, node)`: may it go there? True, or why not."""
+        self._check("filter", function, "pod, node")
+        self.plugins.append(_filter_plugin(function))
+        return function
+
+    def prioritize(self, function: _S) -> _S:
+        """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
+        self._check("prioritize", function, "pod, node")
+        self.plugins.append(_score_plugin(function))
+        return function
+
+    def bind(self, function: _B) -> _B:
+        """`(pod, node_name)`: may it be bound there? If so, mooring creates the Binding.
+
+        Return the status OK if the function has bound the pod itself.
+        """
+        self._check("bind", function, "pod, node_name")
+        self.plugins.append(_bind_plugin(function))
+        return function
+
+    def preempt(self, function: _P) -> _P:
+        """`(pod, node_name, victims)`: may these pods be evicted for it? True, or whom, or why not.
+
+        Pods that were not offered as victims can't be chosen.
+        """
+        self._check("preempt", function, "pod, node_name, victims")
+        self.preempt_functions.append(function)
+        return function
+
+    def run(self, options: Options | None = None, **changes: Any) -> None:
+        """Serve until SIGTERM or Ctrl-C: `extender.run(port=8888)`.
+
+        What can be said is in `serving.app.Options`; `mooring extender` does the same from the
+        command line, with TLS too.
+        """
+        from mooring.extender.serving.app import run
+
+        run(self, options, **changes)
+
+    def _check(self, verb: str, function: Callable[..., object], expected: str) -> None:
+        name = function.__name__
+        try:
+            inspect.signature(function).bind(*expected.split(", "))
+        except TypeError:
+            raise TypeError(f"@extender.{verb}: {name}() must take ({expected})") from None
+        if name in self._names:
+            raise ValueError(f"@extender.{verb}: there is a function {name}() already")
+        self._names.add(name)
+
+
+# --- functions as plugins ------------------------------------------------------------------------
+
+
+class AsksLater(Base):
+    """A plugin of an `async` function: asked about all nodes beforehand, when there is time."""
+
+    verb: ClassVar[str]
+
+    @abc.abstractmethod
+    async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None: ...
+
+
+def _filter_plugin(function: FilterFunction) -> type[Filter]:
+    if inspect.iscoroutinefunction(function):
+        return _later_filter_plugin(function)
+    ask: Callable[..., Any] = function
+
+    class FunctionFilter(Filter):
+        name = function.__name__
+
+        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
+            return as_status(ask(pod, node), self.name)
+
+        def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+            verdicts = Verdicts.passing(nodes)
+            for row, node in enumerate(nodes):
+                answer = ask(pod, node)
+                if answer is not True:
+                    verdicts.set(row, as_status(answer, self.name))
+            return verdicts
+
+    return FunctionFilter
+
+
+def _later_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter]:
+    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
+
+    class FunctionFilter(AsksLater, Filter):
+        name = function.__name__
+        verb = "filter"
+
+        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+            state[answers] = await _of_each(function, pod, nodes)
+
+        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
+            return as_status(state[answers][node.name], self.name)
+
+    return FunctionFilter
+
+
+def _score_plugin(function: PrioritizeFunction) -> type[Score]:
+    if inspect.iscoroutinefunction(function):
+        return _later_score_plugin(function)
+    ask: Callable[..., Any] = function
+
+    class FunctionScore(Score):
+        name = function.__name__
+
+        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
+            return as_points(ask(pod, node))
+
+        def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+            points = (as_points(ask(pod, node)) for node in nodes)
+            return np.fromiter(points, np.int64, len(nodes))
+
+    return FunctionScore
+
+
+def _later_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
+    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
+
+    class FunctionScore(AsksLater, Score):
+        name = function.__name__
+        verb = "prioritize"
+
+        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+            state[answers] = await _of_each(function, pod, nodes)
+
+        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
+            return as_points(state[answers][node.name])
+
+    return FunctionScore
+
+
+def _bind_plugin(function: BindFunction) -> type[Bind]:
+    class FunctionBind(Bind):
+        name = function.__name__
+
+        async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            answer: Any = function(pod, node_name)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if isinstance(answer, Status):
+                return answer
+            status = as_status(answer, self.name)
+            return SKIP if status.ok else status  # the next one is the default, which binds
+
+    return FunctionBind
+
+
+async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:
+    """What a function says about each node, by name."""
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(node: Node) -> Any:
+        async with turn:
+            return await function(pod, node)
+
+    tasks = [asyncio.ensure_future(ask(node)) for node in nodes]
+    try:
+        return dict(zip(nodes.names, await asyncio.gather(*tasks), strict=True))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def as_status(answer: Any, name: str) -> Status:
+    """What a function means; TypeError if it can't mean anything."""
+    if answer is True or answer is None:
+        return OK
+    if isinstance(answer, Status):
+        return answer
+    if isinstance(answer, str):
+        return Status.unschedulable(answer) if answer else OK
+    if isinstance(answer, bool | np.bool_):
+        return OK if answer else Status.unschedulable(f"refused by {name}")
+    raise TypeError(f"returned {answer!r:.80}, expected True, a reason, or a Status")
+
+
+def as_points(answer: Any) -> int:
+    """Points of an extender as points of a plugin, so that tenths of them count."""
+    is_number = isinstance(answer, _NUMBERS) and not isinstance(answer, bool)
+    if not is_number or not 0 <= answer <= EXTENDER_MAX:
+        raise ValueError(f"returned {answer!r:.80}, expected a number from 0 to {EXTENDER_MAX}")
+    return math.floor(float(answer) * MAX_SCORE / EXTENDER_MAX + 0.5)

@@ -1,0 +1,172 @@
+"""What the plugins of an extender may ask for: the cluster as one request sees it.
+
+An extender has no queue: nobody waits at Permit, nobody is nominated, and nothing is activated.
+Those members are there and empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from mooring.api import core
+from mooring.api.meta import Condition, Object
+from mooring.cache.cache import Cache
+from mooring.cache.objects import Objects
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.client.client import ApiClient
+from mooring.errors import ApiError
+from mooring.framework.handle import Client, Recorder, WaitingPod, WhatIf
+from mooring.framework.state import CycleState
+from mooring.framework.status import Status
+from mooring.runtime.evaluation import Evaluation
+from mooring.runtime.runner import Runner
+
+log = logging.getLogger(__name__)
+
+
+class ExtenderHandle:
+    """Fulfils `framework.Handle`; `what_if` is attached once there are plugins to ask."""
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        *,
+        cache: Cache,
+        client: Client,
+        recorder: Recorder | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.scheduler_name: str = scheduler_name
+        self.clock: WallClock = WallClock()
+        self.random: random.Random = rng or random.Random()
+        self.client: Client = client
+        self.recorder: Recorder = recorder or LoggingRecorder()
+        self.waiting: NobodyWaits = NobodyWaits()
+        self.nominator: NobodyNominated = NobodyNominated()
+        self.what_if: WhatIf
+        self._cache = cache
+        self._seen = cache
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._seen.nodes
+
+    @property
+    def objects(self) -> Objects:
+        return self._cache.objects
+
+    def activate(self, pods: Iterable[str]) -> None:
+        """There is no queue that they could be moved in."""
+
+    @contextmanager
+    def looking_at(self, seen: Cache) -> Iterator[None]:
+        """While plugins decide about a request, its nodes are all there are."""
+        self._seen = seen
+        try:
+            yield
+        finally:
+            self._seen = self._cache
+
+
+class WallClock:
+    """The time of the real world."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class NobodyWaits:
+    """No pod is held at Permit."""
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(())
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return None
+
+
+class NobodyNominated:
+    """No pod has a claim that we know of; the scheduler that asks us knows them."""
+
+    def nominated_on(self, node_name: str) -> Sequence[Pod]:
+        return ()
+
+    def nominated_nodes(self) -> Iterable[str]:
+        return ()
+
+
+class LoggingRecorder:
+    """For an extender that writes no Events: they are logged."""
+
+    def event(
+        self,
+        pod: Pod,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        log.info("event", extra={"pod": pod.key, "type": type_, "reason": reason, "note": note})
+
+
+class AnsweringWhatIf:
+    """Fulfils `framework.WhatIf`. All pods are ours: they were offered by who schedules them."""
+
+    def __init__(self, runner: Runner, evaluation: Evaluation) -> None:
+        self._runner = runner
+        self._evaluation = evaluation
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        return self._runner.add_pod(state, pod, added, node)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        return self._runner.remove_pod(state, pod, removed, node)
+
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        return self._evaluation.filter_node(state, pod, node)
+
+    def is_ours(self, pod: Pod) -> bool:
+        return True
+
+
+class BindingClient:
+    """Fulfils `framework.Client`: binds at once or not at all, and leaves other writes to `others`.
+
+    A scheduler that waits for our answer gives up after some seconds and decides anew. So nothing
+    is repeated here: a bind that is carried out later could meet another decision.
+    """
+
+    def __init__(self, api: ApiClient | None, others: Client | None = None) -> None:
+        self._api = api
+        self._others = others
+
+    async def bind(self, binding: core.Binding) -> None:
+        if self._api is None:
+            raise ApiError("this extender is not connected to a cluster")
+        await self._api.bind(binding)
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: Condition | None, nominated_node: str | None
+    ) -> None:
+        await self._writer().patch_pod_status(pod, condition, nominated_node)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        await self._writer().delete_pod(pod)
+
+    async def update(self, value: Object) -> None:
+        await self._writer().update(value)
+
+    def _writer(self) -> Client:
+        if self._others is None:
+            raise ApiError("this extender was made without a client for writes other than binds")
+        return self._others

@@ -1,0 +1,158 @@
+"""From plugin classes and a configuration to live plugins that answer for an extender.
+
+A scheduler adds what it is told to its default plugins. An extender serves what it is told and
+nothing else, because the scheduler that asks it has those defaults already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from mooring import config as cfg
+from mooring.errors import ConfigError, PluginError, Problem
+from mooring.extender.serving.figures import ExtenderMetrics
+from mooring.extender.serving.handle import AnsweringWhatIf, ExtenderHandle
+from mooring.extender.serving.question import Failure
+from mooring.framework.plugin import Base
+from mooring.runtime.commit import Committer
+from mooring.runtime.evaluation import Evaluation
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
+from mooring.runtime.registry import POINTS, Registry, implements
+from mooring.runtime.runner import Runner
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SERVED: Final = ("preFilter", "filter", "postFilter", "preScore", "score", "bind")
+"""The extension points that a verb of the protocol carries."""
+
+_EVERYTHING: Final = cfg.PluginRef("*")
+# What every profile must have. The first is never asked; the other binds what nobody else does.
+_SORTER: Final = cfg.PluginRef("PrioritySort")
+_BINDER: Final = cfg.PluginRef("DefaultBinder")
+
+
+def plan_serving(
+    plugins: Sequence[type[Base]], config: cfg.KubeSchedulerConfiguration | None = None
+) -> ProfilePlan:
+    """What is to be served: these classes, and what the configuration enables by name.
+
+    Arguments and weights come from the configuration's one profile. Raises ConfigError.
+    """
+    config = cfg.default_configuration() if config is None else config
+    if len(config.profiles) != 1:
+        text = f"an extender serves one profile, found {len(config.profiles)}"
+        raise ConfigError([Problem("profiles", text)])
+    registry = Registry.discover(plugins)
+    profile = config.profiles[0]
+    chosen = _chosen(profile.plugins, [plugin.name for plugin in plugins], registry)
+    # Extenders of the configuration are for schedulers: we are one of them, most likely.
+    alone = msgspec.structs.replace(
+        config,
+        profiles=(msgspec.structs.replace(profile, plugins=chosen),),
+        extenders=(),
+    )
+    (plan,) = plan_profiles(alone, registry)
+    problems = [
+        Problem(f"plugin {name}", f"no verb of an extender carries what it does: {_points(found)}")
+        for name, found in plan.classes.items()
+        if name != _SORTER.name and not any(implements(found, point) for point in SERVED)
+    ]
+    if problems:
+        raise ConfigError(problems)
+    _tell_of_unserved(plan)
+    return plan
+
+
+def _chosen(given: cfg.Plugins, names: Iterable[str], registry: Registry) -> cfg.Plugins:
+    enabled = {_resolved(name, registry) for name in cfg.enabled_names(given)}
+    others = tuple(cfg.PluginRef(name) for name in names if name not in enabled)
+    sets = given.by_point()
+    sets["multiPoint"] = cfg.PluginSet(
+        enabled=(*given.multi_point.enabled, *others), disabled=(_EVERYTHING,)
+    )
+    sets["queueSort"] = cfg.PluginSet(enabled=(_SORTER,), disabled=(_EVERYTHING,))
+    if _BINDER.name not in enabled:
+        sets["bind"] = cfg.PluginSet(
+            enabled=(*given.bind.enabled, _BINDER), disabled=given.bind.disabled
+        )
+    return cfg.Plugins.of_points(sets)
+
+
+def _resolved(name: str, registry: Registry) -> str:
+    if ":" not in name:
+        return name
+    try:
+        return registry.add_path(name)
+    except LookupError:
+        return name  # the planner will say what is wrong with it, and where
+
+
+def _points(plugin: type[Base]) -> str:
+    return ", ".join(point for point in POINTS if implements(plugin, point))
+
+
+def _tell_of_unserved(plan: ProfilePlan) -> None:
+    for name, found in plan.classes.items():
+        others = [point for point in POINTS if point not in SERVED and implements(found, point)]
+        if others and name != _SORTER.name:
+            extra = {"plugin": name, "points": ", ".join(others)}
+            log.warning("no verb of an extender carries these points; never called", extra=extra)
+
+
+class Hosted:
+    """Live plugins of one plan, and who asks them."""
+
+    def __init__(
+        self, plan: ProfilePlan, handle: ExtenderHandle, metrics: ExtenderMetrics, budget: float
+    ) -> None:
+        self.handle: ExtenderHandle = handle
+        self.guard: Guard = Guard(metrics, budget=budget)
+        self.guard.record_plugins = True
+        self.profile: Profile = plan.build(handle)
+        self.runner: Runner = Runner(self.profile, self.guard)
+        self.evaluation: Evaluation = Evaluation(
+            self.profile, self.guard, self.runner, handle.nominator
+        )
+        self.committer: Committer = Committer(self.profile, self.guard)
+        handle.what_if = AnsweringWhatIf(self.runner, self.evaluation)
+
+    @property
+    def filters(self) -> bool:
+        return bool(self._at("preFilter") or self._at("filter"))
+
+    @property
+    def scores(self) -> bool:
+        return bool(self._at("score"))
+
+    @property
+    def preempts(self) -> bool:
+        return bool(self._at("postFilter"))
+
+    @property
+    def binds(self) -> bool:
+        """Whether somebody other than the default, which is always there, was told to bind."""
+        return any(plugin.name != _BINDER.name for plugin in self._at("bind"))
+
+    async def wait_for(
+        self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: object
+    ) -> T:
+        """What a function says that may wait, within the budget; raises `Failure`."""
+        running = f'running "{plugin.name}" {point} function'
+        try:
+            async with asyncio.timeout(self.guard.budget):
+                return await self.guard.acall(plugin, point, function, *args)
+        except TimeoutError as error:
+            late = self.guard.too_slow(plugin, point)
+            raise Failure(f"{running}: {late}", plugin.name) from error
+        except PluginError as error:
+            raise Failure(f"{running}: {error}", plugin.name) from error
+
+    def _at(self, point: str) -> tuple[Base, ...]:
+        return self.profile.at(point, Base)

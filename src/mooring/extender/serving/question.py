@@ -1,0 +1,83 @@
+"""What a request asks about: a pod, and nodes that are looked up or read."""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+import msgspec
+import numpy as np
+
+from mooring.api import core
+from mooring.api.codec import DecodeError, decode
+from mooring.cache.arrays import IntArray
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.extender.serving.cluster import Cluster
+from mooring.extender.wire import ExtenderArgs, NodeList, name_of
+
+
+class Failure(Exception):
+    """Why a request can't be answered; `plugin` is who broke, and empty if nobody did."""
+
+    def __init__(self, text: str, plugin: str = "") -> None:
+        super().__init__(text)
+        self.plugin: str = plugin
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A pod and the nodes it might go to."""
+
+    pod: Pod
+    names: tuple[str, ...]  # of all nodes that were asked about, in the order they came
+    seen: Cache  # where they are looked up; it may hold others too
+    nodes: Nodes  # those of them that are known
+    places: IntArray  # in `names`, one for each of `nodes`
+    listed: NodeList | None = None  # the nodes as they came, if they came whole
+
+
+async def read_question(args: ExtenderArgs, cluster: Cluster) -> Question:
+    """Find out what is asked; raises `Failure` if it can't be."""
+    problem = cluster.problem()
+    if problem:
+        raise Failure(f"the extender is not ready: {problem}")
+    pod = read_pod(args.pod)
+    if args.nodes is not None:
+        items = args.nodes.items or ()
+        names = tuple(map(_name_of, items))
+        seen = await cluster.described(items, names)
+    elif args.node_names is not None:
+        names = args.node_names
+        seen = await cluster.known(names)
+    else:
+        raise Failure("the request names no nodes: both Nodes and NodeNames are null")
+    nodes, places = select(seen, names)
+    return Question(pod, names, seen, nodes, places, args.nodes)
+
+
+def read_pod(raw: msgspec.Raw) -> Pod:
+    try:
+        return Pod(decode(bytes(raw), core.Pod))
+    except DecodeError as error:
+        raise Failure(f"the pod of the request can't be read: {error}") from error
+
+
+def select(seen: Cache, names: tuple[str, ...]) -> tuple[Nodes, IntArray]:
+    """The nodes of these names that are there, and the place of each among the names."""
+    row_of = seen.table.row_of
+    rows = np.fromiter(map(row_of.get, names, repeat(-1)), np.int64, len(names))
+    places: IntArray = np.argsort(rows, kind="stable")
+    rows = rows[places]
+    unknown = int(np.searchsorted(rows, 0))
+    rows, places = rows[unknown:], places[unknown:]
+    everybody = seen.nodes
+    if len(rows) == len(everybody) and bool((rows == np.arange(len(rows))).all()):
+        return everybody, places
+    return everybody.take(rows), places
+
+
+def _name_of(raw: msgspec.Raw) -> str:
+    name = name_of(raw)
+    if not name:
+        raise Failure("a node of the request has no name")
+    return name
