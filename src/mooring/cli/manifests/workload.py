@@ -1,0 +1,199 @@
+"""What runs: the configuration, the replicas that read it, and how they are reached."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import yaml
+
+from mooring import config as cfg
+from mooring.cli.manifests.labels import labels, selector
+from mooring.cli.manifests.rights import Object
+from mooring.cli.manifests.wanted import Wanted
+from mooring.config.source import dump_yaml
+
+CONFIG_FILE: Final = "config.yaml"
+
+_FOLDER: Final = "/etc/mooring"
+_PORT: Final = 10259
+_USER: Final = 65532  # "nonroot" in most small images, ours included
+# --shutdown-grace-period, then Events and the lease, and some time for the signal to arrive.
+_GRACE: Final = 30  # seconds
+_ALWAYS: Final = ("apiVersion", "kind", "leaderElection", "profiles")
+
+
+def workload(wanted: Wanted) -> list[Object]:
+    """ConfigMap, Deployment, PodDisruptionBudget and Service."""
+    text = config_text(wanted.config)
+    return [_config_map(wanted, text), _deployment(wanted, text), _budget(wanted), _service(wanted)]
+
+
+def config_text(config: cfg.KubeSchedulerConfiguration) -> str:
+    """A file that means this configuration: names are stated, what is usual is left out."""
+    full, usual = _document(config), _document(cfg.default_configuration())
+    kept = {key: value for key, value in full.items() if key in _ALWAYS or value != usual.get(key)}
+    if "enableProfiling" in kept:  # what is unset would follow it
+        kept["enableContentionProfiling"] = full["enableContentionProfiling"]
+    election = full["leaderElection"]
+    names = ("resourceName", "resourceNamespace") if election["leaderElect"] else ()
+    lease = {**usual["leaderElection"], "resourceName": full["profiles"][0]["schedulerName"]}
+    kept["leaderElection"] = _unusual(election, lease, ("leaderElect", *names))
+    if "clientConnection" in kept:
+        kept["clientConnection"] = _unusual(full["clientConnection"], usual["clientConnection"])
+    if "extenders" in kept:
+        kept["extenders"] = [_brief(extender) for extender in kept["extenders"]]
+    return dump_yaml(kept)
+
+
+def _document(config: cfg.KubeSchedulerConfiguration) -> dict[str, Any]:
+    """As plain data, without the plugins that are enabled anyway."""
+    document: dict[str, Any] = yaml.safe_load(cfg.to_yaml(config, available_plugins=()))
+    return document
+
+
+def _unusual(section: Object, usual: Object, stated: tuple[str, ...] = ()) -> Object:
+    return {key: value for key, value in section.items() if key in stated or value != usual[key]}
+
+
+def _brief(extender: Object) -> Object:
+    """Without what is empty, zero or false: that is what absence means."""
+    tls = extender.get("tlsConfig")
+    kept = {key: value for key, value in extender.items() if value}
+    if tls is not None:
+        kept["tlsConfig"] = {key: value for key, value in tls.items() if value}
+    return kept
+
+
+def _config_map(wanted: Wanted, text: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(wanted),
+        "data": {CONFIG_FILE: text},
+    }
+
+
+def _deployment(wanted: Wanted, text: str) -> Object:
+    # Two at a time are fine if they agree on who schedules, and to be avoided if they do not.
+    rolling = {"maxSurge": 1, "maxUnavailable": 0}
+    strategy: Object = (
+        {"type": "RollingUpdate", "rollingUpdate": rolling}
+        if wanted.elects
+        else {"type": "Recreate"}
+    )
+    # A changed ConfigMap changes no pod; a changed annotation rolls out new ones.
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    template = {
+        "metadata": {"labels": labels(wanted.name), "annotations": {"checksum/config": digest}},
+        "spec": _pod(wanted),
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(wanted),
+        "spec": {
+            "replicas": wanted.replicas,
+            "selector": {"matchLabels": selector(wanted.name)},
+            "strategy": strategy,
+            "template": template,
+        },
+    }
+
+
+def _pod(wanted: Wanted) -> Object:
+    important = {"priorityClassName": wanted.priority_class} if wanted.priority_class else {}
+    return {
+        "schedulerName": cfg.DEFAULT_SCHEDULER_NAME,  # we can't place ourselves
+        "serviceAccountName": wanted.name,
+        "automountServiceAccountToken": True,
+        **important,
+        "terminationGracePeriodSeconds": _GRACE,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            _apart(wanted, "kubernetes.io/hostname"),
+            _apart(wanted, "topology.kubernetes.io/zone"),
+        ],
+        "containers": [_container(wanted)],
+        "volumes": [{"name": "config", "configMap": _one_file(wanted)}],
+    }
+
+
+def _one_file(wanted: Wanted) -> Object:
+    """Nothing else of the ConfigMap: modules beside a configuration file can be imported."""
+    return {"name": wanted.name, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}
+
+
+def _apart(wanted: Wanted, key: str) -> Object:
+    """One by one over nodes or zones, as far as there are several."""
+    return {
+        "topologyKey": key,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": selector(wanted.name)},
+        "matchLabelKeys": ["pod-template-hash"],  # those that are being replaced don't count
+    }
+
+
+def _container(wanted: Wanted) -> Object:
+    plugins = [f"--plugin={path}" for path in wanted.plugins]
+    return {
+        "name": "scheduler",
+        "image": wanted.image,
+        "imagePullPolicy": "IfNotPresent",  # an image may be on the nodes and nowhere else
+        "args": ["run", f"--config={_FOLDER}/{CONFIG_FILE}", "--v=2", *plugins],
+        "ports": [{"name": "https", "containerPort": _PORT, "protocol": "TCP"}],
+        "startupProbe": _probe("/healthz", period=2, failures=60),
+        # Half-hearted answers of a busy process are no reason to start it anew.
+        "livenessProbe": _probe("/livez", period=10, failures=8),
+        "readinessProbe": _probe("/readyz", period=5, failures=3),
+        "resources": {
+            "requests": {"cpu": "250m", "memory": "512Mi"},
+            "limits": {"memory": "2Gi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "config", "mountPath": _FOLDER, "readOnly": True}],
+    }
+
+
+def _probe(path: str, *, period: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "https", "scheme": "HTTPS"},
+        "periodSeconds": period,
+        "timeoutSeconds": 15,
+        "failureThreshold": failures,
+    }
+
+
+def _budget(wanted: Wanted) -> Object:
+    # Not `minAvailable`: with one replica it would forbid to drain a node.
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(wanted),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(wanted.name)}},
+    }
+
+
+def _service(wanted: Wanted) -> Object:
+    """For those who read metrics; probes go to the pods themselves."""
+    port = {"name": "https", "port": _PORT, "targetPort": "https", "protocol": "TCP"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(wanted),
+        "spec": {"selector": selector(wanted.name), "ports": [port]},
+    }
+
+
+def _metadata(wanted: Wanted) -> Object:
+    return {"name": wanted.name, "namespace": wanted.namespace, "labels": labels(wanted.name)}

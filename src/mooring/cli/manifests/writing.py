@@ -1,0 +1,68 @@
+"""Objects on paper: YAML for people, JSON for programs, one file or one for each object."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.cli.manifests.rights import Object
+
+_WIDTH = 100  # a list that fits into a line is written as one
+
+# A YAML 1.2 reader takes these for numbers, PyYAML does not and would leave out the quotes.
+_FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as they are, short lists in a line, nothing by reference."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _list(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
+    is_short = all(isinstance(item, str) for item in items) and len(str(items)) < _WIDTH
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=is_short)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(list, _list)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
+
+
+def to_yaml(objects: Sequence[Object], head: str = "") -> str:
+    """A stream of documents; `head` is a comment for the first line."""
+    documents = [
+        yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH)
+        for value in objects
+    ]
+    return (f"# {head}\n" if head else "") + "---\n".join(documents)
+
+
+def to_json(objects: Sequence[Object]) -> str:
+    """A List, as kubectl prints several objects."""
+    everything = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    return json.dumps(everything, indent=2) + "\n"
+
+
+def file_stem(value: Object, name: str) -> str:
+    """`deployment`, or `rolebinding-client-ca`: unique among the objects of scheduler `name`."""
+    kind, own = value["kind"].lower(), value["metadata"]["name"]
+    return f"{kind}{own.removeprefix(name)}"
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts under their names, and make the folder if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,268 @@
+"""What `mooring manifests` prints, on a real API server: accepted, sufficient, and not too much."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.controlplane.admin import ApiFailure
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.invariants import binds
+from tests.controlplane.objects import namespace as named
+from tests.controlplane.objects import node, pod
+from tests.controlplane.waiting import wait_until
+from tests.deploy.fixtures import helm_program
+from tests.deploy.rendering import BASE, Object, documents, helm, one
+from tests.deploy.stage import Stage, start
+from tests.deploy.stories import STORIES
+from tests.integration.looking import wait_until_bound
+from tests.integration.starting import ROOT
+
+from mooring.cli.manifests.command import objects
+from mooring.cli.manifests.wanted import want
+from mooring.cli.manifests.writing import to_yaml
+
+__all__ = ["helm_program"]  # a fixture
+
+EXAMPLE = ROOT / "examples" / "beside_kube_scheduler"
+DRY_RUN = ("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
+RESTRICTED = {
+    f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")
+}
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+CONFIGURATIONS = {
+    "default": "",
+    "without-preemption": HEAD
+    + "profiles: [{plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]",
+    "several-profiles": HEAD
+    + "profiles: [{schedulerName: packed, pluginConfig: [{name: NodeResourcesFit, args:"
+    + " {scoringStrategy: {type: MostAllocated}}}]}, {schedulerName: plain}]",
+    "one-replica": HEAD + "leaderElection: {leaderElect: false}",
+    "own-plugin": (ROOT / "examples" / "tonodename_scoring" / "config.yaml").read_text(),
+}
+
+
+# --- accepted -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_api_server_accepts_the_manifests_to_the_last_field(
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    configuration: str,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "tonodename_scoring"))
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIGURATIONS[configuration])
+    given = str(file) if CONFIGURATIONS[configuration] else ""
+    made = objects(want(name="tried", file=given))
+    said = control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made, "a comment"))
+    assert len(said.splitlines()) == len(made)
+    assert all(line.endswith("created (server dry run)") for line in said.splitlines())
+
+
+def test_restricted_namespace_accepts_the_manifests_and_their_pods(
+    control_plane: ControlPlane,
+) -> None:
+    control_plane.admin.create(named("guarded", RESTRICTED))
+    made = objects(want(name="tried", namespace="guarded"))
+    control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made))
+    template = one(made, "Deployment")["spec"]["template"]
+    assert dry_run_pod(control_plane, template) == ""
+    template["spec"]["containers"][0]["securityContext"]["capabilities"] = {}
+    assert "unrestricted capabilities" in dry_run_pod(control_plane, template)
+
+
+def dry_run_pod(control_plane: ControlPlane, template: Object) -> str:
+    """Why such a pod may not be in the guarded namespace; empty if it may."""
+    admin = control_plane.admin
+    meta = {**template["metadata"], "name": "tried", "namespace": "guarded"}
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+    path = admin.path("Pod", namespace="guarded", query={"dryRun": "All"})
+    try:
+        admin.request("POST", path, made)
+    except ApiFailure as failure:
+        return failure.message
+    return ""
+
+
+def test_api_server_accepts_the_kustomize_base(control_plane: ControlPlane) -> None:
+    said = control_plane.kubectl(*DRY_RUN, "--kustomize", str(BASE))
+    assert "deployment.apps/mooring created (server dry run)" in said
+
+
+def test_api_server_accepts_the_chart(control_plane: ControlPlane, helm_program: None) -> None:
+    made = helm(release="tried")
+    said = control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made))
+    assert len(said.splitlines()) == len(made)
+
+
+# --- beside kube-scheduler ----------------------------------------------------------------------
+
+
+def test_scheduler_of_the_example_works_beside_kube_scheduler(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    manifests = EXAMPLE / "my-scheduler.yaml"
+    made = documents(manifests.read_text())
+    admin = control_plane.admin
+    admin.create_many([node("slow"), node("fast", labels={"disk": "ssd"}), node("slower")])
+    stage = Stage(control_plane, "my-scheduler", "kube-system", made)
+    control_plane.kubectl("apply", "--filename", str(manifests))
+    try:
+        control_plane.kube_scheduler()
+        template = one(made, "Deployment")["spec"]["template"]
+        meta = {**template["metadata"], "name": "replica", "namespace": "kube-system"}
+        replica = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+        admin.create(replica)
+        admin.create(pod("theirs", namespace=namespace))
+        control_plane.kubectl("apply", "-n", namespace, "--filename", str(EXAMPLE / "pod.yaml"))
+        start(control_plane, [stage], env={"PYTHONPATH": f"{EXAMPLE}{os.pathsep}{ROOT}"})
+        wait_until_bound(control_plane, "kube-system", "replica")
+        placed = wait_until_bound(control_plane, namespace)
+        assert placed["nginx-by-my-scheduler"] == "fast"
+        by = {bind.pod: bind.user for bind in binds(control_plane, namespace)}
+        assert by == {
+            "theirs": "system:kube-scheduler",
+            "nginx-by-my-scheduler": "system:serviceaccount:kube-system:my-scheduler",
+        }
+        assert refusals(stage) == 0
+    finally:
+        control_plane.kubectl("delete", "--wait=false", "--filename", str(manifests))
+
+
+# --- sufficient, and not too much ---------------------------------------------------------------
+
+
+class Missing(NamedTuple):
+    """A right that is left out, and the story that can't be told without it."""
+
+    resource: str
+    verbs: tuple[str, ...]
+    story: str
+
+    @property
+    def label(self) -> str:
+        return f"{'-'.join(self.verbs)}-{self.resource.replace('/', '-')}"
+
+
+LOOKED_AT = (
+    *("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"),
+    *("replicationcontrollers", "services", "replicasets", "statefulsets"),
+    *("poddisruptionbudgets", "csidrivers", "csinodes", "csistoragecapacities"),
+    *("storageclasses", "volumeattachments"),
+)
+TABLE = [
+    *(Missing(resource, ("list", "watch"), "pods are bound") for resource in LOOKED_AT),
+    Missing("pods/binding", ("create",), "pods are bound"),
+    Missing("pods/status", ("patch",), "pods that are refused say why"),
+    Missing("pods", ("delete",), "victims make room"),
+    Missing("persistentvolumes", ("patch",), "claims get volumes"),
+    Missing("persistentvolumeclaims", ("patch",), "provisioners are told the node"),
+    Missing("events", ("create",), "what was decided is an Event"),
+    Missing("leases", ("create",), "pods are bound"),
+    Missing("leases", ("get", "update"), "pods are bound"),
+    Missing("tokenreviews", ("create",), "metrics are shown to those who may"),
+    Missing("subjectaccessreviews", ("create",), "metrics are shown to those who may"),
+]
+
+
+def test_every_rule_that_is_printed_has_a_story() -> None:
+    printed = [rule for value in objects(want(name="s")) for rule in value.get("rules", ())]
+    told = {(missing.resource, verb) for missing in TABLE for verb in missing.verbs}
+    for rule in printed:
+        (resource,) = rule["resources"]
+        assert {(resource, verb) for verb in rule["verbs"]} & told, rule
+    granted = {(rule["resources"][0], verb) for rule in printed for verb in rule["verbs"]}
+    assert told <= granted
+
+
+def test_every_story_is_told_with_exactly_these_rights(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create(node("roomy"))
+    stage = Stage(control_plane, "complete", namespace)
+    control_plane.kubectl("apply", "--filename=-", stdin=to_yaml(stage.objects))
+    for title, story in enumerate(STORIES.values()):
+        story.begin(stage, f"story-{title}")
+    start(control_plane, [stage])
+    for title, (name, story) in enumerate(STORIES.items()):
+        wait_until(told(stage, story.is_told, f"story-{title}"), what=name)
+    assert stage.mooring is not None
+    assert stage.mooring.get("/readyz").code == 200
+    assert refusals(stage) == 0
+
+
+def test_without_any_one_rule_a_story_is_not_told_until_it_is_back(
+    control_plane: ControlPlane,
+) -> None:
+    control_plane.admin.create(node("roomy"))
+    stages = {missing: deployed(control_plane, missing.label, missing) for missing in TABLE}
+    for missing, stage in stages.items():
+        STORIES[missing.story].begin(stage, "without")
+    start(control_plane, list(stages.values()))
+    for missing, stage in stages.items():
+        wait_until(was_refused(stage, missing), 60, what=f"{missing.label} is missed")
+        assert not STORIES[missing.story].is_told(stage, "without"), missing
+    for missing, stage in stages.items():
+        control_plane.admin.replace(stage.rule_of(missing.resource, missing.verbs[0])[0])
+        STORIES[missing.story].begin(stage, "with")
+    for missing, stage in stages.items():
+        story = STORIES[missing.story]
+        wait_until(told(stage, story.is_told, "with"), 60, what=f"{missing.label}: {missing.story}")
+
+
+def test_without_its_binding_client_certificates_are_not_known(control_plane: ControlPlane) -> None:
+    stage = deployed(control_plane, "strangers")
+    name, kind = f"{stage.name}-client-ca", "rbac.authorization.k8s.io/v1/RoleBinding"
+    control_plane.admin.delete(kind, name, "kube-system")
+    start(control_plane, [stage])
+    wait_until(told(stage, STORIES["metrics are shown to those who may"].is_told), what="it serves")
+    wait_until(lambda: "could not look up the client CA" in stage.log.read_text(), what="it tried")
+    assert not STORIES["client certificates are known"].is_told(stage, "")
+
+
+def deployed(control_plane: ControlPlane, name: str, missing: Missing | None = None) -> Stage:
+    """What makes a scheduler somebody, in a namespace of its name; one right may be missing."""
+    control_plane.admin.create(named(name))
+    stage = Stage(control_plane, name, name)
+    control_plane.admin.create_many(
+        value if missing is None else lessened(value, missing) for value in stage.rights
+    )
+    return stage
+
+
+def lessened(value: Object, missing: Missing) -> Object:
+    """The object as it is, or without a right that it would grant."""
+    rules: list[dict[str, Any]] = []
+    for rule in value.get("rules", ()):
+        taken = missing.verbs if missing.resource in rule["resources"] else ()
+        if verbs := [verb for verb in rule["verbs"] if verb not in taken]:
+            rules.append({**rule, "verbs": verbs})
+    return {**value, "rules": rules} if "rules" in value else value
+
+
+def told(
+    stage: Stage, is_told: Callable[[Stage, str], bool], title: str = ""
+) -> Callable[[], bool]:
+    return lambda: is_told(stage, title)
+
+
+def was_refused(stage: Stage, missing: Missing) -> Callable[[], bool]:
+    """Whether it has tried: metrics count refusals, and are refused themselves without reviews."""
+    asks = missing.resource in ("tokenreviews", "subjectaccessreviews")
+
+    def has_tried() -> bool:
+        return stage.scrape().code in (401, 403, 500) if asks else refusals(stage) > 0
+
+    return has_tried
+
+
+def refusals(stage: Stage) -> int:
+    lines = stage.scrape().text.splitlines()
+    counted = [line for line in lines if line.startswith("rest_client_requests_total{")]
+    return sum(int(float(line.rsplit(" ", 1)[1])) for line in counted if 'code="403"' in line)
