@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -27,6 +27,17 @@ MOST_ROWS: Final = 2_000_000
 """Rows kept for all classes together, 36 bytes each; the least recently used class goes."""
 
 
+class _Class:
+    """A class, and what is known of it."""
+
+    __slots__ = ("outline", "standing", "what")
+
+    def __init__(self, outline: Hashable, what: tuple[Any, ...]) -> None:
+        self.outline = outline
+        self.what = what
+        self.standing: Standing | None = None
+
+
 class Classes:
     """The classes of pods that one profile has met lately."""
 
@@ -36,45 +47,58 @@ class Classes:
         self._lineup = Lineup(profile, guard)
         self._claims = claims
         self._most_rows = most_rows
-        self._standing: OrderedDict[Hashable, Standing] = OrderedDict()
+        self._by_outline: dict[Hashable, list[_Class]] = {}
+        self._recent: OrderedDict[_Class, None] = OrderedDict()  # the latest last
 
     def __len__(self) -> int:
-        return len(self._standing)
+        return len(self._recent)
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes) -> Chosen | None:
         """What is best for the pod; None, and a state that is as good as new: take the full way."""
-        key = class_of(pod)
-        standing = self._standing.get(key)
+        known = self._class(pod)
         try:
-            if standing is not None and standing.is_current(pod):
-                chosen = standing.choose(state, pod, nodes, self._claims)
-                if chosen is not None:
-                    self._standing.move_to_end(key)
-                    return self._sure(state, chosen)
-            standing = self._standing[key] = Standing(self._lineup, pod, nodes)
-            self._standing.move_to_end(key)
-            self._make_room(len(nodes))
-            return self._sure(state, standing.choose(state, pod, nodes, self._claims))
+            chosen = None
+            if known.standing is not None and known.standing.is_current(pod):
+                chosen = known.standing.choose(state, pod, nodes, self._claims)
+            if chosen is None:
+                known.standing = Standing(self._lineup, pod, nodes)
+                self._make_room(len(nodes))
+                chosen = known.standing.choose(state, pod, nodes, self._claims)
         except (Unsure, PluginError) as error:
-            # Half brought up to date, it is good for nothing.
-            self._standing.pop(key, None)
+            known.standing = None  # half brought up to date, it is good for nothing
             log.debug("decided the full way", extra={"pod": pod.key, "reason": str(error)})
-            return self._sure(state, None)
-
-    @staticmethod
-    def _sure(state: CycleState, chosen: Chosen | None) -> Chosen | None:
-        """The choice, if it is one; why nobody is left has to be found out node by node."""
+            chosen = None
         if chosen is None or not chosen.feasible:
+            # Why nobody is left has to be found out node by node.
             state.begin_like(CycleState())
             return None
         return chosen
 
+    def _class(self, pod: Pod) -> _Class:
+        # To compare with a few is cheaper than to hash all of a spec.
+        outline, what = _outline(pod), class_of(pod)
+        alike = self._by_outline.get(outline)
+        if alike is None:
+            alike = self._by_outline[outline] = []
+        for known in alike:
+            if known.what == what:
+                self._recent.move_to_end(known)
+                return known
+        new = _Class(outline, what)
+        alike.append(new)
+        self._recent[new] = None
+        return new
+
     def _make_room(self, rows: int) -> None:
-        while len(self._standing) > 1 and len(self._standing) * rows > self._most_rows:
-            self._standing.popitem(last=False)
+        while len(self._recent) > 1 and len(self._recent) * rows > self._most_rows:
+            oldest, _ = self._recent.popitem(last=False)
+            alike = self._by_outline[oldest.outline]
+            alike.remove(oldest)
+            if not alike:
+                del self._by_outline[oldest.outline]
 
 
-def class_of(pod: Pod) -> Hashable:
+def class_of(pod: Pod) -> tuple[Any, ...]:
     """What pods have in common if plugins with a scope must answer alike for them.
 
     A volume without a source, such as the one with a service account's token, has a name of its
@@ -82,6 +106,11 @@ def class_of(pod: Pod) -> Hashable:
     """
     meta, spec = pod.api.metadata, pod.api.spec
     if spec.volumes:
-        volumes = tuple(volume for volume in spec.volumes if volume.has_source)
+        volumes = tuple([volume for volume in spec.volumes if volume.has_source])
         spec = structs.replace(spec, volumes=volumes)
-    return (meta.namespace, meta.labels, meta.annotations, meta.controller, spec)
+    return (meta.namespace, spec, meta.labels, meta.annotations, meta.controller)
+
+
+def _outline(pod: Pod) -> Hashable:
+    """Something cheap that tells most classes apart."""
+    return pod.namespace, pod.nonzero_requests, tuple(pod.labels.values())

@@ -1,58 +1,50 @@
-"""Which of the feasible nodes: the one with the most points, and how ties fall."""
+"""Which of the feasible nodes: the one with the most points, and how ties fall.
+
+kube-scheduler takes the root of a heap built over the list of nodes. A node wins unless a node
+below it in the heap has more, and of two branches with the best points the left one goes first: so
+of all ties the winner is the first that a walk meets which visits a place, then all below it on the
+left, then all below it on the right. Where a place comes in that walk does not depend on how many
+there are, and is written down once.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import IntArray
 
-_FEW: Final = 32  # ties that are better held as a list
+_DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
+_LEVELS: Final = _DEPTH + 1
+_SCALE: Final = 2**29  # more than any turn
+MAX_POINTS: Final = 2**33  # with more than that, points and turn do not fit into one number
+
+_turns: IntArray = np.empty(0, dtype=np.int64)
+
+
+def turns(size: int) -> IntArray:
+    """For each of the first places a number that grows along the walk."""
+    global _turns
+    if size > len(_turns):
+        numbers = np.arange(1, max(2 * len(_turns), size, 1024) + 1, dtype=np.int64)
+        levels = np.frexp(numbers.astype(np.float64))[1].astype(np.int64) - 1
+        # The way to a place from the root is in the bits of its number, one per level.
+        ways = (numbers - (1 << levels)) << (_DEPTH - levels)
+        _turns = ways * _LEVELS + levels
+        _turns.flags.writeable = False
+    return _turns[:size]
+
+
+def ranked(points: IntArray, turn: IntArray) -> IntArray:
+    """Points, from -1 to `MAX_POINTS`, and turns as one number, greatest for the winner."""
+    return points * _SCALE - turn
 
 
 def pick(totals: IntArray) -> int:
-    """The place of the winner among nodes that stand in listing order.
-
-    Ties fall as in kube-scheduler, which takes the root of a heap built over the list: a node wins
-    unless a node below it in the heap has more, and of two such branches the left one goes first.
-    """
-    first = int(totals.argmax())
-    if first == 0:
+    """The place of the winner among nodes that stand in listing order."""
+    best = int(totals.argmax())
+    if best == 0:
         return 0
-    tied = totals == totals[first]
-    count = int(np.count_nonzero(tied))
-    if count == 1:
-        return first
-    ties: list[int] | None = np.flatnonzero(tied).tolist() if count <= _FEW else None
-    place = 0
-    while not tied[place]:
-        left = 2 * place + 1
-        if ties is None:
-            goes_left = _branch_has_any(tied, left)
-        else:
-            goes_left = _branch_has(ties, left, len(totals))
-        place = left if goes_left else left + 1
-    return place
-
-
-def _branch_has(ties: list[int], root: int, size: int) -> bool:
-    """Whether the heap branch below `root` holds a tie; each level is one run of places."""
-    first, width = root, 1
-    while first < size:
-        found = bisect_left(ties, first)
-        if found < len(ties) and ties[found] < first + width:
-            return True
-        first, width = 2 * first + 1, 2 * width
-    return False
-
-
-def _branch_has_any(tied: BoolArray, root: int) -> bool:
-    """The same, where ties are many: one is soon found."""
-    first, width = root, 1
-    while first < len(tied):
-        if tied[first : first + width].any():
-            return True
-        first, width = 2 * first + 1, 2 * width
-    return False
+    ties = np.flatnonzero(totals == totals[best])
+    return int(ties[turns(len(totals))[ties].argmin()])

@@ -24,11 +24,11 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.guard import Guard
-from mooring.runtime.picking import pick
+from mooring.runtime.picking import MAX_POINTS, pick, ranked, turns
 from mooring.runtime.profile import Profile
 
 _ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
-_OUT: Final = -1  # points of a node where the pod does not fit
+_OUT: Final = -(2**62)  # less than anything of a node where the pod fits
 
 
 Claims = Callable[[CycleState, Pod, Nodes], Iterable[tuple[int, Status]]]
@@ -100,6 +100,8 @@ class Standing:
     def __init__(self, lineup: Lineup, pod: Pod, nodes: Nodes) -> None:
         self._guard = lineup.guard
         self._weights = lineup.weights
+        if MAX_SCORE * sum(lineup.weights.values()) >= MAX_POINTS:
+            raise Unsure("the weights are too great")
         self._mark: Mark = nodes.mark
         size = len(nodes)
         scopes = {plugin.name: _scope_of(plugin, pod) for plugin in lineup.everybody}
@@ -155,9 +157,10 @@ class Standing:
         self._passed: BoolArray = ~(self._object.refused | self._node.refused)
         self._scored: BoolArray = np.zeros(size, dtype=np.bool_)
         self._ranks = nodes.ranks
-        # Points by rank in the listing, `_OUT` for those that do not pass; ties fall by rank.
-        self._listed: IntArray = np.full(size, _OUT, dtype=np.int64)
-        self._places: IntArray | None = None  # ranks of those that pass, while they are the same
+        self._turns = turns(size)[self._ranks]
+        # What `ranked` makes of points; `_OUT` for those that do not pass.
+        self._ranked: IntArray = np.full(size, _OUT, dtype=np.int64)
+        self._listing: IntArray | None = None  # rows that pass, in order, while they are the same
         self._rescore(pod, nodes, np.flatnonzero(self._passed))
 
     # --- one pod -------------------------------------------------------------------------------
@@ -218,14 +221,14 @@ class Standing:
         passes = ~(self._object.refused[rows] | self._node.refused[rows])
         if not np.array_equal(self._passed[rows], passes):
             self._passed[rows] = passes
-            self._places = None
+            self._listing = None
         if changes.nodes:
             self._scored[rows] = False
         else:
             self._scored[rows[~passes]] = False
         out = rows[~passes]
         if len(out):
-            self._listed[self._ranks[out]] = _OUT
+            self._ranked[out] = _OUT
         self._rescore(pod, nodes, rows[passes])
         self._mark = nodes.mark
 
@@ -240,13 +243,13 @@ class Standing:
                 self._node.refused[row] = True
                 if self._passed[row]:
                     self._passed[row] = self._scored[row] = False
-                    self._places = None
-                    self._listed[self._ranks[row]] = _OUT
+                    self._listing = None
+                    self._ranked[row] = _OUT
                 return
         if not self._scored[row]:
             self._node.refused[row] = False
             self._passed[row] = True
-            self._places = None
+            self._listing = None
             self._rescore(pod, nodes, np.array([row]))
             return
         total = 0
@@ -256,7 +259,7 @@ class Standing:
                 raise Unsure(f"{scorer.name} gives odd points")
             total += points * self._weights[scorer.name]
         self._node.points[row] = total
-        self._listed[self._ranks[row]] = self._object.points[row] + total
+        self._ranked[row] = ranked(self._object.points[row] + total, self._turns[row])
 
     def _refilter(
         self,
@@ -302,7 +305,8 @@ class Standing:
             if len(asked):
                 raw.put(asked, self._points_of(raw.plugin, pod, nodes, asked))
         self._scored[rows] = True
-        self._listed[self._ranks[rows]] = self._object.points[rows] + self._node.points[rows]
+        points = self._object.points[rows] + self._node.points[rows]
+        self._ranked[rows] = ranked(points, self._turns[rows])
 
     def _put_points(self, scoped: _Scoped, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
         if not scoped.plain:
@@ -436,14 +440,15 @@ class Standing:
 
     def _best_listed(self, nodes: Nodes, count: int) -> int:
         """The best by kept points alone."""
-        listed = self._listed
-        if count < len(listed):
-            if self._places is None:
-                self._places = np.flatnonzero(listed >= 0)
-            place = int(self._places[pick(listed[self._places])])
-        else:
-            place = pick(listed)
-        return int(nodes.listing[place])
+        if count == len(self._ranked):
+            return int(self._ranked.argmax())
+        # Turns are those of all nodes: among fewer, each has another place.
+        listing = self._listing
+        if listing is None:
+            listing = nodes.listing
+            listing = self._listing = listing[self._passed[listing]]
+        points = self._object.points[listing] + self._node.points[listing]
+        return int(listing[pick(points)])
 
     def _best(
         self, nodes: Nodes, passed: BoolArray, extra: IntArray | None, everybody: bool
