@@ -165,7 +165,8 @@ class Connections:
             log.debug("connection ended early", extra={"error": str(error)})
         finally:
             server.forget(handler)
-            if transport is not None:
+            is_gone = over.done() and not over.cancelled()
+            if transport is not None and not is_gone:  # a TLS transport that is gone can't abort
                 transport.abort()
 
 

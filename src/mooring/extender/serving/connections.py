@@ -213,7 +213,8 @@ class Connections:
         except OSError as error:  # no TLS, or not ours; or gone
             log.debug("connection ended early", extra={"error": str(error)})
         finally:
-            if transport is not None:
+            is_gone = handler.over.done() and not handler.over.cancelled()
+            if transport is not None and not is_gone:  # a TLS transport that is gone can't abort
                 transport.abort()
 
 
