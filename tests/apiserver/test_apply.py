@@ -15,10 +15,10 @@ from tests.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import MERGE_PATCH, STRATEGIC_PATCH, AdminApi, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.apiserver.apply import LAST_APPLIED
-from mooring.apiserver.fieldsets import from_tree, to_tree
-from mooring.apiserver.managers import tracked
-from mooring.apiserver.patch import APPLY_PATCH, patched
+from mooring.apiserver.patching.apply import LAST_APPLIED
+from mooring.apiserver.patching.fieldsets import from_tree, to_tree
+from mooring.apiserver.patching.managers import tracked
+from mooring.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.apiserver.resources import known
 from mooring.client.errors import Conflict, Refused
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.apiserver.embedded import EmbeddedCluster, Kubectl
 from tests.controlplane.admin import Object
+from tests.controlplane.waiting import wait_until
 
 WEB = """\
 apiVersion: apps/v1
@@ -147,6 +148,17 @@ def test_describes_pods_and_nodes(kubectl: Kubectl, space: str) -> None:
     assert "solo" in described.partition("Non-terminated Pods:")[2]
 
 
+def test_shows_when_a_node_was_last_heard_of(kubectl: Kubectl) -> None:
+    wait_until(
+        lambda: "HolderIdentity:  node-0" in kubectl("describe", "node", "node-0"),
+        what="node-0 has a lease",
+    )
+    described = kubectl("describe", "node", "node-0")
+    assert "Failed to get lease" not in described
+    assert "RenewTime:       " in described
+    assert len(kubectl("get", "leases", "-n", "kube-node-lease", "-o", "name").split()) == 3
+
+
 def test_lists_events(kubectl: Kubectl, space: str) -> None:
     kubectl("run", "solo", "--image=busybox", space)
     kubectl("wait", "pod/solo", "--for=condition=Ready", "--timeout=60s", space)
@@ -154,6 +166,19 @@ def test_lists_events(kubectl: Kubectl, space: str) -> None:
     assert header.split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
     assert any(line.split()[1:4] == ["Normal", "Started", "pod/solo"] for line in events)
     assert "Started" in kubectl("events", "--for=pod/solo", space)
+
+
+def test_lists_several_kinds_and_all_namespaces_at_once(kubectl: Kubectl, space: str) -> None:
+    kubectl("create", "deployment", "web", "--image=web", space)
+    roll_out(kubectl, space, "deployment/web")
+    found = kubectl("get", "po,no,deploy", "-o", "name", space).split()
+    assert {"node/node-0", "deployment.apps/web"} <= set(found)
+    assert sum(name.startswith("pod/web-") for name in found) == 1
+    name = space.removeprefix("--namespace=")
+    for kind, row in (("pods", "web-"), ("deploy", "web "), ("events", "pod/web-")):
+        header, *lines = kubectl("get", kind, "-A", "-o", "wide").splitlines()
+        assert header.startswith("NAMESPACE")
+        assert any(line.startswith(name) and row in line for line in lines), lines
 
 
 def test_finds_the_fields_of_a_kind(kubectl: Kubectl) -> None:
@@ -165,6 +190,13 @@ def test_says_who_may_do_what(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
     assert "*.*" in kubectl("auth", "can-i", "--list")
     assert "system:masters" in kubectl("auth", "whoami")
+
+
+def test_takes_people_for_whom_they_say(kubectl: Kubectl) -> None:
+    shown = kubectl("auth", "whoami", "--as=bob", "--as-group=ops", "--as-group=dev")
+    assert "Username    bob\n" in shown
+    assert "[ops dev system:authenticated]" in shown
+    assert "system:masters" not in shown
 
 
 # --- workloads ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import JSON_PATCH, MERGE_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.apiserver.patch import patched
+from mooring.apiserver.patching.patch import patched
 from mooring.apiserver.resources import known
 from mooring.client.errors import NotFound, Refused
 

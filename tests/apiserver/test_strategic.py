@@ -11,7 +11,7 @@ from tests.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import STRATEGIC_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.apiserver.patch import patched
+from mooring.apiserver.patching.patch import patched
 from mooring.apiserver.resources import known
 from mooring.client.errors import Refused
 

@@ -15,11 +15,11 @@ from tests.apiserver import exhibits
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.apiserver.columns import human_duration
 from mooring.apiserver.events import to_storage
 from mooring.apiserver.resources import RESOURCES, Resource, by_kind, known
 from mooring.apiserver.store import Item
-from mooring.apiserver.tables import table
+from mooring.apiserver.tables.columns import human_duration
+from mooring.apiserver.tables.table import table
 
 NAMESPACE = "tables"
 AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

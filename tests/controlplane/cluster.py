@@ -13,31 +13,27 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import secrets
 import shutil
 import ssl
-import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from tests.controlplane import commands, users
+from tests.controlplane import commands
 from tests.controlplane.admin import AdminApi, ApiFailure
-from tests.controlplane.build import ControlPlaneError, binaries
+from tests.controlplane.build import binaries
 from tests.controlplane.pki import Authority, Pair, replace, signing_key
+from tests.controlplane.plane import Plane
 from tests.controlplane.processes import Port, Process
 from tests.controlplane.proxy import FlakyProxy
 from tests.controlplane.sweep import sweep
-from tests.controlplane.users import Rules, User
+from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
 
 _HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 
 
-class ControlPlane:
+class ControlPlane(Plane):
     """One API server and its etcd; several may run side by side.
 
     `durable` makes etcd write through to the disk, `apiserver_args` are further flags for the
@@ -45,23 +41,19 @@ class ControlPlane:
     """
 
     def __init__(self, *, durable: bool = False, apiserver_args: Sequence[str] = ()) -> None:
-        self._programs = binaries()
-        self.folder: Path = Path(tempfile.mkdtemp(prefix="mooring-rig-"))
+        programs = binaries()
+        super().__init__()
         self._etcd_port, self._port = Port(), Port()
-        self.server: str = f"https://127.0.0.1:{self._port.number}"
-        self.token: str = secrets.token_hex(16)
-        self.trusted: Path = self.folder / "trusted.crt"  # the authorities of serving certificates
+        self.server = f"https://127.0.0.1:{self._port.number}"
         self._serving_authority = Authority("rig serving")
         self.client_authority: Authority = Authority("rig clients")
         self.front_proxy_authority: Authority = Authority("rig front proxy")
         self._write_files()
-        self.admin: AdminApi = AdminApi(
-            self.server, self._trust, {"Authorization": f"Bearer {self.token}"}
-        )
+        self.admin = AdminApi(self.server, self._trust, {"Authorization": f"Bearer {self.token}"})
         self.etcd: Process = Process(
             "etcd",
             commands.etcd(
-                self._programs / "etcd",
+                programs / "etcd",
                 self.folder / "etcd",
                 self._etcd_port.number,
                 durable=durable,
@@ -73,7 +65,7 @@ class ControlPlane:
         self.apiserver: Process = Process(
             "kube-apiserver",
             commands.apiserver(
-                self._programs / "kube-apiserver",
+                programs / "kube-apiserver",
                 self.folder,
                 self._port.number,
                 self._etcd_port.number,
@@ -83,10 +75,7 @@ class ControlPlane:
             ready=self._apiserver_is_ready,
             ports=[self._port.number],
         )
-        self._guests = ExitStack()  # ends what tests started
-        self._started: list[Process] = []  # the programs among them
-        self._counted = 0
-        self.admin_user: User = self.add_user("rig-admin", groups=["system:masters"])
+        self.admin_user = self.add_user("rig-admin", groups=["system:masters"])
 
     def __enter__(self) -> Self:
         try:
@@ -99,16 +88,7 @@ class ControlPlane:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        """End everything that was started here and remove the folder."""
         with ExitStack() as stack:  # in reverse, and all of it even if one step fails
             if os.environ.get("MOORING_KEEP_RIG") != "1":
                 stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -135,7 +115,6 @@ class ControlPlane:
     # --- users ---------------------------------------------------------------------------------
 
     def add_user(self, name: str, groups: Sequence[str] = ()) -> User:
-        """Somebody with a client certificate; may do nothing until `grant`, unless by a group."""
         user = User(name, tuple(groups))
         pair = self.client_authority.client(name, groups)
         certificate, key = pair.write(self.folder, f"user-{user.file_name}")
@@ -168,96 +147,6 @@ class ControlPlane:
         answer = self.admin.request("POST", path, {**asked, "spec": {"expirationSeconds": seconds}})
         replace(user.token_file, answer["status"]["token"].encode())
 
-    def kubeconfig_for(self, user: User, server: str = "", *, embedded: bool = False) -> Path:
-        """A kubeconfig to log in as `user`; `server` is a proxy's address, if not ours."""
-        path = self.folder / f"kubeconfig-{user.file_name}-{self._count()}.json"
-        content = users.kubeconfig(user, server or self.server, self.trusted, embedded=embedded)
-        replace(path, json.dumps(content).encode())  # JSON is YAML
-        return path
-
-    def api_for(self, user: User | None = None, server: str = "") -> AdminApi:
-        """A client for tests that logs in as `user` (by default an administrator)."""
-        user = user or self.admin_user
-        token = user.token_file.read_text() if user.token_file is not None else ""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        api = AdminApi(server or self.server, lambda: self._trust(user), headers)
-        self._guests.callback(api.close)
-        return api
-
-    def grant(self, user: User, rules: Rules, namespace: str = "") -> str:
-        """Let a user do something, everywhere or in one namespace; the name of the role."""
-        name = f"rig-{user.file_name}-{self._count()}"
-        for value in users.role_and_binding(name, user, rules, namespace):
-            self.admin.create(value)
-        return name
-
-    def revoke(self, role: str, namespace: str = "") -> None:
-        """Take back what `grant` gave."""
-        kind = "RoleBinding" if namespace else "ClusterRoleBinding"
-        self.admin.delete(f"rbac.authorization.k8s.io/v1/{kind}", role, namespace)
-
-    # --- programs ------------------------------------------------------------------------------
-
-    def kubectl(self, *arguments: str, user: User | None = None, stdin: str = "") -> str:
-        """Run kubectl, by default as an administrator; what it printed."""
-        config = self.kubeconfig_for(user or self.admin_user)
-        command = [str(self._programs / "kubectl"), f"--kubeconfig={config}"]
-        cache = f"--cache-dir={self.folder / 'kubectl-cache'}"
-        done = subprocess.run(
-            [*command, cache, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        if done.returncode != 0:
-            said = done.stderr.strip() or done.stdout.strip()
-            raise ControlPlaneError(f"kubectl {' '.join(arguments)}: {said}")
-        return done.stdout
-
-    def apply(self, manifests: str | Path) -> str:
-        """Apply YAML: a text, or the path of a file or a folder."""
-        apply = ("apply", "--server-side", "--force-conflicts", "--filename")
-        if isinstance(manifests, Path):
-            return self.kubectl(*apply, str(manifests))
-        return self.kubectl(*apply, "-", stdin=manifests)
-
-    def kube_scheduler(
-        self,
-        config: Mapping[str, Any] | None = None,
-        *,
-        server: str = "",
-        user: User | None = None,
-        arguments: Sequence[str] = ("--secure-port=0",),
-    ) -> Process:
-        """Start the real kube-scheduler, by default without a port of its own.
-
-        `config` is a KubeSchedulerConfiguration; without one the defaults, with a client that is
-        hardly limited and without leader election.
-        """
-        scheduler = user or self.add_user("system:kube-scheduler")  # the server has a role for it
-        kubeconfig = self.kubeconfig_for(scheduler, server)
-        name = f"kube-scheduler-{self._count()}"
-        path = self.folder / f"{name}.json"
-        path.write_text(json.dumps(commands.scheduler_configuration(kubeconfig, config)))
-        program = str(self._programs / "kube-scheduler")
-        return self.run(name, [program, f"--config={path}", *arguments])
-
-    def run(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        ready: Callable[[], bool] | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Process:
-        """Start any program beside the control plane; it ends with it, or with `reset`."""
-        process = Process(name, command, self.folder / f"{name}.log", ready=ready, env=env)
-        self._started.append(process)
-        self._guests.callback(process.stop)
-        return process.start()
-
     def proxy(self, seed: int = 0) -> FlakyProxy:
         """A bad network in front of the API server; it ends with it, or with `reset`."""
         proxy = FlakyProxy(
@@ -271,9 +160,8 @@ class ControlPlane:
         return proxy.start()
 
     def logs(self, lines: int = 40) -> list[tuple[str, str]]:
-        """The ends of the logs of all programs, with their names."""
-        programs = (self.etcd, self.apiserver, *self._started)
-        return [(program.name, program.tail(lines)) for program in programs]
+        own = [(program.name, program.tail(lines)) for program in (self.etcd, self.apiserver)]
+        return own + super().logs(lines)
 
     # --- faults --------------------------------------------------------------------------------
 
@@ -313,12 +201,6 @@ class ControlPlane:
         replace(folder / "tokens.csv", f'{self.token},rig-token,1,"system:masters"\n'.encode())
         replace(folder / "audit-policy.json", json.dumps(commands.AUDIT_POLICY).encode())
 
-    def _trust(self, user: User | None = None) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self.trusted))
-        if user is not None and user.certificate is not None:
-            context.load_cert_chain(user.certificate, user.key)
-        return context
-
     def _etcd_is_ready(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port.number, timeout=2.0)
         try:
@@ -338,7 +220,3 @@ class ControlPlane:
         except (OSError, http.client.HTTPException, ApiFailure):
             return False
         return True
-
-    def _count(self) -> int:
-        self._counted += 1
-        return self._counted

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from tests.controlplane.build import ControlPlaneError, binaries
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.embedded import EmbeddedPlane
 from tests.controlplane.objects import namespace as named
+from tests.controlplane.plane import Plane
 
 
 @pytest.fixture(scope="session")
@@ -50,11 +52,28 @@ def shared_control_plane(real_programs: None) -> Iterator[ControlPlane]:
             _Shared.running = None
 
 
+on_both = pytest.mark.parametrize("control_plane", ["real", "embedded"], indirect=True)
+"""A test of a scheduler that must go the same way on the embedded server as on the real one.
+
+Not for tests that need what the embedded server has not: programs and an etcd to be hurt, rules of
+RBAC that are obeyed, tokens of service accounts, a front proxy that speaks for others
+(`ControlPlane.proxy`), certificates that are rotated.
+"""
+
+
 @pytest.fixture
-def control_plane(shared_control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """A running control plane without nodes or pods. Its programs are not to be hurt."""
-    yield shared_control_plane
-    shared_control_plane.reset()
+def control_plane(request: pytest.FixtureRequest, real_programs: None) -> Iterator[Plane]:
+    """A running API server without nodes or pods. Its programs are not to be hurt.
+
+    The real one, unless the test is `on_both`.
+    """
+    if getattr(request, "param", "real") == "embedded":
+        with EmbeddedPlane() as embedded:
+            yield embedded
+        return
+    shared: ControlPlane = request.getfixturevalue("shared_control_plane")
+    yield shared
+    shared.reset()
 
 
 @pytest.fixture
@@ -65,7 +84,7 @@ def fresh_control_plane(real_programs: None) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> str:
+def namespace(control_plane: Plane) -> str:
     """A namespace for this test alone, so that its binds can be told from those of others."""
     name = f"test-{secrets.token_hex(4)}"
     control_plane.admin.create(named(name))
@@ -80,6 +99,6 @@ def pytest_runtest_makereport(
     report = yield
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
     if report.when == "call" and report.failed:
-        for running in {value for value in arguments.values() if isinstance(value, ControlPlane)}:
+        for running in {value for value in arguments.values() if isinstance(value, Plane)}:
             report.sections += [(f"log of {name}", tail) for name, tail in running.logs()]
     return report

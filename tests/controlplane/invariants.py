@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.controlplane.admin import Object
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.plane import Plane
 
 _MEASURED = ("cpu", "memory")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -75,7 +75,7 @@ class Audit:
         return self.overcommitted + tuple(f"bound twice: {pod}" for pod in self.double_binds)
 
 
-def audit(control_plane: ControlPlane, namespace: str = "") -> Audit:
+def audit(control_plane: Plane, namespace: str = "") -> Audit:
     """Look at all nodes; at pods and binds only of `namespace`, if one is named."""
     nodes = control_plane.admin.list("Node")
     living = [pod for pod in control_plane.admin.list("Pod") if not _is_finished(pod)]
@@ -93,7 +93,7 @@ def audit(control_plane: ControlPlane, namespace: str = "") -> Audit:
     )
 
 
-def binds(control_plane: ControlPlane, namespace: str = "") -> list[Bind]:
+def binds(control_plane: Plane, namespace: str = "") -> list[Bind]:
     """All attempts to bind, in the order in which they were answered."""
     found = []
     for event in _trail(control_plane, namespace):
@@ -110,7 +110,7 @@ def binds(control_plane: ControlPlane, namespace: str = "") -> list[Bind]:
     return found
 
 
-def removals(control_plane: ControlPlane, namespace: str = "") -> list[Removal]:
+def removals(control_plane: Plane, namespace: str = "") -> list[Removal]:
     """All attempts to delete or evict single pods, in the order in which they were answered."""
     return [
         Removal(is_eviction=event["verb"] == "create", **_who_and_when(event))
@@ -185,7 +185,7 @@ def _is_finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _trail(control_plane: ControlPlane, namespace: str) -> list[Object]:
+def _trail(control_plane: Plane, namespace: str) -> list[Object]:
     path = control_plane.folder / "audit.log"
     if not path.exists():
         return []

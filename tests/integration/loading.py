@@ -6,8 +6,8 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import pod
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 from tests.integration.looking import placements
 from tests.integration.starting import NAME
@@ -18,7 +18,7 @@ _PAUSE = 0.02  # seconds between two pods
 class Load:
     """Creates tiny pods, one after the other, until the block ends."""
 
-    def __init__(self, control_plane: ControlPlane, namespace: str, scheduler: str = NAME) -> None:
+    def __init__(self, control_plane: Plane, namespace: str, scheduler: str = NAME) -> None:
         self._control_plane = control_plane
         self._namespace = namespace
         self._scheduler = scheduler

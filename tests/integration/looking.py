@@ -5,24 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 
 from tests.controlplane.admin import Object, Objects
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 
 
-def node_of(control_plane: ControlPlane, namespace: str, pod: str) -> str:
+def node_of(control_plane: Plane, namespace: str, pod: str) -> str:
     """Where a pod is; empty if nowhere."""
     found = control_plane.admin.get("Pod", pod, namespace)
     return str(found["spec"].get("nodeName", ""))
 
 
-def placements(control_plane: ControlPlane, namespace: str) -> dict[str, str]:
+def placements(control_plane: Plane, namespace: str) -> dict[str, str]:
     """The nodes of all pods by their names; empty for those that wait."""
     found = control_plane.admin.list("Pod", namespace)
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found}
 
 
 def wait_until_bound(
-    control_plane: ControlPlane, namespace: str, *pods: str, timeout: float = 60.0
+    control_plane: Plane, namespace: str, *pods: str, timeout: float = 60.0
 ) -> dict[str, str]:
     """Wait for these pods, or for all there are; where they went."""
 
@@ -34,9 +34,7 @@ def wait_until_bound(
     return placements(control_plane, namespace)
 
 
-def events_about(
-    control_plane: ControlPlane, namespace: str, name: str, reason: str = ""
-) -> Objects:
+def events_about(control_plane: Plane, namespace: str, name: str, reason: str = "") -> Objects:
     """The Events about an object, of one reason or all, oldest first."""
     found = [
         event
@@ -47,7 +45,7 @@ def events_about(
 
 
 def wait_for_event(
-    control_plane: ControlPlane, namespace: str, name: str, reason: str, note: str = ""
+    control_plane: Plane, namespace: str, name: str, reason: str, note: str = ""
 ) -> Object:
     """The first Event of a reason about an object whose note contains a text, once it is there."""
 
@@ -65,7 +63,7 @@ def condition(value: Object, type_: str) -> Object:
 
 
 def wait_for_condition(
-    control_plane: ControlPlane, namespace: str, pod: str, type_: str, reason: str
+    control_plane: Plane, namespace: str, pod: str, type_: str, reason: str
 ) -> Object:
     """A condition of a pod, once it is there for this reason."""
 

@@ -16,7 +16,7 @@ import msgspec
 import yaml
 from tests.controlplane import users
 from tests.controlplane.admin import ApiFailure
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.plane import Plane
 from tests.controlplane.processes import Process, free_port
 from tests.controlplane.users import User
 from tests.observe.reading import Seen, read
@@ -35,14 +35,14 @@ def shipped_rules(kind: str) -> list[dict[str, Any]]:
     raise AssertionError(f"{SHIPPED} has no {kind}")
 
 
-def scheduler_user(control_plane: ControlPlane, name: str = "scheduler", lease: str = NAME) -> User:
+def scheduler_user(control_plane: Plane, name: str = "scheduler", lease: str = NAME) -> User:
     """Somebody who may do what we ship, and nothing else; `lease` if it has another name."""
     user = control_plane.add_user(name)
     grant_shipped(control_plane, user, lease)
     return user
 
 
-def grant_shipped(control_plane: ControlPlane, user: User, lease: str = NAME) -> None:
+def grant_shipped(control_plane: Plane, user: User, lease: str = NAME) -> None:
     """Let somebody do what we ship, as our bindings do for the service account."""
     control_plane.grant(user, shipped_rules("ClusterRole"))
     control_plane.grant(user, lease_rules(lease), "kube-system")
@@ -135,7 +135,7 @@ def configuration(own: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def start_mooring(
-    control_plane: ControlPlane,
+    control_plane: Plane,
     *,
     user: User | None = None,
     config: Mapping[str, Any] | Path | None = None,

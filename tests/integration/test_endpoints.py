@@ -10,7 +10,9 @@ import ssl
 import urllib.request
 
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.objects import nodes, pod, pods
+from tests.controlplane.plane import Plane
 from tests.controlplane.processes import free_port
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
@@ -69,9 +71,8 @@ def test_rights_that_are_granted_later_count_soon(control_plane: ControlPlane) -
 # --- what they read -----------------------------------------------------------------------------
 
 
-def test_stable_metrics_are_those_of_kube_scheduler(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+@on_both
+def test_stable_metrics_are_those_of_kube_scheduler(control_plane: Plane, namespace: str) -> None:
     control_plane.admin.create_many(nodes(3))
     mooring = start_mooring(control_plane)
     port = start_kube_scheduler(control_plane)
@@ -103,7 +104,8 @@ def test_stable_metrics_are_those_of_kube_scheduler(
         assert ours[name].type == theirs[name].type, name
 
 
-def test_configz_shows_the_configuration_in_effect(control_plane: ControlPlane) -> None:
+@on_both
+def test_configz_shows_the_configuration_in_effect(control_plane: Plane) -> None:
     port = start_kube_scheduler(control_plane)
     mooring = start_mooring(control_plane, config={"podMaxBackoffSeconds": 20})
     shown = json.loads(mooring.get("/configz", control_plane.token).text)
@@ -124,7 +126,7 @@ def token_of(user: User) -> str:
     return user.token_file.read_text()
 
 
-def start_kube_scheduler(control_plane: ControlPlane) -> int:
+def start_kube_scheduler(control_plane: Plane) -> int:
     """The port on which the real one serves, once it does."""
     port = free_port()
     user = control_plane.add_user("system:kube-scheduler")

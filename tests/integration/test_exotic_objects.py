@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tests.controlplane.admin import Object
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.objects import node, pod
+from tests.controlplane.plane import Plane
 from tests.integration.looking import wait_until_bound
 from tests.integration.starting import NAME, start_mooring
 
 
-def test_pods_with_all_kinds_of_fields_are_placed(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+@on_both
+def test_pods_with_all_kinds_of_fields_are_placed(control_plane: Plane, namespace: str) -> None:
     admin = control_plane.admin
     admin.create(exotic_node())
     admin.create_many([node("bare", cpu="64"), {**node("empty"), "spec": {}, "status": {}}])

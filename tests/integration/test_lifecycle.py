@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.invariants import audit, binds
 from tests.controlplane.objects import node, nodes, pod
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 from tests.integration.loading import Load
 from tests.integration.looking import (
@@ -23,8 +25,9 @@ from tests.integration.starting import NAME, Mooring, scheduler_user, start_moor
 # --- leader election ----------------------------------------------------------------------------
 
 
+@on_both
 def test_second_replica_takes_over_at_once_from_one_that_is_stopped(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     control_plane.admin.create_many(nodes(3, cpu="64", pods=1000))
     first = start_elected(control_plane, "first", namespace)
@@ -47,8 +50,9 @@ def test_second_replica_takes_over_at_once_from_one_that_is_stopped(
     assert first.log.count("became leader") == second.log.count("became leader") == 1
 
 
+@on_both
 def test_waiting_replica_keeps_no_cache_if_that_is_asked_for(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     control_plane.admin.create_many(nodes(3))
     first = start_elected(control_plane, "first", namespace)
@@ -65,7 +69,7 @@ def test_waiting_replica_keeps_no_cache_if_that_is_asked_for(
     assert second.is_ready
 
 
-def test_lease_of_kube_scheduler_is_refused(control_plane: ControlPlane) -> None:
+def test_lease_of_kube_scheduler_is_refused(control_plane: Plane) -> None:
     config = {"leaderElection": {"leaderElect": True, "resourceName": "kube-scheduler"}}
     mooring = start_mooring(control_plane, config=config, wait=False)
     assert mooring.process.wait() == 1
@@ -76,8 +80,9 @@ def test_lease_of_kube_scheduler_is_refused(control_plane: ControlPlane) -> None
 # --- stopping -----------------------------------------------------------------------------------
 
 
+@on_both
 def test_stop_in_the_middle_of_work_leaves_nothing_half_done(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     control_plane.admin.create_many(nodes(3, cpu="64", pods=1000))
     mooring = start_elected(control_plane, "stopped", namespace)
@@ -104,7 +109,8 @@ def test_stop_in_the_middle_of_work_leaves_nothing_half_done(
 # --- scope --------------------------------------------------------------------------------------
 
 
-def test_only_nodes_of_the_scope_are_used(control_plane: ControlPlane, namespace: str) -> None:
+@on_both
+def test_only_nodes_of_the_scope_are_used(control_plane: Plane, namespace: str) -> None:
     admin = control_plane.admin
     admin.create(node("mine", cpu="1", labels={"pool": "mooring"}))
     admin.create_many([node("other", cpu="64"), node("later", cpu="64")])
@@ -140,7 +146,7 @@ def test_unreachable_server_is_waited_for(control_plane: ControlPlane, namespace
     wait_until_bound(control_plane, namespace, "p")
 
 
-def test_mistakes_in_the_kubeconfig_are_named(control_plane: ControlPlane) -> None:
+def test_mistakes_in_the_kubeconfig_are_named(control_plane: Plane) -> None:
     user = scheduler_user(control_plane)
     good = control_plane.kubeconfig_for(user)
     content = json.loads(good.read_text())
@@ -159,7 +165,7 @@ def test_mistakes_in_the_kubeconfig_are_named(control_plane: ControlPlane) -> No
 
 
 def start_elected(
-    control_plane: ControlPlane,
+    control_plane: Plane,
     name: str,
     lease: str,
     own: Mapping[str, Any] | None = None,
@@ -172,7 +178,7 @@ def start_elected(
     return start_mooring(control_plane, user=user, config=config, name=name, wait=wait)
 
 
-def holder(control_plane: ControlPlane, lease: str) -> str:
+def holder(control_plane: Plane, lease: str) -> str:
     found = control_plane.admin.get("coordination.k8s.io/v1/Lease", lease, "kube-system")
     return str(found["spec"].get("holderIdentity", ""))
 
@@ -181,7 +187,7 @@ def leads(mooring: Mooring) -> bool:
     return '"became leader"' in mooring.log
 
 
-def said_by_run(control_plane: ControlPlane, *flags: str) -> str:
+def said_by_run(control_plane: Plane, *flags: str) -> str:
     """What `mooring run` says that can't start for a reason of ours."""
     log = control_plane.folder / "refused.log"
     log.unlink(missing_ok=True)

@@ -7,9 +7,10 @@ import time
 from collections import Counter
 
 import pytest
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.invariants import binds
 from tests.controlplane.objects import node, pod
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 from tests.integration.looking import (
     seconds,
@@ -75,9 +76,13 @@ spec:
 """
 
 
-@pytest.mark.parametrize("known_by", ["path", "flag"])
+@pytest.mark.parametrize(
+    ("control_plane", "known_by"),
+    [("real", "path"), ("real", "flag"), ("embedded", "flag")],
+    indirect=["control_plane"],
+)
 def test_ten_replicas_prefer_the_node_that_the_plugin_names(
-    control_plane: ControlPlane, known_by: str
+    control_plane: Plane, known_by: str
 ) -> None:
     folder = EXAMPLES / "tonodename_scoring"
     if known_by == "path":
@@ -107,7 +112,8 @@ def test_ten_replicas_prefer_the_node_that_the_plugin_names(
     assert re.search(r"Scheduled\s+\S+\s+sample-scheduler\s+Successfully", described)
 
 
-def test_pod_goes_to_the_node_whose_name_scores_highest(control_plane: ControlPlane) -> None:
+@on_both
+def test_pod_goes_to_the_node_whose_name_scores_highest(control_plane: Plane) -> None:
     user = scheduler_user(control_plane, lease="namescore-scheduler")
     started = start_mooring(control_plane, user=user, config=EXAMPLES / "namescore" / "config.yaml")
     names = ("k8s-master", "k8s-node01", "k8s-node02")
@@ -129,12 +135,13 @@ def test_pod_goes_to_the_node_whose_name_scores_highest(control_plane: ControlPl
     assert lease["spec"]["holderIdentity"]
 
 
+@on_both
 def test_impossible_pod_says_why_and_is_bound_as_soon_as_a_node_fits(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
-    start_mooring(control_plane, config=EXAMPLES / "tonodename_scoring" / "config.yaml")
     control_plane.admin.create(node("master", taints=[CONTROL_PLANE]))
     control_plane.admin.create_many(node(f"piworknode00{number}") for number in (1, 2, 3))
+    start_mooring(control_plane, config=EXAMPLES / "tonodename_scoring" / "config.yaml")
     control_plane.admin.create(
         pod("huge", namespace=namespace, scheduler="sample-scheduler", cpu="64")
     )
@@ -164,7 +171,7 @@ def test_impossible_pod_says_why_and_is_bound_as_soon_as_a_node_fits(
     assert scheduled["status"] == "True"
 
 
-def create_deployment(control_plane: ControlPlane) -> list[str]:
+def create_deployment(control_plane: Plane) -> list[str]:
     """Apply the Deployment, and make its pods: no controller runs here. Their names, in order."""
     control_plane.apply(DEPLOYMENT)
     admin = control_plane.admin
@@ -182,7 +189,7 @@ def create_deployment(control_plane: ControlPlane) -> list[str]:
     return names
 
 
-def shown_by_get(control_plane: ControlPlane) -> dict[str, str]:
+def shown_by_get(control_plane: Plane) -> dict[str, str]:
     """The nodes of pods as `kubectl get pods -o wide` shows them."""
     head, *lines = control_plane.kubectl("get", "pods", "-o", "wide").splitlines()
     place = head.split(None).index("NODE")  # no column before it has a space in its name

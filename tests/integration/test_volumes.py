@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.controlplane.admin import Object
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.objects import nodes, pod
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 from tests.integration.looking import node_of, wait_for_event, wait_until_bound
 from tests.integration.starting import NAME, start_mooring
@@ -14,8 +15,9 @@ COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY = "pv.kubernetes.io/bound-by-controller"
 
 
+@on_both
 def test_waiting_claim_gets_a_volume_that_keeps_all_its_fields(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     admin = control_plane.admin
     admin.create_many(nodes(3))
@@ -44,8 +46,9 @@ def test_waiting_claim_gets_a_volume_that_keeps_all_its_fields(
     assert what_was_given(after) == what_was_given(claim)
 
 
+@on_both
 def test_provisioner_is_told_the_node_by_a_claim_that_keeps_all_its_fields(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     admin = control_plane.admin
     admin.create_many(nodes(3))
@@ -70,9 +73,8 @@ def test_provisioner_is_told_the_node_by_a_claim_that_keeps_all_its_fields(
     assert node_of(control_plane, namespace, "user") == "node-00002"
 
 
-def test_pod_waits_for_a_volume_that_can_be_reached(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+@on_both
+def test_pod_waits_for_a_volume_that_can_be_reached(control_plane: Plane, namespace: str) -> None:
     admin = control_plane.admin
     admin.create_many(nodes(2))
     admin.create(storage_class("local", "kubernetes.io/no-provisioner"))
@@ -173,7 +175,7 @@ def reference(claim: Object) -> Object:
 # --- what controllers would do, and what changed -------------------------------------------------
 
 
-def create_volume(control_plane: ControlPlane, volume: Object) -> Object:
+def create_volume(control_plane: Plane, volume: Object) -> Object:
     """A volume that can be had."""
     control_plane.admin.create(volume)
     return control_plane.admin.patch(
@@ -184,7 +186,7 @@ def create_volume(control_plane: ControlPlane, volume: Object) -> Object:
     )
 
 
-def bind_claim(control_plane: ControlPlane, claim: Object, volume: str) -> None:
+def bind_claim(control_plane: Plane, claim: Object, volume: str) -> None:
     admin, meta = control_plane.admin, claim["metadata"]
     change = {
         "spec": {"volumeName": volume},
@@ -197,7 +199,7 @@ def bind_claim(control_plane: ControlPlane, claim: Object, volume: str) -> None:
     admin.patch(kind, name, bound, namespace, subresource="status")
 
 
-def changed(control_plane: ControlPlane, before: Object, *path: str) -> Object:
+def changed(control_plane: Plane, before: Object, *path: str) -> Object:
     """The object of now, if it has something at this path; empty before that."""
     meta = before["metadata"]
     now = control_plane.admin.get(before["kind"], meta["name"], meta.get("namespace", ""))

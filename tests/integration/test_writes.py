@@ -5,9 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.controlplane.admin import Object
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import on_both
 from tests.controlplane.invariants import audit, binds, removals
 from tests.controlplane.objects import node, nodes, pod, pods, priority_class
+from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
 from tests.integration.looking import (
     condition,
@@ -22,7 +23,8 @@ from tests.integration.starting import NAME, Mooring, start_mooring
 # --- binding -----------------------------------------------------------------------------------
 
 
-def test_binding_names_the_pod_by_its_uid(control_plane: ControlPlane, namespace: str) -> None:
+@on_both
+def test_binding_names_the_pod_by_its_uid(control_plane: Plane, namespace: str) -> None:
     control_plane.admin.create_many(nodes(3))
     start_mooring(control_plane)
     made = control_plane.admin.create_many(pods(20, scheduler=NAME, namespace=namespace))
@@ -38,7 +40,8 @@ def test_binding_names_the_pod_by_its_uid(control_plane: ControlPlane, namespace
     assert audit(control_plane, namespace).broken == ()
 
 
-def test_pods_of_others_are_left_alone(control_plane: ControlPlane, namespace: str) -> None:
+@on_both
+def test_pods_of_others_are_left_alone(control_plane: Plane, namespace: str) -> None:
     control_plane.admin.create(node("only"))
     start_mooring(control_plane)
     control_plane.admin.create(pod("theirs", namespace=namespace))
@@ -48,8 +51,9 @@ def test_pods_of_others_are_left_alone(control_plane: ControlPlane, namespace: s
     assert events_about(control_plane, namespace, "theirs") == []
 
 
+@on_both
 def test_gated_pod_waits_without_complaint_until_its_gates_are_gone(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     control_plane.admin.create(node("only"))
     start_mooring(control_plane)
@@ -65,8 +69,9 @@ def test_gated_pod_waits_without_complaint_until_its_gates_are_gone(
     assert events_about(control_plane, namespace, "gated", "FailedScheduling") == []
 
 
+@on_both
 def test_pods_that_are_deleted_on_their_way_are_no_trouble(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     admin = control_plane.admin
     admin.create_many(nodes(3))
@@ -99,8 +104,9 @@ def test_pods_that_are_deleted_on_their_way_are_no_trouble(
 # --- preemption --------------------------------------------------------------------------------
 
 
+@on_both
 def test_more_important_pod_takes_the_place_of_a_lesser_one(
-    control_plane: ControlPlane, namespace: str
+    control_plane: Plane, namespace: str
 ) -> None:
     admin = control_plane.admin
     admin.create(node("full", cpu="1"))
@@ -134,9 +140,8 @@ def test_more_important_pod_takes_the_place_of_a_lesser_one(
     assert (asked.pod, asked.user, asked.is_eviction) == ("lesser", "scheduler", False)
 
 
-def test_pods_of_other_schedulers_are_not_preempted(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+@on_both
+def test_pods_of_other_schedulers_are_not_preempted(control_plane: Plane, namespace: str) -> None:
     admin = control_plane.admin
     admin.create(node("full", cpu="1"))
     admin.create_many([priority_class("low", 10), priority_class("high", 1000)])
@@ -158,7 +163,8 @@ def test_pods_of_other_schedulers_are_not_preempted(
 # --- Events ------------------------------------------------------------------------------------
 
 
-def test_repeated_refusals_become_a_series(control_plane: ControlPlane, namespace: str) -> None:
+@on_both
+def test_repeated_refusals_become_a_series(control_plane: Plane, namespace: str) -> None:
     admin = control_plane.admin
     admin.create_many([node("small"), node("tainted", cpu="64", taints=["keep=out:NoSchedule"])])
     start_mooring(control_plane)
@@ -185,7 +191,8 @@ def test_repeated_refusals_become_a_series(control_plane: ControlPlane, namespac
     assert "(x" in described  # how often, over how long
 
 
-def test_each_profile_speaks_in_its_own_name(control_plane: ControlPlane, namespace: str) -> None:
+@on_both
+def test_each_profile_speaks_in_its_own_name(control_plane: Plane, namespace: str) -> None:
     control_plane.admin.create(node("only"))
     profiles = [{"schedulerName": "blue"}, {"schedulerName": "red"}]
     start_mooring(control_plane, config={"profiles": profiles})
@@ -218,5 +225,5 @@ def troubles(mooring: Mooring) -> list[str]:
     return [line for line in mooring.log.splitlines() if line.startswith(("W", "E"))]
 
 
-def _all_events(control_plane: ControlPlane, namespace: str) -> list[Object]:
+def _all_events(control_plane: Plane, namespace: str) -> list[Object]:
     return control_plane.admin.list("events.k8s.io/v1/Event", namespace)

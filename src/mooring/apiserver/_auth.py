@@ -4,6 +4,8 @@
     bearer token we know ────────────────┴─▶ Caller ─▶ in system:masters ─────────▶ yes
     neither: 401, but for health and version           anybody else: the hook, if there is one
 
+Who may impersonate (`kubectl --as`) becomes the caller that he names, with that one's rights.
+
 There is no RBAC in the embedded server: its users are those of one developer. Roles and bindings
 can be created and read like any other object, and decide nothing.
 """
@@ -12,12 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from mooring.apiserver.calls import Call, Caller
+from mooring.apiserver.failures import bad_request
 from mooring.client.errors import Forbidden, Unauthorized
 
 MASTERS: Final = "system:masters"
@@ -26,6 +29,9 @@ NOBODY: Final = Caller(name="system:anonymous", groups=("system:unauthenticated"
 
 _OPEN: Final = ("/healthz", "/livez", "/readyz", "/version")
 _OPEN_BELOW: Final = ("/healthz/", "/livez/", "/readyz/")  # single checks
+
+_ACCOUNT: Final = "system:serviceaccount:"
+_ACCOUNTS: Final = "system:serviceaccounts"
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}
 _OF_ALL: Final = {"get": "list", "delete": "deletecollection"}
@@ -107,6 +113,52 @@ def check(authorize: Authorize, call: Call) -> None:
     why_not = authorize(call.caller, asked)
     if why_not:
         raise Forbidden(f"{_sentence(call.caller, asked)}: {why_not}", code=403, reason="Forbidden")
+
+
+# --- impersonation -------------------------------------------------------------------------------
+
+
+def impersonated(
+    caller: Caller, user: str, groups: Sequence[str], uid: str, authorize: Authorize | None
+) -> Caller:
+    """Whom the caller wants to be taken for, if he wants that; raises Forbidden if he may not."""
+    if not (user or groups or uid):
+        return caller
+    if not user:
+        wanted = ", ".join(groups) or uid
+        raise bad_request(f"requested {wanted} without impersonating a user name")
+    account = user.removeprefix(_ACCOUNT).split(":") if user.startswith(_ACCOUNT) else []
+    is_account = len(account) == 2
+    if is_account:
+        resource, namespace, name = "serviceaccounts", account[0], account[1]
+    else:
+        resource, namespace, name = "users", "", user
+    _check_impersonation(authorize, caller, resource, namespace, name)
+    for group in groups:
+        _check_impersonation(authorize, caller, "groups", "", group)
+    if is_account and not groups:
+        groups = (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}")
+    found = Caller(name=user, groups=tuple(groups), uid=uid)
+    return found if user == NOBODY.name else _authenticated(found)
+
+
+def _check_impersonation(
+    authorize: Authorize | None, caller: Caller, resource: str, namespace: str, name: str
+) -> None:
+    asked = Attributes(
+        verb="impersonate", path="", resource=resource, namespace=namespace, name=name
+    )
+    if caller is NOBODY:
+        why_not = "nobody is logged in"
+    elif authorize is None or MASTERS in caller.groups:
+        return
+    else:
+        why_not = authorize(caller, asked)
+    if why_not:
+        raise Forbidden(f"{_sentence(caller, asked)}: {why_not}", code=403, reason="Forbidden")
+
+
+# --- what is asked for ----------------------------------------------------------------------------
 
 
 def _sentence(caller: Caller, asked: Attributes) -> str:

@@ -46,7 +46,9 @@ def fitting_object(
 ) -> tuple[Object, list[str]]:
     """What a patch has made, if it is still what it should be, and what to warn of."""
     shown = patch.decode(errors="replace")
-    check_kind(resource, value.get("apiVersion", ""), value.get("kind", ""))
+    said = (value.get("apiVersion", ""), value.get("kind", ""))
+    if all(isinstance(word, str) for word in said):  # if not, it does not fit anyway
+        check_kind(resource, *said)
     try:
         fitting = fit(resource, value)
     except ValueError as error:

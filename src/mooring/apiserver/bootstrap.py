@@ -1,4 +1,7 @@
-"""What every cluster has from the start: a few namespaces, and the priorities of the system."""
+"""What every cluster has from the start: a few namespaces, and the priorities of the system.
+
+And, once it is served, whom to believe that somebody is who he says.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,14 @@ from typing import Final
 
 from mooring.apiserver.admission import PRIORITY_CLASSES
 from mooring.apiserver.namespaces import NAMESPACES
+from mooring.apiserver.resources import known
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs
 
+CLIENT_CA: Final = "extension-apiserver-authentication"
+"""The ConfigMap in kube-system where others find the authority of client certificates."""
+
+_MAPS: Final = known("configmaps")
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES: Final[tuple[Object, ...]] = (
     {
@@ -38,3 +46,12 @@ def bootstrap(verbs: Verbs) -> None:
         meta = priority["metadata"]
         if verbs.store.get(PRIORITY_CLASSES, "", meta["name"]) is None:
             verbs.create(PRIORITY_CLASSES, {**priority, "metadata": dict(meta)})
+
+
+def publish_authority(verbs: Verbs, certificate: bytes) -> None:
+    """Let schedulers and their like know by which authority clients are known; PEM."""
+    namespace, data = "kube-system", {"client-ca-file": certificate.decode()}
+    if verbs.store.get(_MAPS, namespace, CLIENT_CA) is None:
+        verbs.create(_MAPS, {"metadata": {"name": CLIENT_CA}, "data": data}, namespace=namespace)
+    else:  # in a store that was kept; its authority was another
+        verbs.modify(_MAPS, namespace, CLIENT_CA, lambda value: {**value, "data": data})

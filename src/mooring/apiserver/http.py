@@ -29,7 +29,8 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from mooring.apiserver import kubeconfig
-from mooring.apiserver._auth import Authenticator, Authorize, admit, check
+from mooring.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
+from mooring.apiserver.bootstrap import publish_authority
 from mooring.apiserver.calls import ADMIN, JSON, Call, Caller, Reply, Watching
 from mooring.apiserver.failures import status_of
 from mooring.apiserver.server import ApiServer
@@ -105,6 +106,8 @@ class HttpServer:
             self._authorize = authorize or server.reviews.authorize
             server.reviews.authorize = self._authorize
         self._authority = Authority("mooring") if tls else None
+        if isinstance(server, ApiServer) and self._authority is not None:
+            publish_authority(server.verbs, self._authority.certificate)
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
         self._watches: set[asyncio.Task[Any]] = set()
@@ -221,12 +224,19 @@ class HttpServer:
         caller = self.authenticator.caller(
             headers.get("authorization", ""), request.get_extra_info("peercert")
         )
+        caller = impersonated(
+            admit(caller, path),
+            headers.get("impersonate-user", ""),
+            request.headers.getall("Impersonate-Group", ()),
+            headers.get("impersonate-uid", ""),
+            self._authorize,
+        )
         call = Call(
             method=request.method,
             path=path,
             query=dict(parse_qsl(query, keep_blank_values=True)) if query else {},
             headers=headers,
-            caller=admit(caller, path),
+            caller=caller,
         )
         if self._authorize is not None:
             check(self._authorize, call)

@@ -1,7 +1,7 @@
 """How the kinds differ in what a write may do: who counts generations, whose status is reset, ...
 
-As the strategies of kube-apiserver's registries; what is filled in and checked is in `defaults.py`
-and `validation.py`.
+As the strategies of kube-apiserver's registries; what is filled in and checked is in `defaulting`
+and `validation`.
 """
 
 from __future__ import annotations

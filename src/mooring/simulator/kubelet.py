@@ -35,6 +35,7 @@ from mooring.framework.handle import Clock
 from mooring.simulator import podstatus
 from mooring.simulator.admission import Demand, Machine, Refusal
 from mooring.simulator.announcing import NORMAL, WARNING, Announcer
+from mooring.simulator.leases import NodeLeases
 from mooring.simulator.podrun import PodRun, Stage
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class Kubelets:
         self._jitter = jitter  # up to this share of the start-up more
         self._stop = stop
         self._machines: dict[str, Machine] = {}
+        self._leases = NodeLeases(verbs, clock)
         self._runs: dict[str, PodRun] = {}  # by uid
         self._held: dict[str, list[PodRun]] = {}  # by node: that is not there, or does not report
         self._due: deque[tuple[int, PodRun]] = deque()  # with the plan that is due
@@ -108,10 +110,12 @@ class Kubelets:
             for item in store.list(of):
                 self._hear(Change("ADDED", item.version, of.key, item, None))
         store.listen(self._hear)
+        self._leases.start()
 
     def close(self) -> None:
         """Stop at once; pods stay as they are."""
         self._loop = None
+        self._leases.close()
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -149,6 +153,10 @@ class Kubelets:
             machine = self._machines[item.name] = Machine(item, spare)
         else:
             machine.update(item)
+        if machine.is_alive:
+            self._leases.add(item)
+        else:
+            self._leases.drop(item.name)
         if machine.is_alive and item.name in self._held:
             self._due.extend((run.plan, run) for run in self._held.pop(item.name))
             self._wake()
@@ -156,6 +164,7 @@ class Kubelets:
     def _drop_node(self, name: str) -> None:
         """Its pods are nobody's now, until somebody deletes them."""
         self._machines.pop(name, None)
+        self._leases.drop(name)
         for run in [run for run in self._runs.values() if run.node_name == name]:
             self._forget(run.uid)
 

@@ -14,7 +14,7 @@ from mooring.api.meta import Object as ApiObject
 from mooring.apiserver.calls import JSON
 from mooring.apiserver.decoding import decode_object, fit
 from mooring.apiserver.failures import bad_request
-from mooring.apiserver.patch import STRATEGIC_PATCH, patched
+from mooring.apiserver.patching.patch import STRATEGIC_PATCH, patched
 from mooring.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs

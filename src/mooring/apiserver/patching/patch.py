@@ -145,5 +145,6 @@ def tidied(value: Any, shape: Shape = ANY) -> Any:
 
 
 def _shape(value: Object, resource: Resource) -> Shape:
-    named = shape_of(value.get("apiVersion", ""), value.get("kind", ""))
+    said = (value.get("apiVersion"), value.get("kind"))
+    named = shape_of(*map(str, said)) if all(isinstance(word, str) for word in said) else None
     return named or shape_of(resource.api_version, resource.kind) or ANY

@@ -236,7 +236,10 @@ def _find(elements: Sequence[Any], key: str, value: Any) -> int | None:
 
 
 def _name(element: Any, key: str) -> Any:
-    return _key_of(element, key) if key else element
+    """What tells an element apart from others of its list."""
+    if key:
+        return _key_of(element, key)
+    return _comparable(element, "expected strings or numbers in a list without merge key")
 
 
 def _key_of(element: Any, key: str) -> Any:
@@ -244,7 +247,14 @@ def _key_of(element: Any, key: str) -> Any:
         raise _broken(f"expected a map[string]interface {{}}, but received a {_go_type(element)}")
     if key not in element:
         raise _broken(f"map: {go_text(element)} does not contain declared merge key: {key}")
-    return element[key]
+    return _comparable(element[key], f"expected a string or a number as merge key {key}")
+
+
+def _comparable(value: Any, expected: str) -> Any:
+    """The same value; maps and lists can't be compared, and break the real server."""
+    if isinstance(value, dict | list):
+        raise bad_request(f"{expected}, but received a {_go_type(value)}")
+    return value
 
 
 def _element_type(original: list[Any], patch: list[Any]) -> type:

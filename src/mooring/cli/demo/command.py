@@ -23,13 +23,16 @@ def run(options: argparse.Namespace) -> int:
     return demo(options.seed, stay=options.stay)
 
 
-def demo(seed: int = 0, *, stay: bool = False, console: Console | None = None) -> int:
-    """Tell the story; 0 if it went as it should."""
-    return asyncio.run(_demo(seed, stay, console or Console(highlight=False)))
+def demo(
+    seed: int = 0, *, stay: bool = False, console: Console | None = None, live: bool | None = None
+) -> int:
+    """Tell the story; 0 if it went as it should. It is `live` on terminals, unless told."""
+    console = console or Console(highlight=False)
+    screen = Screen(console, is_live=console.is_terminal if live is None else live)
+    return asyncio.run(_demo(seed, stay, console, screen))
 
 
-async def _demo(seed: int, stay: bool, console: Console) -> int:
-    screen = Screen(console)
+async def _demo(seed: int, stay: bool, console: Console, screen: Screen) -> int:
     screen.introduce()
     cluster = EmbeddedCluster(rng=random.Random(seed), startup=0.3, storage_class=True)
     async with cluster:
@@ -43,8 +46,8 @@ async def _demo(seed: int, stay: bool, console: Console) -> int:
             await story.tell()
         finally:
             await _end(showing)
-        if not screen.is_live:
-            screen.print_nodes()
+        screen.print_view()
+        story.sum_up()
         if stay:
             await _stay(cluster, console)
     return 1 if story.failures else 0

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from mooring.simulator.machines import MachineTemplate
 
+ZONE: Final = "topology.kubernetes.io/zone"
+
 CONFIG: Final = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -27,18 +29,25 @@ MACHINES: Final = (
 )
 RELIEF: Final = MachineTemplate(name="large-0", cpu="16", memory="64Gi", zones=("a",))
 
-PRIORITY: Final[dict[str, Any]] = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "urgent"},
-    "value": 1000,
-}
+URGENT: Final = "urgent"
+BACKGROUND: Final = "background"
+PRIORITIES: Final[tuple[dict[str, Any], ...]] = tuple(
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+    for name, value in ((URGENT, 1000), (BACKGROUND, -1000))
+)
 
 
-def deployment(name: str, replicas: int, cpu: str, spread_over: str = "") -> dict[str, Any]:
+def deployment(
+    name: str, replicas: int, cpu: str, spread_over: str = "", priority_class: str = ""
+) -> dict[str, Any]:
     """A Deployment; `spread_over` is a topology key to be balanced strictly."""
     labels = {"app": name}
-    spec = _pod_spec(cpu)
+    spec = _pod_spec(cpu, priority_class)
     if spread_over:
         spec["topologySpreadConstraints"] = [
             {
@@ -60,10 +69,11 @@ def deployment(name: str, replicas: int, cpu: str, spread_over: str = "") -> dic
     }
 
 
-def pod(name: str, cpu: str, priority_class: str = "") -> dict[str, Any]:
-    spec = _pod_spec(cpu)
-    if priority_class:
-        spec["priorityClassName"] = priority_class
+def pod(name: str, cpu: str, priority_class: str = "", zone: str = "") -> dict[str, Any]:
+    """A pod; with `zone` it goes nowhere else."""
+    spec = _pod_spec(cpu, priority_class)
+    if zone:
+        spec["nodeSelector"] = {ZONE: zone}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -72,7 +82,10 @@ def pod(name: str, cpu: str, priority_class: str = "") -> dict[str, Any]:
     }
 
 
-def _pod_spec(cpu: str) -> dict[str, Any]:
+def _pod_spec(cpu: str, priority_class: str = "") -> dict[str, Any]:
     requests = {"cpu": cpu, "memory": "256Mi"}
     container = {"name": "main", "image": "app:1", "resources": {"requests": requests}}
-    return {"containers": [container], "terminationGracePeriodSeconds": 1}
+    spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 1}
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    return spec

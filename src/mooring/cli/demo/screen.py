@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich import box
 from rich.console import Console, Group
@@ -25,14 +25,28 @@ _WIDTH: Final = 16  # of a bar
 _READING: Final = 1.2  # seconds a person needs for a chapter
 
 
+class _Decided(NamedTuple):
+    """An attempt, and how many of its kind it stands for."""
+
+    attempt: Attempt
+    times: int = 1
+
+    def is_like(self, other: Attempt) -> bool:
+        """Whether both are refusals of pods of one set."""
+        mine, theirs = self.attempt, other
+        if mine.decision.node_name or theirs.decision.node_name:
+            return False
+        return mine.pod.name.rpartition("-")[0] == theirs.pod.name.rpartition("-")[0] != ""
+
+
 class Screen:
     """Prints the story; with `is_live`, shows nodes, queue and last decisions as they change."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_live: bool) -> None:
         self._console = console
-        self.is_live: bool = console.is_terminal
+        self.is_live: bool = is_live
         self._scheduler: Scheduler | None = None
-        self._decisions: deque[Attempt] = deque(maxlen=_DECISIONS)
+        self._decisions: deque[_Decided] = deque(maxlen=_DECISIONS)
         self._chapters = 0
 
     def introduce(self) -> None:
@@ -49,8 +63,12 @@ class Screen:
         self._console.print(Padding(text, (0, 0, 0, 3)))
 
     def decided(self, attempt: Attempt) -> None:
-        """To be told of every attempt."""
-        self._decisions.append(attempt)
+        """To be told of every attempt; siblings that are refused one after the other are one."""
+        last = self._decisions[-1] if self._decisions else None
+        if last is not None and last.is_like(attempt):
+            self._decisions[-1] = _Decided(attempt, last.times + 1)
+        else:
+            self._decisions.append(_Decided(attempt))
 
     async def pause(self) -> None:
         """Let a person read; a log needs no pause."""
@@ -67,9 +85,10 @@ class Screen:
                 live.update(self._view(), refresh=True)
                 await asyncio.sleep(_REFRESH)
 
-    def print_nodes(self) -> None:
-        """The cluster as it is, once."""
-        self._console.print(self._nodes())
+    def print_view(self) -> None:
+        """The cluster as it is, once; the live part shows it anyway."""
+        if not self.is_live:
+            self._console.print(self._view())
 
     # --- pictures ------------------------------------------------------------------------------
 
@@ -90,7 +109,7 @@ class Screen:
                 labels.get("topology.kubernetes.io/zone", ""),
                 labels.get("price", ""),
                 str(node.pod_count),
-                _bar(used / total) + f" {used / 1000:g} of {total / 1000:g}",
+                _bar(used / total).append(f" {used / 1000:g} of {total / 1000:g}"),
             )
         return table
 
@@ -105,17 +124,20 @@ class Screen:
 
     def _last_decisions(self) -> Table:
         table = Table.grid(padding=(0, 2))
-        for attempt in self._decisions:
+        for attempt, times in self._decisions:
             decision = attempt.decision
             where = decision.node_name or "nowhere"
             style = "green" if decision.node_name else "yellow"
             feasible = f"{len(decision.rows)} of {decision.evaluated} nodes fit"
+            if times > 1:
+                feasible += f", {times} pods"
             table.add_row(
                 Text(attempt.pod.name), Text(f"→ {where}", style=style), Text(feasible, style="dim")
             )
         return table
 
 
-def _bar(share: float) -> str:
+def _bar(share: float) -> Text:
     full = min(round(share * _WIDTH), _WIDTH)
-    return "█" * full + "░" * (_WIDTH - full)
+    style = "green" if share < 0.75 else "yellow" if share < 1 else "red"
+    return Text.assemble(("█" * full, style), ("░" * (_WIDTH - full), "dim"))
