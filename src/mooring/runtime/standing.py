@@ -51,10 +51,12 @@ class Lineup:
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.guard: Guard = guard
-        self.pre_filters = profile.at("preFilter", contract.PreFilter)
-        self.filters = profile.at("filter", contract.Filter)
-        self.pre_scores = profile.at("preScore", contract.PreScore)
-        self.scorers = profile.at("score", contract.Score)
+        self.pre_filters: tuple[contract.PreFilter, ...] = profile.at(
+            "preFilter", contract.PreFilter
+        )
+        self.filters: tuple[contract.Filter, ...] = profile.at("filter", contract.Filter)
+        self.pre_scores: tuple[contract.PreScore, ...] = profile.at("preScore", contract.PreScore)
+        self.scorers: tuple[contract.Score, ...] = profile.at("score", contract.Score)
         self.weights: dict[str, int] = profile.weights
         everybody = (*self.pre_filters, *self.filters, *self.pre_scores, *self.scorers)
         self.everybody: tuple[contract.Base, ...] = tuple(

@@ -53,6 +53,7 @@ log = logging.getLogger(__name__)
 
 _FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
 _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
+_TURN: Final = 8  # decisions until others on the loop get a turn
 _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
 
 
@@ -272,9 +273,12 @@ class Scheduler:
         return frozenset(self._holds)
 
     async def _loop(self) -> None:
+        decided = 0
         while not self._stopping:
             if not self._holds and await self.schedule_one():
-                await asyncio.sleep(0)  # bindings, watches and timers get their turn
+                decided += 1
+                if decided % _TURN == 0:
+                    await asyncio.sleep(0)  # bindings, watches and timers get their turn
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
                 self._ready.clear()
