@@ -88,6 +88,14 @@ class Base(abc.ABC):
         """The scope for pods of this one's class, if it is not the same for all."""
         return self.scope
 
+    def part_of(self, pod: Pod) -> Hashable | None:
+        """With `Scope.NODE`: all that matters of the pod, if that is less than its class.
+
+        Classes that have it in common share the answers, which may then be asked for nodes that
+        other filters refuse.
+        """
+        return None
+
     def stamp(self, pod: Pod) -> Hashable:
         """A value that differs when answers with a scope no longer hold, whatever the nodes say.
 

@@ -18,8 +18,9 @@ from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework.state import CycleState
 from mooring.runtime.guard import Guard
+from mooring.runtime.layers import Outdated, Unsure
 from mooring.runtime.profile import Profile
-from mooring.runtime.standing import Chosen, Claims, Lineup, Standing, Unsure
+from mooring.runtime.standing import Chosen, Claims, Lineup, Shared, Standing
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Classes:
         self._lineup = Lineup(profile, guard)
         self._claims = claims
         self._most_rows = most_rows
+        self._shared: Shared = {}
         self._by_outline: dict[Hashable, list[_Class]] = {}
         self._recent: OrderedDict[_Class, None] = OrderedDict()  # the latest last
 
@@ -57,13 +59,7 @@ class Classes:
         """What is best for the pod; None, and a state that is as good as new: take the full way."""
         known = self._class(pod)
         try:
-            chosen = None
-            if known.standing is not None and known.standing.is_current(pod):
-                chosen = known.standing.choose(state, pod, nodes, self._claims)
-            if chosen is None:
-                known.standing = Standing(self._lineup, pod, nodes)
-                self._make_room(len(nodes))
-                chosen = known.standing.choose(state, pod, nodes, self._claims)
+            chosen = self._choose(known, state, pod, nodes)
         except (Unsure, PluginError) as error:
             known.standing = None  # half brought up to date, it is good for nothing
             log.debug("decided the full way", extra={"pod": pod.key, "reason": str(error)})
@@ -73,6 +69,19 @@ class Classes:
             state.begin_like(CycleState())
             return None
         return chosen
+
+    def _choose(self, known: _Class, state: CycleState, pod: Pod, nodes: Nodes) -> Chosen | None:
+        standing = known.standing
+        if standing is not None and standing.is_current(pod):
+            try:
+                return standing.choose(state, pod, nodes, self._claims)
+            except Outdated:
+                self._shared.clear()  # all layers are
+        known.standing = None
+        standing = Standing(self._lineup, self._shared, pod, nodes)
+        known.standing = standing
+        self._make_room(len(nodes))
+        return standing.choose(state, pod, nodes, self._claims)
 
     def _class(self, pod: Pod) -> _Class:
         # To compare with a few is cheaper than to hash all of a spec.
@@ -90,6 +99,8 @@ class Classes:
         return new
 
     def _make_room(self, rows: int) -> None:
+        if len(self._shared) * rows > self._most_rows:
+            self._shared.clear()  # who shares one keeps it
         while len(self._recent) > 1 and len(self._recent) * rows > self._most_rows:
             oldest, _ = self._recent.popitem(last=False)
             alike = self._by_outline[oldest.outline]

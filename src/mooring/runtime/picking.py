@@ -9,7 +9,7 @@ there are, and is written down once.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
 _SCALE: Final = 2**29  # more than any turn
 MAX_POINTS: Final = 2**33  # with more than that, points and turn do not fit into one number
+
+N = TypeVar("N", int, IntArray)
 
 _turns: IntArray = np.empty(0, dtype=np.int64)
 
@@ -36,7 +38,7 @@ def turns(size: int) -> IntArray:
     return _turns[:size]
 
 
-def ranked(points: IntArray, turn: IntArray) -> IntArray:
+def ranked(points: N, turn: N) -> N:
     """Points, from -1 to `MAX_POINTS`, and turns as one number, greatest for the winner."""
     return points * _SCALE - turn
 

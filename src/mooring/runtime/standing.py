@@ -16,27 +16,33 @@ import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Changes, Mark, Nodes
+from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework import plugin as contract
 from mooring.framework.scope import Scope
-from mooring.framework.scores import MAX_SCORE, MIN_SCORE
+from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
+from mooring.framework.status import Status
 from mooring.runtime.guard import Guard
+from mooring.runtime.layers import (
+    Layer,
+    Outdated,
+    Unsure,
+    check_range,
+    checked_points,
+    is_vectorised,
+    points_by,
+    refused_by,
+)
 from mooring.runtime.picking import MAX_POINTS, pick, ranked, turns
 from mooring.runtime.profile import Profile
 
-_ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
 _OUT: Final = -(2**62)  # less than anything of a node where the pod fits
-
 
 Claims = Callable[[CycleState, Pod, Nodes], Iterable[tuple[int, Status]]]
 """The rows where a pod would not fit beside others that have a claim on them."""
 
-
-class Unsure(Exception):
-    """The kept answers do not tell: a plugin said something that they are not made for."""
+Shared = dict[Hashable, Layer]
+"""Layers by what they depend on."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -47,7 +53,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Lineup:
-    """The plugins of a profile that take part in a decision, with what is asked of each."""
+    """The plugins of a profile that take part in a decision."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.guard: Guard = guard
@@ -64,54 +70,23 @@ class Lineup:
         )
 
 
-class _Scoped:
-    """Filters and scorers of one scope, and which nodes the filters refuse."""
-
-    def __init__(
-        self, filters: list[contract.Filter], scorers: list[contract.Score], size: int
-    ) -> None:
-        # The vectorised ones first: the others need not be asked about nodes those refuse.
-        self.filters = sorted(filters, key=lambda plugin: not _is_vectorised(plugin))
-        self.plain = [one for one in scorers if not isinstance(one, contract.NormalizeScore)]
-        self.refused: BoolArray = np.zeros(size, dtype=np.bool_)
-        self.points: IntArray = np.zeros(size, dtype=np.int64)  # of the plain scorers, weighted
-
-
-class _Raw:
-    """The points of a scorer that are rescaled for each choice."""
-
-    def __init__(self, plugin: contract.NormalizeScore, size: int) -> None:
-        self.plugin = plugin
-        self.points: IntArray = np.zeros(size, dtype=np.int64)
-        self.same: int | None = None  # the points of all nodes, as long as they are equal
-        self.is_empty = True  # no node has points so far
-
-    def put(self, rows: list[int] | IntArray, points: IntArray) -> None:
-        self.points[rows] = points
-        least, most = int(points.min()), int(points.max())
-        if self.is_empty:
-            self.same = least if least == most else None
-            self.is_empty = False
-        elif not least == most == self.same:
-            self.same = None  # perhaps equal again some day, and not worth the looking
-
-
 class Standing:
     """The answers of one profile's plugins for one class of pods."""
 
-    def __init__(self, lineup: Lineup, pod: Pod, nodes: Nodes) -> None:
-        self._guard = lineup.guard
-        self._weights = lineup.weights
+    def __init__(self, lineup: Lineup, shared: Shared, pod: Pod, nodes: Nodes) -> None:
         if MAX_SCORE * sum(lineup.weights.values()) >= MAX_POINTS:
             raise Unsure("the weights are too great")
+        self._guard = lineup.guard
+        self._weights = lineup.weights
         self._mark: Mark = nodes.mark
-        size = len(nodes)
         scopes = {plugin.name: _scope_of(plugin, pod) for plugin in lineup.everybody}
-        kept = [plugin for plugin in lineup.everybody if scopes[plugin.name] is not None]
-        self._stamped = [plugin for plugin in kept if plugin.stamp(pod) is not None]
-        self.stamps: Hashable = self._stamp(pod)
+        self._stamped = [
+            plugin
+            for plugin in lineup.everybody
+            if scopes[plugin.name] is not None and plugin.stamp(pod) is not None
+        ]
+        self._stamps = self._stamp(pod)
         self._state = CycleState()
-
         self._live_pre_filters: list[contract.PreFilter] = []
         for plugin in lineup.pre_filters:
             if scopes[plugin.name] is None:
@@ -124,60 +99,33 @@ class Standing:
                 self._live_pre_scores.append(scorer)
             else:
                 self._pre_score(scorer, self._state, pod, nodes)
+        filters = [one for one in lineup.filters if one.name not in self._state.skip_filter]
+        scorers = [one for one in lineup.scorers if one.name not in self._state.skip_score]
+        self._live_filters = [one for one in filters if scopes[one.name] is None]
+        self._live_scorers = [one for one in scorers if scopes[one.name] is None]
+        self._layers: list[Layer] = _layers(
+            lineup, shared, scopes, filters, scorers, self._state, pod, nodes
+        )
+        self._raws = [raw for layer in self._layers for raw in layer.raws]
 
-        def filters(scope: Scope | None) -> list[contract.Filter]:
-            skipped = self._state.skip_filter
-            return [
-                plugin
-                for plugin in lineup.filters
-                if scopes[plugin.name] is scope and plugin.name not in skipped
-            ]
-
-        def scorers(scope: Scope | None) -> list[contract.Score]:
-            skipped = self._state.skip_score
-            return [
-                plugin
-                for plugin in lineup.scorers
-                if scopes[plugin.name] is scope and plugin.name not in skipped
-            ]
-
-        self._live_filters = filters(None)
-        self._live_scorers = scorers(None)
-        self._object = _Scoped(filters(Scope.OBJECT), scorers(Scope.OBJECT), size)
-        self._node = _Scoped(filters(Scope.NODE), scorers(Scope.NODE), size)
-        rescaled = (*scorers(Scope.OBJECT), *scorers(Scope.NODE))
-        self._raw = [
-            _Raw(one, size) for one in rescaled if isinstance(one, contract.NormalizeScore)
-        ]
-        self._raw_of_node = {
-            one.name for one in scorers(Scope.NODE) if isinstance(one, contract.NormalizeScore)
-        }
-
-        everywhere = np.arange(size)
-        self._refilter(self._object, pod, nodes, everywhere)
-        self._refilter(self._node, pod, nodes, everywhere, self._object.refused)
-        self._passed: BoolArray = ~(self._object.refused | self._node.refused)
-        self._scored: BoolArray = np.zeros(size, dtype=np.bool_)
-        self._ranks = nodes.ranks
-        self._turns = turns(size)[self._ranks]
+        size = len(nodes)
+        self._passed: BoolArray = np.zeros(size, dtype=np.bool_)
+        self._points: IntArray = np.zeros(size, dtype=np.int64)
+        self._turns = turns(size)[nodes.ranks]
         # What `ranked` makes of points; `_OUT` for those that do not pass.
         self._ranked: IntArray = np.full(size, _OUT, dtype=np.int64)
         self._listing: IntArray | None = None  # rows that pass, in order, while they are the same
-        self._rescore(pod, nodes, np.flatnonzero(self._passed))
+        self._combine(np.arange(size))
 
     # --- one pod -------------------------------------------------------------------------------
 
     def is_current(self, pod: Pod) -> bool:
         """Whether everything but the nodes is as it was."""
-        return self._stamp(pod) == self.stamps
+        return self._stamp(pod) == self._stamps
 
-    def choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen | None:
-        """The best node for a pod of this class; None if the columns are not what they were."""
-        changes = nodes.changed_since(self._mark)
-        if changes is None:
-            return None
-        if changes.pods or changes.nodes:
-            self._follow(pod, nodes, changes)
+    def choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen:
+        """The best node for a pod of this class. Raises Unsure, or Outdated."""
+        self._follow(pod, nodes)
         state.begin_like(self._state)
         for plugin in self._live_pre_filters:
             self._pre_filter(plugin, state, pod, nodes)
@@ -199,129 +147,61 @@ class Standing:
             self._pre_score(scorer, state, pod, feasible)
         extra = self._extra(state, pod, feasible, None if everybody else passed)
         if extra is None and passed is self._passed:
-            return Chosen(count, self._best_listed(nodes, count))
+            return Chosen(count, self._best_kept(nodes, count))
         return Chosen(count, self._best(nodes, passed, extra, everybody))
 
     # --- bringing it up to date ----------------------------------------------------------------
 
-    def _follow(self, pod: Pod, nodes: Nodes, changes: Changes) -> None:
-        touched = set(changes.nodes)
-        if not touched and not self._raw_of_node:
-            few = set(changes.pods)
-            if len(few) <= _ONE_BY_ONE:
-                for row in few:
-                    self._follow_pods_of(row, pod, nodes)
-                self._mark = nodes.mark
-                return
-        if touched:
-            self._refilter(self._object, pod, nodes, np.array(sorted(touched)))
-            touched.update(changes.pods)
+    def _follow(self, pod: Pod, nodes: Nodes) -> None:
+        changes = nodes.changed_since(self._mark)
+        if changes is None:
+            raise Outdated
+        if not changes.pods and not changes.nodes:
+            return
+        for layer in self._layers:
+            layer.follow(pod, nodes)
+        touched = {*changes.pods, *changes.nodes}
+        if len(touched) == 1:
+            self._combine_one(touched.pop())
         else:
-            touched = set(changes.pods)
-        rows = np.array(sorted(touched)) if len(touched) > 1 else np.array([*touched])
-        self._refilter(self._node, pod, nodes, rows, self._object.refused)
-        passes = ~(self._object.refused[rows] | self._node.refused[rows])
+            self._combine(np.array([*touched]))
+        self._mark = nodes.mark
+
+    def _combine_one(self, row: int) -> None:
+        points = 0
+        for layer in self._layers:
+            if layer.refused[row]:
+                if self._passed[row]:
+                    self._passed[row] = False
+                    self._listing = None
+                self._ranked[row] = _OUT
+                return
+            points += layer.points.item(row)
+        if not self._passed[row]:
+            self._passed[row] = True
+            self._listing = None
+        self._points[row] = points
+        self._ranked[row] = ranked(points, self._turns.item(row))
+
+    def _combine(self, rows: IntArray) -> None:
+        """Make one answer of the layers' for these nodes."""
+        layers = self._layers
+        if not layers:
+            refused = np.zeros(len(rows), dtype=np.bool_)
+            points = np.zeros(len(rows), dtype=np.int64)
+        else:
+            refused, points = layers[0].refused[rows], layers[0].points[rows]
+            for layer in layers[1:]:
+                refused |= layer.refused[rows]
+                points += layer.points[rows]
+        passes = ~refused
         if not np.array_equal(self._passed[rows], passes):
             self._passed[rows] = passes
             self._listing = None
-        if changes.nodes:
-            self._scored[rows] = False
-        else:
-            self._scored[rows[~passes]] = False
-        out = rows[~passes]
-        if len(out):
-            self._ranked[out] = _OUT
-        self._rescore(pod, nodes, rows[passes])
-        self._mark = nodes.mark
+        self._points[rows] = points
+        self._ranked[rows] = np.where(refused, _OUT, ranked(points, self._turns[rows]))
 
-    def _follow_pods_of(self, row: int, pod: Pod, nodes: Nodes) -> None:
-        """What most pods need: the node that took the last one has another pod now."""
-        if self._object.refused[row]:
-            return
-        call, state, node = self._guard.call, self._state, nodes[row]
-        for plugin in self._node.filters:
-            status = call(plugin, "Filter", plugin.filter, state, pod, node)
-            if status is not OK and self._is_refusal(plugin, status):
-                self._node.refused[row] = True
-                if self._passed[row]:
-                    self._passed[row] = self._scored[row] = False
-                    self._listing = None
-                    self._ranked[row] = _OUT
-                return
-        if not self._scored[row]:
-            self._node.refused[row] = False
-            self._passed[row] = True
-            self._listing = None
-            self._rescore(pod, nodes, np.array([row]))
-            return
-        total = 0
-        for scorer in self._node.plain:
-            points = call(scorer, "Score", scorer.score, state, pod, node)
-            if type(points) is not int or not MIN_SCORE <= points <= MAX_SCORE:
-                raise Unsure(f"{scorer.name} gives odd points")
-            total += points * self._weights[scorer.name]
-        self._node.points[row] = total
-        self._ranked[row] = ranked(self._object.points[row] + total, self._turns[row])
-
-    def _refilter(
-        self,
-        scoped: _Scoped,
-        pod: Pod,
-        nodes: Nodes,
-        rows: IntArray,
-        besides: BoolArray | None = None,
-    ) -> None:
-        """Ask again who is refused; per-node filters need not see whom others refuse `besides`."""
-        if not scoped.filters:
-            return
-        if len(rows) <= _ONE_BY_ONE:
-            for row in rows.tolist():
-                scoped.refused[row] = (besides is None or not besides[row]) and any(
-                    self._refuses(plugin, pod, nodes, row) for plugin in scoped.filters
-                )
-            return
-        everybody = len(rows) == len(nodes)
-        some = nodes if everybody else nodes.take(rows)
-        refused = np.zeros(len(rows), dtype=np.bool_)
-        for plugin in scoped.filters:
-            if _is_vectorised(plugin):
-                found = self._refused(plugin, self._state, pod, some)
-                if found is not None:
-                    refused |= found
-            else:
-                open_ = ~refused if besides is None else ~(refused | besides[rows])
-                for place in np.flatnonzero(open_).tolist():
-                    refused[place] = self._refuses(plugin, pod, nodes, int(rows[place]))
-        scoped.refused[rows] = refused
-
-    def _rescore(self, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
-        """Points for nodes that pass and changed, or pass anew."""
-        if not len(rows):
-            return
-        fresh = rows[~self._scored[rows]]
-        if len(fresh):
-            self._put_points(self._object, pod, nodes, fresh)
-        self._put_points(self._node, pod, nodes, rows)
-        for raw in self._raw:
-            asked = rows if raw.plugin.name in self._raw_of_node else fresh
-            if len(asked):
-                raw.put(asked, self._points_of(raw.plugin, pod, nodes, asked))
-        self._scored[rows] = True
-        points = self._object.points[rows] + self._node.points[rows]
-        self._ranked[rows] = ranked(points, self._turns[rows])
-
-    def _put_points(self, scoped: _Scoped, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
-        if not scoped.plain:
-            return
-        total: IntArray = np.zeros(len(rows), dtype=np.int64)
-        for plugin in scoped.plain:
-            points = self._points_of(plugin, pod, nodes, rows)
-            if int(points.min()) < MIN_SCORE or int(points.max()) > MAX_SCORE:
-                raise Unsure(f"{plugin.name} gives points out of range")
-            total += points * self._weights[plugin.name]
-        scoped.points[rows] = total
-
-    # --- filters -------------------------------------------------------------------------------
+    # --- what is asked for every pod -----------------------------------------------------------
 
     def _filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> BoolArray:
         passed = self._passed
@@ -329,10 +209,10 @@ class Standing:
         for plugin in self._live_filters:
             if plugin.name in state.skip_filter:
                 continue
-            if not _is_vectorised(plugin):
+            if not is_vectorised(plugin):
                 slow.append(plugin)
                 continue
-            refused = self._refused(plugin, state, pod, nodes)
+            refused = refused_by(self._guard, plugin, state, pod, nodes)
             if refused is not None:
                 passed = passed & ~refused
         for plugin in slow:
@@ -346,59 +226,12 @@ class Standing:
                     passed[row] = False
         return passed
 
-    def _refused(
-        self, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> BoolArray | None:
-        """Whom a vectorised filter refuses; None: nobody."""
-        call = self._guard.call
-        verdicts: Any = call(plugin, "Filter", plugin.filter_all, state, pod, nodes)
-        if not isinstance(verdicts, Verdicts) or verdicts.size != len(nodes):
-            raise Unsure(f"{plugin.name} gave no verdicts")
-        if verdicts.index is None:
-            return None
-        if not all(one.rejected for one in verdicts.statuses):
-            raise Unsure(f"{plugin.name} broke")
-        refused: BoolArray = verdicts.index != 0
-        if refused.shape != (len(nodes),):
-            raise Unsure(f"{plugin.name} gave odd verdicts")
-        return refused
-
-    def _refuses(self, plugin: contract.Filter, pod: Pod, nodes: Nodes, row: int) -> bool:
-        status = self._guard.call(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
-        return status is not OK and self._is_refusal(plugin, status)
-
-    @staticmethod
-    def _is_refusal(plugin: contract.Filter, status: Any) -> bool:
-        if not isinstance(status, Status) or not (status.ok or status.rejected):
-            raise Unsure(f"{plugin.name} broke")
-        return status.rejected
-
-    # --- points --------------------------------------------------------------------------------
-
-    def _points_of(
-        self, plugin: contract.Score, pod: Pod, nodes: Nodes, rows: IntArray
-    ) -> IntArray:
-        call = self._guard.call
-        if len(rows) <= _ONE_BY_ONE or not _scores_all(plugin):
-            points = [
-                call(plugin, "Score", plugin.score, self._state, pod, nodes[row])
-                for row in rows.tolist()
-            ]
-            return _checked(plugin, np.array(points), len(rows))
-        some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-        found = call(plugin, "Score", plugin.score_all, self._state, pod, some)
-        return _checked(plugin, found, len(rows))
-
     def _extra(
-        self,
-        state: CycleState,
-        pod: Pod,
-        feasible: Nodes,
-        passed: BoolArray | None,
+        self, state: CycleState, pod: Pod, feasible: Nodes, passed: BoolArray | None
     ) -> IntArray | None:
         """What is added to the kept points, per feasible node; None: the same for all."""
         extra: IntArray | None = None
-        for raw in self._raw:
+        for raw in self._raws:
             if raw.same is not None and raw.plugin.by_extremes:
                 continue  # rescaled, they would still be the same for all
             points = raw.points if passed is None else raw.points[passed]
@@ -406,19 +239,9 @@ class Standing:
         for plugin in self._live_scorers:
             if plugin.name in state.skip_score:
                 continue
-            points = self._live_points(plugin, state, pod, feasible)
+            points = points_by(self._guard, plugin, state, pod, feasible)
             extra = self._added(extra, plugin, state, pod, feasible, points)
         return extra
-
-    def _live_points(
-        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> IntArray:
-        call = self._guard.call
-        if _scores_all(plugin):
-            found = call(plugin, "Score", plugin.score_all, state, pod, nodes)
-            return _checked(plugin, found, len(nodes))
-        points = call(plugin, "Score", _one_by_one, plugin, state, pod, nodes, self._guard)
-        return _checked(plugin, points, len(nodes))
 
     def _added(
         self,
@@ -432,15 +255,14 @@ class Standing:
         if isinstance(plugin, contract.NormalizeScore):
             point, ask = "ScoreExtensionNormalize", plugin.normalize_score
             found = self._guard.call(plugin, point, ask, state, pod, nodes, points)
-            points = _checked(plugin, found, len(nodes))
-        if int(points.min()) < MIN_SCORE or int(points.max()) > MAX_SCORE:
-            raise Unsure(f"{plugin.name} gives points out of range")
+            points = checked_points(plugin, found, len(nodes))
+        check_range(plugin, points)
         weighted = points * self._weights[plugin.name]
         return weighted if extra is None else extra + weighted
 
     # --- the choice ----------------------------------------------------------------------------
 
-    def _best_listed(self, nodes: Nodes, count: int) -> int:
+    def _best_kept(self, nodes: Nodes, count: int) -> int:
         """The best by kept points alone."""
         if count == len(self._ranked):
             return int(self._ranked.argmax())
@@ -449,23 +271,21 @@ class Standing:
         if listing is None:
             listing = nodes.listing
             listing = self._listing = listing[self._passed[listing]]
-        points = self._object.points[listing] + self._node.points[listing]
-        return int(listing[pick(points)])
+        return int(listing[pick(self._points[listing])])
 
     def _best(
         self, nodes: Nodes, passed: BoolArray, extra: IntArray | None, everybody: bool
     ) -> int:
         """The best by kept points and what was added, or among fewer than pass by themselves."""
-        kept = self._object.points + self._node.points
-        if extra is not None:
-            if everybody:
-                kept = kept + extra
-            else:
-                kept[passed] += extra
-        listing = nodes.listing
+        points, listing = self._points, nodes.listing
+        if everybody and extra is not None:
+            points = points + extra
+        elif extra is not None:
+            points = points.copy()
+            points[passed] += extra
         if not everybody:
             listing = listing[passed[listing]]
-        return int(listing[pick(kept[listing])])
+        return int(listing[pick(points[listing])])
 
     # --- asking --------------------------------------------------------------------------------
 
@@ -495,8 +315,8 @@ class Standing:
             raise Unsure(f"{plugin.name} answered with more than a status")
         return status
 
-    def _stamp(self, pod: Pod) -> Hashable:
-        return tuple([plugin.stamp(pod) for plugin in self._stamped])
+    def _stamp(self, pod: Pod) -> list[Hashable]:
+        return [plugin.stamp(pod) for plugin in self._stamped]
 
 
 def _scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
@@ -505,28 +325,62 @@ def _scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
     return scope if scope in (Scope.OBJECT, Scope.NODE) else None
 
 
-def _is_vectorised(plugin: contract.Filter) -> bool:
-    return type(plugin).filter_all is not contract.Filter.filter_all
+def _layers(
+    lineup: Lineup,
+    shared: Shared,
+    scopes: dict[str, Scope | None],
+    filters: list[contract.Filter],
+    scorers: list[contract.Score],
+    state: CycleState,
+    pod: Pod,
+    nodes: Nodes,
+) -> list[Layer]:
+    """The layers of a class: its own, by scope, and those that it shares with others."""
+    parts: dict[str, Hashable] = {}
+    for plugin in lineup.everybody:
+        normal = isinstance(plugin, contract.NormalizeScore)
+        if scopes[plugin.name] is Scope.NODE and not normal:
+            part = plugin.part_of(pod)
+            if part is not None:
+                parts[plugin.name] = part
+    layers: list[Layer] = []
 
+    def add(names: set[str], *, sees_pods: bool, besides: BoolArray | None) -> Layer | None:
+        own_filters = [one for one in filters if one.name in names]
+        own_scorers = [one for one in scorers if one.name in names]
+        if not own_filters and not own_scorers:
+            return None
+        return Layer(
+            own_filters,
+            own_scorers,
+            guard=lineup.guard,
+            weights=lineup.weights,
+            sees_pods=sees_pods,
+            state=state,
+            pod=pod,
+            nodes=nodes,
+            besides=besides,
+        )
 
-def _scores_all(plugin: contract.Score) -> bool:
-    return type(plugin).score_all is not contract.Score.score_all
-
-
-def _one_by_one(
-    plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes, guard: Guard
-) -> IntArray:
-    points = []
-    for node in nodes:
-        points.append(plugin.score(state, pod, node))
-        guard.check_budget(plugin, "Score")
-    return np.array(points)
-
-
-def _checked(plugin: contract.Score, points: Any, size: int) -> IntArray:
-    """Points as they should be; the full way says what is wrong with them otherwise."""
-    fits = isinstance(points, np.ndarray) and points.shape == (size,) and points.dtype.kind in "iu"
-    if not fits:
-        raise Unsure(f"{plugin.name} gave no points")
-    found: IntArray = points.astype(np.int64, copy=False)
-    return found
+    objects = {name for name, scope in scopes.items() if scope is Scope.OBJECT}
+    first = add(objects, sees_pods=False, besides=None)
+    if first is not None:
+        layers.append(first)
+    if parts:
+        key = tuple(sorted(parts.items(), key=lambda item: item[0]))
+        layer = shared.get(key)
+        if layer is not None:
+            try:
+                layer.follow(pod, nodes)
+            except Outdated:
+                layer = None
+        if layer is None:
+            layer = add(set(parts), sees_pods=True, besides=None)
+        if layer is not None:
+            shared[key] = layer
+            layers.append(layer)
+    rest = {name for name, scope in scopes.items() if scope is Scope.NODE} - parts.keys()
+    own = add(rest, sees_pods=True, besides=first.refused if first is not None else None)
+    if own is not None:
+        layers.append(own)
+    return layers

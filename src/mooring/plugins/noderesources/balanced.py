@@ -5,7 +5,7 @@ makes to the balance, so that it evens out what is there instead of looking only
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, left_of
+from mooring.plugins.noderesources.strategies import Ask, left_of, requests_of
 
 ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
 
@@ -27,6 +27,9 @@ class NodeResourcesBalancedAllocation(
 
     name = "NodeResourcesBalancedAllocation"
     scope = fw.Scope.NODE
+
+    def part_of(self, pod: fw.Pod) -> Hashable | None:
+        return requests_of(pod)
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         asks = self._asks_of(pod)

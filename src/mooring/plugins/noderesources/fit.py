@@ -1,5 +1,6 @@
 """Is there room for the pod, and which node with room is the better one?"""
 
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ from mooring.api.requests import (
     pod_requests,
 )
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
-from mooring.plugins.noderesources.strategies import Ask, strategy_of
+from mooring.plugins.noderesources.strategies import Ask, requests_of, strategy_of
 
 TOO_MANY_PODS: Final = "Too many pods"
 _MOST_NEEDS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
@@ -56,6 +57,9 @@ class NodeResourcesFit(
     def __init__(self, args: NodeResourcesFitArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
         self._strategy = strategy_of(args.scoring_strategy)
+
+    def part_of(self, pod: fw.Pod) -> Hashable | None:
+        return requests_of(pod)
 
     # --- filter ----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ form is the specification; the vectorised one does the same in int64 columns.
 """
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -25,6 +25,13 @@ class Ask(msgspec.Struct, frozen=True):
     resource: str
     amount: int  # milli-CPU, or whole units
     weight: int = 1
+
+
+def requests_of(pod: fw.Pod) -> Hashable | None:
+    """All that the plugins of this room look at of a pod; None if it is more than sums."""
+    if pod.spec.resources is not None:
+        return None  # requests of the pod as a whole count here and not there
+    return frozenset(pod.all_requests.items()), pod.nonzero_requests
 
 
 def left_of(capacity: fw.IntArray, used: fw.IntArray, amount: int) -> fw.IntArray:

@@ -1,0 +1,230 @@
+"""What some plugins say about every node, kept in columns and brought up to date row by row.
+
+A layer holds the filters and scorers of one scope. Layers of plugins that look at only a part of a
+pod, such as what it requests, are shared by all classes that have that part in common: what one
+class has found out about a node, the others need not ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Mark, Nodes
+from mooring.framework import plugin as contract
+from mooring.framework.scores import MAX_SCORE, MIN_SCORE
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.guard import Guard
+
+_ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
+
+
+class Unsure(Exception):
+    """The kept answers do not tell: a plugin said something that they are not made for."""
+
+
+class Outdated(Exception):
+    """Rows came or went, or it is too long ago to know what changed."""
+
+
+class Raw:
+    """The points of a scorer that are rescaled for each choice."""
+
+    def __init__(self, plugin: contract.NormalizeScore, size: int) -> None:
+        self.plugin: contract.NormalizeScore = plugin
+        self.points: IntArray = np.zeros(size, dtype=np.int64)
+        self.same: int | None = None  # the points of all nodes, as long as they are equal
+        self._is_empty = True  # no node has points so far
+
+    def put(self, rows: IntArray, points: IntArray) -> None:
+        self.points[rows] = points
+        least, most = int(points.min()), int(points.max())
+        if self._is_empty:
+            self.same = least if least == most else None
+            self._is_empty = False
+        elif not least == most == self.same:
+            self.same = None  # perhaps equal again some day, and not worth the looking
+
+
+class Layer:
+    """Filters and scorers, and what they say: who is refused, and weighted points of the others.
+
+    `sees_pods` if answers depend on the pods of a node, and not only on its own object. Nodes that
+    others refuse, `besides`, need not be asked about.
+    """
+
+    def __init__(
+        self,
+        filters: list[contract.Filter],
+        scorers: list[contract.Score],
+        *,
+        guard: Guard,
+        weights: dict[str, int],
+        sees_pods: bool,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        besides: BoolArray | None = None,
+    ) -> None:
+        size = len(nodes)
+        self._guard = guard
+        self._weights = weights
+        self._sees_pods = sees_pods
+        self._state = state
+        self._besides = besides
+        # The vectorised ones first: the others need not be asked about nodes those refuse.
+        self._filters = sorted(filters, key=lambda plugin: not is_vectorised(plugin))
+        self._plain = [one for one in scorers if not isinstance(one, contract.NormalizeScore)]
+        self.raws: list[Raw] = [
+            Raw(one, size) for one in scorers if isinstance(one, contract.NormalizeScore)
+        ]
+        self.refused: BoolArray = np.zeros(size, dtype=np.bool_)
+        self.points: IntArray = np.zeros(size, dtype=np.int64)
+        self._mark: Mark = nodes.mark
+        self._ask(pod, nodes, np.arange(size))
+
+    def follow(self, pod: Pod, nodes: Nodes) -> None:
+        """Bring the columns up to date."""
+        changes = nodes.changed_since(self._mark)
+        if changes is None:
+            raise Outdated
+        touched = set(changes.nodes)
+        if self._sees_pods:
+            touched.update(changes.pods)
+        if len(touched) <= _ONE_BY_ONE and not self.raws:
+            for row in touched:
+                self._ask_one(pod, nodes, row)
+        elif touched:
+            self._ask(pod, nodes, np.array(sorted(touched)))
+        self._mark = nodes.mark  # last: what fails on the way has to be asked again
+
+    # --- many nodes ----------------------------------------------------------------------------
+
+    def _ask(self, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
+        some = nodes if len(rows) == len(nodes) else nodes.take(rows)
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        if self._besides is not None:
+            refused |= self._besides[rows]
+        for plugin in self._filters:
+            if is_vectorised(plugin):
+                found = refused_by(self._guard, plugin, self._state, pod, some)
+                if found is not None:
+                    refused |= found
+            else:
+                for place in np.flatnonzero(~refused).tolist():
+                    refused[place] = self._refuses(plugin, pod, nodes, int(rows[place]))
+        self.refused[rows] = refused
+        if not self._plain and not self.raws:
+            return
+        if refused.any():
+            rows = rows[~refused]
+            if not len(rows):
+                return
+            some = nodes.take(rows)
+        total: IntArray = np.zeros(len(rows), dtype=np.int64)
+        for scorer in self._plain:
+            points = points_by(self._guard, scorer, self._state, pod, some)
+            check_range(scorer, points)
+            weight = self._weights[scorer.name]
+            total += points if weight == 1 else points * weight
+        self.points[rows] = total
+        for raw in self.raws:
+            raw.put(rows, points_by(self._guard, raw.plugin, self._state, pod, some))
+
+    # --- one node ------------------------------------------------------------------------------
+
+    def _ask_one(self, pod: Pod, nodes: Nodes, row: int) -> None:
+        """What most pods need: the node that took the last one has another pod now."""
+        if self._besides is not None and self._besides[row]:
+            self.refused[row] = True
+            return
+        call, state, node = self._guard.call, self._state, nodes[row]
+        for plugin in self._filters:
+            status = call(plugin, "Filter", plugin.filter, state, pod, node)
+            if status is not OK and _is_refusal(plugin, status):
+                self.refused[row] = True
+                return
+        self.refused[row] = False
+        total = 0
+        for scorer in self._plain:
+            points = call(scorer, "Score", scorer.score, state, pod, node)
+            if type(points) is not int or not MIN_SCORE <= points <= MAX_SCORE:
+                raise Unsure(f"{scorer.name} gives odd points")
+            total += points * self._weights[scorer.name]
+        self.points[row] = total
+
+    def _refuses(self, plugin: contract.Filter, pod: Pod, nodes: Nodes, row: int) -> bool:
+        status = self._guard.call(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
+        return status is not OK and _is_refusal(plugin, status)
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def is_vectorised(plugin: contract.Filter) -> bool:
+    return type(plugin).filter_all is not contract.Filter.filter_all
+
+
+def refused_by(
+    guard: Guard, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
+) -> BoolArray | None:
+    """Whom a vectorised filter refuses; None: nobody."""
+    verdicts: Any = guard.call(plugin, "Filter", plugin.filter_all, state, pod, nodes)
+    if not isinstance(verdicts, Verdicts) or verdicts.size != len(nodes):
+        raise Unsure(f"{plugin.name} gave no verdicts")
+    if verdicts.index is None:
+        return None
+    if not all(status.rejected for status in verdicts.statuses):
+        raise Unsure(f"{plugin.name} broke")
+    refused: BoolArray = verdicts.index != 0
+    if refused.shape != (len(nodes),):
+        raise Unsure(f"{plugin.name} gave odd verdicts")
+    return refused
+
+
+def points_by(
+    guard: Guard, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+) -> IntArray:
+    """What a scorer gives each node, before it is rescaled."""
+    ask: Callable[..., Any] = plugin.score_all
+    if type(plugin).score_all is contract.Score.score_all:
+        points = guard.call(plugin, "Score", _one_by_one, plugin, state, pod, nodes, guard)
+    else:
+        points = guard.call(plugin, "Score", ask, state, pod, nodes)
+    return checked_points(plugin, points, len(nodes))
+
+
+def checked_points(plugin: contract.Score, points: Any, size: int) -> IntArray:
+    """Points as they should be; the full way says what is wrong with them otherwise."""
+    fits = isinstance(points, np.ndarray) and points.shape == (size,) and points.dtype.kind in "iu"
+    if not fits:
+        raise Unsure(f"{plugin.name} gave no points")
+    found: IntArray = points.astype(np.int64, copy=False)
+    return found
+
+
+def check_range(plugin: contract.Score, points: IntArray) -> None:
+    if int(points.min()) < MIN_SCORE or int(points.max()) > MAX_SCORE:
+        raise Unsure(f"{plugin.name} gives points out of range")
+
+
+def _one_by_one(
+    plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes, guard: Guard
+) -> IntArray:
+    points = []
+    for node in nodes:
+        points.append(plugin.score(state, pod, node))
+        guard.check_budget(plugin, "Score")
+    return np.array(points)
+
+
+def _is_refusal(plugin: contract.Filter, status: Any) -> bool:
+    if not isinstance(status, Status) or not (status.ok or status.rejected):
+        raise Unsure(f"{plugin.name} broke")
+    return status.rejected
