@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench lock clean oracle parity-fuzz control-plane chaos
+.PHONY: help setup check test demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,8 +28,8 @@ check: setup ## format, lint, types, layers
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
 	  basedpyright --verifytypes mooring --ignoreexternal --outputjson | $(BIN)/python tools/public_types.py
 
-test: setup ## all tests
-	$(BIN)/python -m pytest
+test: setup ## all tests, JOBS=2 files at a time
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),2) --dist loadfile
 
 oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
 	$(BIN)/python -m tests.oracle.oracle
@@ -46,8 +46,11 @@ parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 S
 demo: setup ## a cluster in one process, a scheduler with a plugin, and a short story
 	$(BIN)/mooring demo
 
-bench: setup ## microseconds per pod at 500 and 5,000 nodes, in process
-	$(BIN)/python -m bench.inprocess $(if $(AGAINST),--against $(AGAINST))
+bench: setup ## microseconds per pod at 500, 5,000 and 15,000 nodes, in process: [AGAINST=HEAD~1]
+	$(BIN)/python -m bench.inprocess $(if $(AGAINST),--against $(AGAINST)) $(ARGS)
+
+bench-vs: setup ## beside the real kube-scheduler, ~1 hour (needs Go): [ARGS="--nodes 500 --pods 300 --rounds 1"]
+	$(BIN)/python -m bench.versus $(ARGS)
 
 lock: setup ## resolve the dependencies again into requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

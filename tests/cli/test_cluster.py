@@ -168,7 +168,6 @@ def problems(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.yaml").write_text("- just\n- a list\n")
     said = problems(
@@ -187,14 +186,12 @@ def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         assert text in said
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_serves_others_only_when_told_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--address: 0.0.0.0 can be reached from outside" in problems(
         capsys, "--address", "0.0.0.0"
     )
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_leaves_the_kubeconfig_of_somebody_else_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,14 +201,12 @@ def test_leaves_the_kubeconfig_of_somebody_else_alone(
     assert (tmp_path / "config").read_text() == "apiVersion: v1\nkind: Config\n"
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_says_that_a_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"port {port}: Address already in use" in problems(capsys, "--port", port)
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_says_what_the_server_refuses_to_create(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

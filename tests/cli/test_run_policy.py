@@ -9,8 +9,6 @@ import pytest
 from tests.cli.clusters import Running
 from tests.cli.test_run_settings import problems, settled
 
-pytestmark = pytest.mark.usefixtures("restored_logging")
-
 OLD = """\
 apiVersion: kubescheduler.config.k8s.io/v1alpha1
 kind: KubeSchedulerConfiguration

@@ -10,8 +10,6 @@ from mooring.cli.run.flags import add_flags
 from mooring.cli.run.settings import Settings, settle
 from mooring.errors import ConfigError
 
-pytestmark = pytest.mark.usefixtures("restored_logging")
-
 FILE = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -199,12 +199,10 @@ def shown_at(verbosity: int, logger: str) -> list[str]:
         (10, "error warning v0 v1 info v3 debug v5"),
     ],
 )
-@pytest.mark.usefixtures("restored_logging")
 def test_shows_as_much_as_it_is_asked_to(verbosity: int, shown: str) -> None:
     assert shown_at(verbosity, "mooring.cli.run") == shown.split()
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
     logs.configure(0, "text", io.StringIO())
     for room in ("scheduler.scheduler", "queue.places", "runtime.guard", "plugins.nodename"):
@@ -219,13 +217,11 @@ def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
     assert shown_at(2, "mooring.scheduler.scheduler") == ["error", "warning", "v0", "v1", "info"]
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_shows_what_plugins_of_others_say_and_warnings_of_libraries() -> None:
     assert shown_at(2, "acme.headroom") == ["error", "warning", "v0", "v1", "info"]
     assert shown_at(10, "aiohttp.access") == ["error", "warning"]
 
 
-@pytest.mark.usefixtures("restored_logging")
 def test_replaces_what_was_configured_before() -> None:
     first, second = io.StringIO(), io.StringIO()
     logs.configure(2, "json", first)
