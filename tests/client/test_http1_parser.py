@@ -269,6 +269,7 @@ def test_unpacks_what_was_compressed(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body",
     [b"plain", gzip.compress(b"a" * 100)[:-9], gzip.compress(b"a" * 100)[:-1] + b"\xff", b"\x1f"],
+    ids=["plain", "cut off", "damaged", "one byte"],
 )
 def test_refuses_what_cannot_be_unpacked(body: bytes) -> None:
     with pytest.raises(Malformed, match="cannot be unpacked"):

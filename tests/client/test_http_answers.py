@@ -121,6 +121,7 @@ def test_gives_up_a_connection_whose_server_answers_before_it_has_read_all() -> 
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 101,
         answer(gzip.compress(b"x" * 10_000), content_encoding="gzip"),
     ],
+    ids=["counted", "in chunks", "until the end", "packed"],
 )
 def test_an_answer_that_is_longer_than_it_may_be_is_no_answer(data: bytes) -> None:
     request = Request(method="POST", path="/", max_answer=100)

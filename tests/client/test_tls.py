@@ -269,7 +269,7 @@ def test_shows_the_new_certificate_once_both_files_are_there(
     assert len(warnings) == 1
 
 
-@pytest.mark.parametrize("half", [b"", CA.pem[:100], None])
+@pytest.mark.parametrize("half", [b"", CA.pem[:100], None], ids=["empty", "half", "gone"])
 def test_keeps_the_old_context_and_warns_once_while_a_file_is_no_good(
     files: Files, half: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
