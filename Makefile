@@ -28,8 +28,8 @@ check: setup ## format, lint, types, layers
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
 	  basedpyright --verifytypes mooring --ignoreexternal --outputjson | $(BIN)/python tools/public_types.py
 
-test: setup ## all tests, JOBS=2 files at a time
-	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),2) --dist loadfile
+test: setup ## all tests, JOBS=2 at a time
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),2) --dist worksteal
 
 oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
 	$(BIN)/python -m tests.oracle.oracle

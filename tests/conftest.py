@@ -10,11 +10,15 @@ from mooring.observe import log as logs
 
 
 @pytest.fixture(autouse=True)
-def restored_path() -> Iterator[None]:
-    """Leave the places of modules as they were: commands add the folders they are called in."""
-    before = list(sys.path)
+def restored_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget modules that a test has written, and where commands looked for them."""
+    path, modules = list(sys.path), set(sys.modules)
     yield
-    sys.path[:] = before
+    sys.path[:] = path
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - modules:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
+            del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
