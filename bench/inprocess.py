@@ -2,8 +2,10 @@
 
     make bench                     this tree
     make bench AGAINST=HEAD~1      this tree and another commit, turn by turn in one run
+    python -m bench.inprocess --nodes 5000 --workload spread --workload mixed
 
 Process CPU time is measured, which other load on the machine disturbs less than the wall clock.
+Pods of every class have been seen before the clock starts. The same benchmark measures both trees.
 """
 
 from __future__ import annotations
@@ -17,54 +19,80 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import mooring.framework as fw
+from bench.plugins import CONFIG, PLUGINS
+from bench.workloads import CLASSES, WORKLOADS, basic, cluster
+from mooring.simulator import Simulation
+
 ROOT = Path(__file__).resolve().parent.parent
+SIZES = [500, 5_000, 15_000]
+PLUGIN = "user plugin"  # the workload that compares forms of a plugin instead of kinds of pods
+PLUGIN_NODES = 5_000
+WARM_UP = CLASSES  # pods: columns and classes are made on first use
 Results = dict[str, float]  # "workload @ nodes" -> microseconds per pod
 
 
-def measure(nodes: int, pods: int) -> Results:
-    """One round over all workloads, on a fresh cluster each."""
-    from bench.workloads import WORKLOADS, cluster
-    from mooring.simulator import Simulation
-
-    results: Results = {}
-    for name, make in WORKLOADS.items():
-        with Simulation(keep_attempts=False) as sim:
-            sim.apply(*cluster(nodes))
-            sim.schedule(*(make(i) for i in range(50)))  # columns and caches made on first use
-            batch = [make(i) for i in range(50, 50 + pods)]
-            sim.apply(*batch)
-            gc.collect()
-            began = time.process_time()
-            sim.settle()
-            results[f"{name} @ {nodes}"] = (time.process_time() - began) / pods * 1e6
-    return results
+# --- one round -----------------------------------------------------------------------------------
 
 
-def rounds_elsewhere(tree: Path, sizes: list[int], pods: int) -> Results:
-    """One round in a process of its own, with the code of `tree`."""
+def measure(names: Sequence[str], nodes: int, pods: int) -> Results:
+    """One round over these workloads, on a fresh cluster each."""
+    found = {name: cost(WORKLOADS[name], nodes, pods) for name in names if name in WORKLOADS}
+    if PLUGIN in names and nodes == PLUGIN_NODES:
+        for form, plugin in PLUGINS.items():
+            few = pods if form != "per node, no scope" else max(pods // 20, 1)  # it is slow
+            found[form] = cost(basic, nodes, few, plugin)
+    return {f"{name} @ {nodes}": each for name, each in found.items()}
+
+
+def cost(
+    make: Callable[[int], fw.Pod], nodes: int, pods: int, plugin: type[fw.Base] | None = None
+) -> float:
+    """Microseconds per pod."""
+    plugins, config = ([plugin], CONFIG) if plugin is not None else ([], None)
+    with Simulation(keep_attempts=False, plugins=plugins, config=config) as sim:
+        sim.apply(*cluster(nodes))
+        sim.schedule(*(make(i) for i in range(WARM_UP)))
+        sim.apply(*(make(i) for i in range(WARM_UP, WARM_UP + pods)))
+        gc.collect()
+        began = time.process_time()
+        sim.settle()
+        return (time.process_time() - began) / pods * 1e6
+
+
+def measure_elsewhere(tree: Path, names: Sequence[str], sizes: list[int], pods: int) -> Results:
+    """One round in a process of its own, with the mooring of `tree`."""
     command = [sys.executable, "-m", "bench.inprocess", "--child", "--pods", str(pods)]
-    command += [f"--nodes={size}" for size in sizes]
-    env = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
-    done = subprocess.run(command, cwd=tree, env=env, check=True, text=True, stdout=subprocess.PIPE)
+    command += [f"--nodes={size}" for size in sizes] + [f"--workload={name}" for name in names]
+    env = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    done = subprocess.run(command, cwd=ROOT, env=env, check=True, text=True, stdout=subprocess.PIPE)
     results: Results = json.loads(done.stdout)
     return results
 
 
-def main() -> int:
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    known = [*WORKLOADS, PLUGIN]
     parser = argparse.ArgumentParser(prog="bench.inprocess", description=__doc__)
-    parser.add_argument("--nodes", type=int, action="append", help="default: 500 and 5,000")
-    parser.add_argument("--pods", type=int, default=500, help="pods per workload and round")
+    parser.add_argument(
+        "--nodes", type=int, action="append", help=f"may be repeated (default {SIZES})"
+    )
+    parser.add_argument("--pods", type=int, default=1_000, help="pods per workload and round")
+    parser.add_argument("--workload", choices=known, action="append", help="may be repeated")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--against", metavar="REV", default="", help="a commit to compare with")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    sizes = options.nodes or [500, 5_000]
+    options = parser.parse_args(arguments)
+    sizes, names = options.nodes or SIZES, options.workload or known
     if options.child:
         found: Results = {}
         for size in sizes:
-            found |= measure(size, options.pods)
+            found |= measure(names, size, options.pods)
         print(json.dumps(found))
         return 0
 
@@ -72,34 +100,61 @@ def main() -> int:
         trees = {"here": ROOT}
         if options.against:
             trees[options.against] = Path(scratch) / "tree"
-            _checkout(options.against, trees[options.against])
+            _git("worktree", "add", "--detach", str(trees[options.against]), options.against)
         samples: dict[str, list[Results]] = {name: [] for name in trees}
-        for number in range(options.rounds):
-            for name, tree in trees.items():
-                print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-                samples[name].append(rounds_elsewhere(tree, sizes, options.pods))
-        if options.against:
-            _git("worktree", "remove", "--force", str(trees[options.against]))
-    _print_table(samples, options.against)
+        try:
+            for number in range(options.rounds):
+                for name, tree in trees.items():
+                    print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
+                    samples[name].append(measure_elsewhere(tree, names, sizes, options.pods))
+        finally:
+            if options.against:
+                _git("worktree", "remove", "--force", str(trees[options.against]))
+    print("\n".join(table(samples, options.against)))
     return 0
 
 
-def _print_table(samples: dict[str, list[Results]], against: str) -> None:
-    print(f"{'workload @ nodes':<26}{'us/pod':>9}{'spread':>15}", end="")
-    print(f"{against:>14}{'ratio':>8}" if against else "")
-    for key in samples["here"][0]:
+def table(samples: dict[str, list[Results]], against: str = "") -> list[str]:
+    """The lines to print: medians and their spread, then what they say together."""
+    other = f"{against:>14}{'ratio':>8}" if against else ""
+    lines = [f"{'workload @ nodes':<34}{'us/pod':>9}{'spread':>15}{'pods/s':>9}{other}"]
+    medians = {key: _median(samples["here"], key) for key in samples["here"][0]}
+    for key, median in medians.items():
         mine = [result[key] for result in samples["here"]]
         spread = f"{min(mine):.0f}-{max(mine):.0f}"
-        print(f"{key:<26}{statistics.median(mine):>9.0f}{spread:>15}", end="")
-        theirs = [result[key] for result in samples.get(against, []) if key in result]
-        if theirs:
-            other = statistics.median(theirs)
-            print(f"{other:>14.0f}{statistics.median(mine) / other:>8.2f}", end="")
-        print()
+        line = f"{key:<34}{median:>9.0f}{spread:>15}{1e6 / median:>9.0f}"
+        if any(key in result for result in samples.get(against, [])):
+            theirs = _median(samples[against], key)
+            line += f"{theirs:>14.0f}{median / theirs:>8.2f}"
+        lines.append(line)
+    return lines + growth(medians) + prices(medians)
 
 
-def _checkout(revision: str, tree: Path) -> None:
-    _git("worktree", "add", "--detach", str(tree), revision)
+def growth(medians: Results) -> list[str]:
+    """How much more a pod costs on the largest cluster than on the smallest."""
+    sizes = sorted({int(key.partition(" @ ")[2]) for key in medians})
+    lines: list[str] = []
+    for name in WORKLOADS:
+        small, large = (medians.get(f"{name} @ {size}") for size in (sizes[0], sizes[-1]))
+        if small and large and len(sizes) > 1:
+            lines.append(f"{name:<34}{large / small:>8.2f}x")
+    return ["", f"cost per pod, {sizes[-1]} nodes to {sizes[0]}", *lines] if lines else []
+
+
+def prices(medians: Results) -> list[str]:
+    """What the forms of a user's plugin take away from the throughput without one."""
+    plain = medians.get(f"no plugin @ {PLUGIN_NODES}")
+    if plain is None:
+        return []
+    lines = ["", f"throughput with a user's plugin, basic @ {PLUGIN_NODES}"]
+    for form in PLUGINS:
+        cost_of_form = medians[f"{form} @ {PLUGIN_NODES}"]
+        lines.append(f"{form:<34}{100 * plain / cost_of_form:>8.0f}%")
+    return lines
+
+
+def _median(results: list[Results], key: str) -> float:
+    return statistics.median(result[key] for result in results if key in result)
 
 
 def _git(*words: str) -> None:

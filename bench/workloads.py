@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,14 @@ from mooring.testing import node, pod
 from mooring.testing.builders import HOSTNAME, ZONE
 
 ZONES = 10
+CLASSES = 100
 
 
-def cluster(count: int) -> list[fw.Node]:
-    """Identical nodes of 32 cores and 64 GiB over ten zones."""
+def cluster(count: int, first: int = 0) -> list[fw.Node]:
+    """Identical nodes of 32 cores and 64 GiB over ten zones, numbered from `first`."""
     return [
-        node(f"node-{i:05}", cpu=32, memory="64Gi", zone=f"zone-{i % ZONES}") for i in range(count)
+        node(f"node-{i:05}", cpu=32, memory="64Gi", zone=f"zone-{i % ZONES}")
+        for i in range(first, first + count)
     ]
 
 
@@ -36,6 +39,14 @@ def node_affinity(i: int) -> fw.Pod:
 def spread(i: int) -> fw.Pod:
     """A pod that must be spread over the zones."""
     return pod(f"spread-{i}", cpu="100m", memory="200Mi", labels={"app": "s"}, spread={"zone": 1})
+
+
+def preferred_spread(i: int) -> fw.Pod:
+    """A pod that should be spread over the zones if that is possible."""
+    selector = {"matchLabels": {"app": "w"}}
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+    spec = {"topologySpreadConstraints": [{**rule, "labelSelector": selector}]}
+    return pod(f"even-{i}", cpu="100m", memory="200Mi", labels={"app": "w"}, spec=spec)
 
 
 def _term(topology: str, app: str) -> dict[str, Any]:
@@ -64,10 +75,28 @@ def preferred_affinity(i: int) -> fw.Pod:
     return pod(f"wish-{i}", cpu="100m", memory="200Mi", labels={"app": "p"}, affinity=rules)
 
 
+def preferred_anti_affinity(i: int) -> fw.Pod:
+    """A pod that would rather be on a node without others of its kind."""
+    wish = {"weight": 1, "podAffinityTerm": _term(HOSTNAME, "q")}
+    rules = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    return pod(f"shy-{i}", cpu="100m", memory="200Mi", labels={"app": "q"}, affinity=rules)
+
+
 def mixed(i: int) -> fw.Pod:
-    """All kinds in turn."""
+    """Six kinds in turn."""
     kinds = (basic, spread, affinity, anti_affinity, preferred_affinity, node_affinity)
     return kinds[i % len(kinds)](i)
+
+
+def hundred_classes(i: int) -> fw.Pod:
+    """A pod of one of a hundred classes that differ in requests and labels, in random order.
+
+    Each hundred pods have all of them, so that all are known after the first hundred.
+    """
+    order = random.Random(i // CLASSES).sample(range(CLASSES), CLASSES)
+    kind = order[i % CLASSES]
+    cpu, memory = f"{50 + 10 * (kind % 10)}m", f"{100 + 20 * (kind // 10)}Mi"
+    return pod(f"class-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{kind}"})
 
 
 def too_big(i: int) -> fw.Pod:
@@ -78,10 +107,13 @@ def too_big(i: int) -> fw.Pod:
 WORKLOADS: dict[str, Callable[[int], fw.Pod]] = {
     "basic": basic,
     "spread": spread,
+    "preferred spread": preferred_spread,
     "affinity": affinity,
     "anti-affinity": anti_affinity,
     "preferred affinity": preferred_affinity,
+    "preferred anti-affinity": preferred_anti_affinity,
     "node affinity": node_affinity,
     "mixed": mixed,
+    "100 classes": hundred_classes,
     "unschedulable": too_big,
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bench import huge, inprocess
 from bench.plugins import PLUGINS
 from bench.workloads import CLASSES, WORKLOADS, hundred_classes
+
+from bench import huge, inprocess
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -18,8 +18,9 @@ from tests.bench.data import SETUP, run
 def test_reads_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "raw.jsonl"
     runs = [run("basic", "mooring", 1), run("basic", "kube", 1, bound=10)]
-    for line in (SETUP, *runs):
-        raw.write(path, line)
+    raw.write(path, SETUP)
+    for each in runs:
+        raw.write(path, each)
     assert raw.read(path) == (SETUP, runs)
 
 

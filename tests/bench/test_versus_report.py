@@ -84,8 +84,9 @@ def test_draws_text_that_is_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_writes_only_between_the_markers(tmp_path: Path) -> None:
     path = tmp_path / "raw.jsonl"
-    for line in (SETUP, *all_runs()):
-        raw.write(path, line)
+    raw.write(path, SETUP)
+    for each in all_runs():
+        raw.write(path, each)
     page = tmp_path / "performance.md"
     page.write_text(f"# Before\n{BEGIN}\nold\n{END}\nafter\n")
     for _ in range(2):  # again is the same

@@ -1,0 +1,60 @@
+"""On what and with what a benchmark was run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from tests.controlplane.build import binaries
+
+import mooring
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def machine() -> dict[str, str]:
+    """The processor, the memory, the kernel."""
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return {
+        "processor": _processor(),
+        "cores": str(cores),
+        "memory": f"{memory:.0f} GiB",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of everything that takes part."""
+    folder = binaries()
+    kube = _said(str(folder / "kube-scheduler"), "--version").split()[-1]
+    etcd = _said(str(folder / "etcd"), "--version").splitlines()[0].split()[-1]
+    return {
+        "mooring": f"{mooring.__version__} ({_revision()})",
+        "kube-scheduler, kube-apiserver": kube,
+        "etcd": etcd,
+        "Python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _revision() -> str:
+    try:
+        commit = _said("git", "-C", str(_ROOT), "rev-parse", "--short", "HEAD")
+        changed = _said("git", "-C", str(_ROOT), "status", "--porcelain", "--", "src")
+    except (OSError, subprocess.CalledProcessError):
+        return "not a checkout"
+    return f"{commit} with changes" if changed else commit
+
+
+def _said(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()

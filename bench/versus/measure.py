@@ -1,0 +1,167 @@
+"""One run: a fresh namespace, the pods, then one scheduler, watched until all of them are bound."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from tests.controlplane.processes import Process
+
+from bench.versus.raw import Run
+from bench.versus.rig import Rig
+from bench.versus.watcher import Watcher
+from bench.versus.workloads import EVERY, MEASURED, WORKLOADS, Workload
+
+_QUIET = 0.02  # seconds of CPU in `_LOOK` seconds that are nothing
+_LOOK = 0.5
+_LONGEST_NOISE = 20.0  # seconds to wait for quiet after the last bind
+
+
+def measure(rig: Rig, name: str, scheduler: str, number: int, *, pods: int, deadline: float) -> Run:
+    """Make a run and clean up after it."""
+    workload = WORKLOADS[name]
+    began = time.monotonic()
+    namespace = f"{name}-{secrets.token_hex(3)}"
+    asked = workload.count(pods, rig.nodes)
+    rig.add_namespace(namespace)
+    try:
+        rig.create(workload.before(pods, rig.nodes), namespace)
+        rig.create((workload.pod(i) for i in range(asked)), namespace)
+        run = _watched(rig, scheduler, workload, namespace, asked, deadline)
+        run = _with_placements(rig, namespace, run)
+    finally:
+        rig.remove_namespace(namespace)
+    took = round(time.monotonic() - began, 1)
+    return msgspec.structs.replace(run, workload=name, round=number, took=took)
+
+
+def _watched(
+    rig: Rig, scheduler: str, workload: Workload, namespace: str, asked: int, deadline: float
+) -> Run:
+    """Let the scheduler work until everything is bound, it ends, or time is up."""
+    at_first: list[float] = []
+    watcher = Watcher(
+        rig.plane, namespace, asked, lambda: at_first.append(cpu_seconds(process.pid))
+    )
+    watcher.start()
+    server_before = rig.server_cpu_seconds
+    started = time.monotonic()
+    process = rig.start(scheduler)
+    try:
+        outcome = _wait(rig, process, workload, namespace, watcher, started + deadline)
+        cpu = cpu_seconds(process.pid)
+        quiet = cpu if outcome else _when_quiet(process)
+        server = rig.server_cpu_seconds - server_before
+        peak = peak_megabytes(process.pid)
+    finally:
+        process.stop()
+        watcher.stop()
+    times = sorted(watcher.bound.values())
+    first = watcher.began or started
+    return Run(
+        workload="",
+        scheduler=scheduler,
+        round=0,
+        asked=asked,
+        bound=len(times),
+        outcome=outcome,
+        first_bind=round(times[0] - started, 3) if times else 0.0,
+        span=round(times[-1] - first, 3) if times else 0.0,
+        timeline=twentieths(times, first),
+        cpu_first=round(at_first[0], 2) if at_first else 0.0,
+        cpu=round(cpu, 2),
+        cpu_quiet=round(quiet, 2),
+        server_cpu=round(server, 2),
+        peak_memory=round(peak, 1),
+    )
+
+
+def _wait(
+    rig: Rig,
+    process: Process,
+    workload: Workload,
+    namespace: str,
+    watcher: Watcher,
+    latest: float,
+) -> str:
+    """Wait until everything is bound and do what the workload does meanwhile; what went wrong."""
+    created = 0
+    while not watcher.done.wait(EVERY):
+        if not process.is_alive:
+            print(process.tail(), file=sys.stderr)
+            return f"the scheduler ended with {process.exit_code}"
+        if time.monotonic() > latest:
+            return "not all pods were bound before the deadline"
+        if workload.during is not None:
+            rig.create([workload.during(created)], namespace)
+            created += 1
+    return ""
+
+
+def _when_quiet(process: Process) -> float:
+    """CPU seconds once the scheduler has nothing left to do; Events may follow the last bind."""
+    latest = time.monotonic() + _LONGEST_NOISE
+    used = cpu_seconds(process.pid)
+    while time.monotonic() < latest:
+        time.sleep(_LOOK)
+        before, used = used, cpu_seconds(process.pid)
+        if used - before <= _QUIET:
+            break
+    return used
+
+
+def _with_placements(rig: Rig, namespace: str, run: Run) -> Run:
+    """Ask the server itself how many are bound, and see how they were placed."""
+    found = rig.plane.admin.list("Pod", namespace, labelSelector=f"{MEASURED}=yes")
+    per_node = Counter(pod["spec"].get("nodeName", "") for pod in found)
+    per_node.pop("", None)
+    return msgspec.structs.replace(
+        run,
+        bound=per_node.total(),
+        nodes_used=len(per_node),
+        most_on_a_node=max(per_node.values(), default=0),
+        events=rig.count("events.k8s.io/v1/Event", namespace),
+    )
+
+
+def twentieths(times: Sequence[float], first: float) -> tuple[float, ...]:
+    """Seconds from `first` to each further 5 % of these times."""
+    if len(times) < 20:
+        return ()
+    marks = (len(times) * part // 20 - 1 for part in range(1, 21))
+    return tuple(round(times[mark] - first, 2) for mark in marks)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process and its children; 0 if it is gone."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        children = [
+            int(child)
+            for task in (folder / "task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    # Its own, and of those children that have ended; in user and in system mode.
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_seconds, children))
+
+
+def peak_megabytes(pid: int) -> float:
+    """The most memory a process ever held; 0 if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
