@@ -103,11 +103,12 @@ class Bench:
             self.handle.objects.declare(plugin_class.reads)
             self.plugin = plugin_class(args, self.handle)
 
-    def attempt(self, *, per_node: bool = False) -> Attempt:
+    def attempt(self, *, per_node: bool = False, pod: Pod | None = None) -> Attempt:
         """Begin to schedule the pod: fresh state, and the random numbers from the start."""
         self.handle.random.seed(self.case.seed)
         self.handle.nodes = self.cache.nodes
-        return Attempt(self.plugin, self.case.pod, self.cache.nodes, per_node=per_node)
+        pod = self.case.pod if pod is None else pod
+        return Attempt(self.plugin, pod, self.cache.nodes, per_node=per_node)
 
 
 class Attempt:
@@ -125,6 +126,7 @@ class Attempt:
         self.feasible: Nodes | None = (
             None  # None: the pod was refused before any node was looked at
         )
+        self.pre_score: Status | None = None  # None: not asked
         self.raw: dict[str, int] = {}
         self.scores: dict[str, int] = {}
 
@@ -133,8 +135,8 @@ class Attempt:
         self.filter_all_points()
         if self.feasible is not None and len(self.feasible) and self.prepare_scores(self.feasible):
             raw = self.score(self.feasible)
-            self.raw = _by_name(self.feasible, raw)
-            self.scores = _by_name(self.feasible, self.normalize(self.feasible, raw))
+            self.raw = by_name(self.feasible, raw)
+            self.scores = by_name(self.feasible, self.normalize(self.feasible, raw))
         return self
 
     def filter_all_points(self) -> None:
@@ -188,7 +190,7 @@ class Attempt:
         if isinstance(plugin, PreScore):
             with asking("pre_score"):
                 answer: object = plugin.pre_score(self.state, self.pod, nodes)
-            status = expect_status(answer, "pre_score()", {Code.WAIT})
+            self.pre_score = status = expect_status(answer, "pre_score()", {Code.WAIT})
             if not status.ok:
                 self.state.skip_score.add(plugin.name)
                 return False
@@ -273,7 +275,7 @@ def _statuses(answer: object, nodes: Nodes) -> dict[str, Status]:
     return found
 
 
-def _by_name(nodes: Nodes, scores: IntArray) -> dict[str, int]:
+def by_name(nodes: Nodes, scores: IntArray) -> dict[str, int]:
     return dict(zip(nodes.names, scores.tolist(), strict=True))
 
 

@@ -16,7 +16,7 @@ def compare(found: Attempt, expected: Attempt, this: str, that: str) -> None:
     """
     if not _same_pre_filter(found.pre_filter, expected.pre_filter):
         ours, theirs = describe(found.pre_filter), describe(expected.pre_filter)
-        this, that = this.format(point="pre_filter"), that.format(point="pre_filter")
+        this, that = this.replace("{point}", "pre_filter"), that.replace("{point}", "pre_filter")
         raise Fault(f"pre_filter gives {ours} {this}, but {theirs} {that}")
     compare_statuses(found.statuses, expected.statuses, this, that)
     compare_scores(found.raw, expected.raw, this, that)
@@ -26,7 +26,7 @@ def compare(found: Attempt, expected: Attempt, this: str, that: str) -> None:
 def compare_statuses(
     found: Mapping[str, Status], expected: Mapping[str, Status], this: str, that: str
 ) -> None:
-    this, that = this.format(point="filter"), that.format(point="filter")
+    this, that = this.replace("{point}", "filter"), that.replace("{point}", "filter")
     _same_nodes(found.keys(), expected.keys(), "filter", this)
     for name, status in expected.items():
         if not same(found[name], status):
@@ -41,7 +41,7 @@ def compare_scores(
     that: str,
     what: str = "score",
 ) -> None:
-    this, that = this.format(point="score"), that.format(point="score")
+    this, that = this.replace("{point}", "score"), that.replace("{point}", "score")
     _same_nodes(found.keys(), expected.keys(), what, this)
     for name, score in expected.items():
         if found[name] != score:

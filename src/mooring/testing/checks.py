@@ -65,6 +65,12 @@ from mooring.testing._columns_digest import contradictions, differences, digest
 from mooring.testing._compare import compare, compare_scores, compare_statuses
 from mooring.testing._plausible_events import happenings
 from mooring.testing._queue_order import check_queue_order
+from mooring.testing._scope import (
+    check_equal_points_stay_equal,
+    check_part_is_all_that_matters,
+    check_pods_of_a_class_are_alike,
+    check_scope_is_all_that_matters,
+)
 from mooring.testing._what_if import check_what_ifs_hold
 from mooring.testing.build import StubHandle, arguments
 
@@ -328,6 +334,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_refusals_say_why,
     check_unreserve_copes,
     check_what_ifs_hold,
+    check_pods_of_a_class_are_alike,
+    check_scope_is_all_that_matters,
+    check_part_is_all_that_matters,
+    check_equal_points_stay_equal,
     check_queue_order,
     check_hints_answer,
 )

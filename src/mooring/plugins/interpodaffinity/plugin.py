@@ -5,7 +5,7 @@ The pod's own terms are counted by `nodes.count_pods_by`, those of the pods on n
 pods or nodes one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mooring.api.frozen import EMPTY
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import Domains, Points, Surroundings
 from mooring.plugins.interpodaffinity.terms import (
+    NO_TERMS,
     Peers,
     Term,
     Wish,
@@ -58,6 +59,13 @@ class InterPodAffinity(
     ALONE = fw.Status.unresolvable("node(s) didn't match pod affinity rules")
     CROWDED = fw.Status.unschedulable("node(s) didn't match pod anti-affinity rules")
     BANNED = fw.Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
+        return fw.Scope.OBJECT if alone else self.scope
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return self._is_left_alone(pod)
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -166,6 +174,15 @@ class InterPodAffinity(
         return helps_by_company(pod, was, is_now)
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _is_left_alone(self, pod: fw.Pod) -> bool:
+        """Whether no pod on any node has a rule that is about this one."""
+        nodes, labels = self.handle.nodes, self._namespace_labels(pod)
+        bans = nodes.count_features((self.name, "bans"), far_of, labels_of)
+        wishes = nodes.count_features((self.name, "wishes"), rules_of, labels_of)
+        return not (
+            rules_about(pod, labels, bans.having) or rules_about(pod, labels, wishes.having)
+        )
 
     def _namespace_labels(self, pod: fw.Pod) -> Mapping[str, str]:
         namespace = self.handle.objects.get(core.Namespace, pod.namespace)
