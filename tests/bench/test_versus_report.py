@@ -57,6 +57,13 @@ def test_tells_what_has_not_been_measured_yet() -> None:
     assert "9 of the runs planned have not been made." in report(SETUP, all_runs()[:3])
 
 
+def test_tells_that_other_programs_had_a_part_of_the_machine() -> None:
+    quiet, *rest = all_runs()
+    assert "not ours alone" not in report(SETUP, [quiet, *rest])
+    page = report(SETUP, [msgspec.structs.replace(quiet, others=0.314), *rest])
+    assert "0 % of it during the median run, 31 % during the worst" in page
+
+
 def test_reports_one_scheduler_alone() -> None:
     alone = msgspec.structs.replace(SETUP, schedulers=("mooring",))
     page = report(alone, all_runs(alone))

@@ -122,6 +122,9 @@ def test_looks_at_all_when_every_candidate_breaks_a_budget() -> None:
 
 def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
     class Untouched:
+        def fixed(self, pod: Pod) -> frozenset[str]:
+            return frozenset()
+
         def is_ours(self, pod: Pod) -> bool:
             return True
 

@@ -173,6 +173,9 @@ def test_a_plugin_that_cannot_follow_is_an_error_of_the_node() -> None:
 
         add_pod = fits = remove_pod
 
+        def fixed(self, pod: Pod) -> frozenset[str]:
+            return frozenset()
+
         def is_ours(self, pod: Pod) -> bool:
             return True
 

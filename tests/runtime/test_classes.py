@@ -13,9 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
+import mooring.framework as fw
 from mooring.api import codec, core
+from mooring.api.meta import ObjectMeta
 from mooring.simulator import Simulation
 from mooring.testing import _random_pods as hat
+from mooring.testing import node, pod
 from mooring.testing._random_clusters import random_node, random_objects
 from mooring.testing._random_pods import NAMESPACES, Dice
 
@@ -101,7 +104,78 @@ def live(dice: Dice, seed: int) -> int:
         return int(checks.labels("equal").value)
 
 
-def _named(name: str) -> Any:
-    from mooring.api.meta import ObjectMeta
-
+def _named(name: str) -> ObjectMeta:
     return ObjectMeta(name=name)
+
+
+class OfThePool(fw.Score):
+    """Prefers the node that a namespace names; asked again only when a namespace changes."""
+
+    name = "OfThePool"
+    scope = fw.Scope.NODE
+    reads = (core.Namespace,)
+
+    def part_of(self, pod: fw.Pod) -> str:
+        return pod.namespace
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        space = self.handle.objects.get(core.Namespace, pod.namespace)
+        return 100 if space is not None and space.metadata.labels.get("pool") == node.name else 0
+
+
+class Fetched(fw.Score):
+    """Prefers the node of which figures were fetched in the meantime."""
+
+    name = "Fetched"
+    scope = fw.Scope.OBJECT
+    figures: str | None = None
+
+    def stamp(self, pod: fw.Pod) -> str | None:
+        return type(self).figures
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 if node.name == type(self).figures else 0
+
+
+def only(plugin: type[fw.Score]) -> Simulation:
+    """A cluster of three nodes where only this plugin gives points."""
+    config = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{{plugins: {{score: {{disabled: [{{name: "*"}}], enabled: [{{name: {plugin.name}}}]}}}}}}]
+"""
+    sim = Simulation(config=config, plugins=[plugin], keep_attempts=False)
+    sim.apply(*(node(name) for name in "abc"))
+    return sim
+
+
+def space(pool: str) -> core.Namespace:
+    return codec.convert(
+        {"metadata": {"name": "default", "labels": {"pool": pool}}}, core.Namespace
+    )
+
+
+def test_answers_that_classes_share_are_given_up_with_their_stamp() -> None:
+    with only(OfThePool) as sim:
+        for pool in ("b", "c", "a"):
+            sim.apply(space(pool))
+            sim.schedule(pod(f"in-{pool}"), pod(f"also-in-{pool}", labels={"x": pool}))
+            assert sim.node_of(f"in-{pool}") == sim.node_of(f"also-in-{pool}") == pool
+
+
+def test_a_stamp_may_begin_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with only(Fetched) as sim:
+        sim.schedule(pod("before"))
+        for name in ("b", "c"):
+            monkeypatch.setattr(Fetched, "figures", name)
+            sim.schedule(pod(f"then-{name}"))
+            assert sim.node_of(f"then-{name}") == name
+
+
+def test_a_class_that_was_not_asked_about_for_long_makes_room() -> None:
+    with only(Fetched) as sim:
+        classes = next(iter(sim.scheduler.crews.values())).cycle._classes
+        assert classes is not None
+        classes._most_rows = 3 * 10  # for ten classes on three nodes
+        sim.schedule(*(pod(f"p{i}", labels={"class": str(i)}) for i in range(40)))
+        assert len(classes) == 10

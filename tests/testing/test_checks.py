@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from tests.testing import gallery
+from tests.testing import gallery, overclaims
 from tests.testing.headroom import Headroom
 
 import mooring.framework as fw
@@ -37,6 +37,10 @@ BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (gallery.UnreserveTrusts, "check_unreserve_copes", "unreserve() raised KeyError"),
     (gallery.ForgetsWhatIfs, "check_what_ifs_hold", "in thought with"),
     (gallery.LeaksWhatIfs, "check_what_ifs_hold", "in thought"),
+    (overclaims.ByName, "check_pods_of_a_class_are_alike", "with another name and uid"),
+    (overclaims.CountsPods, "check_scope_is_all_that_matters", "scope OBJECT says"),
+    (overclaims.ForgetsMemory, "check_part_is_all_that_matters", "part_of says"),
+    (overclaims.BreaksTies, "check_equal_points_stay_equal", "by_extremes says"),
     (gallery.NotStrict, "check_queue_order", "before itself"),
     (gallery.NotTransitive, "check_queue_order", "but not the first before the last"),
     (gallery.KeyDisagrees, "check_queue_order", "by sort_key()"),

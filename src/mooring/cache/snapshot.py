@@ -389,11 +389,13 @@ class Node:
 
     def requested(self, resource: str) -> int:
         here = self._read(self._table.requested, resource)
-        for pod in self._added:
-            here += pod.usage.get(resource, 0)
-        for pod in self._removed.values():
-            here -= pod.usage.get(resource, 0)
-        return wrapped(here)
+        if self._added or self._removed:
+            for pod in self._added:
+                here += pod.usage.get(resource, 0)
+            for pod in self._removed.values():
+                here -= pod.usage.get(resource, 0)
+            return wrapped(here)
+        return here
 
     def spare(self, resource: str) -> int:
         return wrapped(self.allocatable(resource) - self.requested(resource))
@@ -467,4 +469,4 @@ class Node:
 
     def _read(self, columns: Mapping[str, Any], resource: str) -> int:
         column = columns.get(resource)
-        return int(column.data[self._row]) if column is not None else 0
+        return column.data.item(self._row) if column is not None else 0

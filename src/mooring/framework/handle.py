@@ -122,6 +122,10 @@ class WhatIf(Protocol):
         """All Filter plugins on this node, with and without the pods that have a claim on it."""
         ...
 
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        """Filters that say the same of a node whichever pods are on it: once is enough."""
+        ...
+
     def is_ours(self, pod: Pod) -> bool:
         """Whether this process schedules such pods; others belong to another scheduler."""
         ...

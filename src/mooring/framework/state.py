@@ -50,6 +50,7 @@ class CycleState:
         "_skip_pre_bind",
         "_skip_score",
         "_values",
+        "active_filters",
     )
 
     def __init__(self, *, exhaustive: bool = False) -> None:
@@ -59,6 +60,8 @@ class CycleState:
         self._skip_score: set[str] = set()
         self._skip_pre_bind: set[str] = set()
         self._pods_to_activate: set[str] = set()
+        # For the runtime alone: how many filters are skipped, and which are not.
+        self.active_filters: tuple[int, Any] = (-1, None)
 
     @property
     def exhaustive(self) -> bool:
@@ -113,6 +116,7 @@ class CycleState:
         self._values = dict(other._values)
         self._skip_filter = set(other._skip_filter)
         self._skip_score = set(other._skip_score)
+        self.active_filters = other.active_filters
 
     def clone(self) -> CycleState:
         other = CycleState(exhaustive=self._exhaustive)
@@ -123,4 +127,5 @@ class CycleState:
         other._skip_score = set(self._skip_score)
         other._skip_pre_bind = set(self._skip_pre_bind)
         other._pods_to_activate = self._pods_to_activate
+        other.active_filters = self.active_filters
         return other

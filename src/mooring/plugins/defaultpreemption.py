@@ -97,6 +97,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             budgets=Budgets(handle.objects.list(PodDisruptionBudget)),
             spares=self._spares,
             now=handle.clock.now(),
+            fixed=handle.what_if.fixed(pod),
         )
 
     def _search(self, question: Question, nodes: fw.Nodes, verdicts: fw.Verdicts) -> Report:

@@ -25,7 +25,8 @@ class ImageLocality(fw.Score):
     def stamp(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.
         everywhere = self.handle.nodes
-        return tuple(everywhere.image_spread(image) for image in container_images(pod.api))
+        spread = [everywhere.image_spread(image) for image in container_images(pod.api)]
+        return len(everywhere), *spread
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         everywhere = self.handle.nodes

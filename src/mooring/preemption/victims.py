@@ -73,6 +73,7 @@ class Question(msgspec.Struct, frozen=True):
     budgets: Budgets
     spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
     now: float  # seconds; when pods started that do not say
+    fixed: frozenset[str] = frozenset()  # filters that need not see a node more than once
 
     def may_evict(self, other: Pod) -> bool:
         return other.priority < self.pod.priority and not self.spares(other)
@@ -106,7 +107,11 @@ class _Thought:
 
     def fits(self) -> Status:
         question = self._question
-        return question.what_if.fits(self._state, question.pod, self._node)
+        status = question.what_if.fits(self._state, question.pod, self._node)
+        if status.ok:
+            # Only pods will come and go from here on.
+            self._state.skip_filter.update(question.fixed)
+        return status
 
 
 def find_victims(question: Question, node: Node) -> Candidate | Status:

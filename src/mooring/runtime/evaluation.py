@@ -21,6 +21,7 @@ from mooring.cache.snapshot import Node, Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Nominator
+from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -122,6 +123,12 @@ class Evaluation(Asker):
                 return status
         return self.filter_node(imagined, pod, node)
 
+    def fixed_filters(self, pod: Pod) -> frozenset[str]:
+        """The names of the filters that do not look at the pods of a node."""
+        return frozenset(
+            plugin.name for plugin in self._filters if plugin.scope_of(pod) is Scope.OBJECT
+        )
+
     def refused_for_claims(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
@@ -134,7 +141,13 @@ class Evaluation(Asker):
                     yield row, status
 
     def _active_filters(self, state: CycleState) -> list[contract.Filter]:
-        return [plugin for plugin in self._filters if plugin.name not in state.skip_filter]
+        skipped = state.skip_filter
+        count, found = state.active_filters
+        if count != len(skipped):  # they only become more
+            found = [plugin for plugin in self._filters if plugin.name not in skipped]
+            state.active_filters = (len(skipped), found)
+        active: list[contract.Filter] = found
+        return active
 
     # --- score ---------------------------------------------------------------------------------
 

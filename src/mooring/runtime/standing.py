@@ -83,7 +83,7 @@ class Standing:
         self._stamped = [
             plugin
             for plugin in lineup.everybody
-            if scopes[plugin.name] is not None and plugin.stamp(pod) is not None
+            if scopes[plugin.name] is not None and _has_stamp(plugin)
         ]
         self._stamps = self._stamp(pod)
         self._state = CycleState()
@@ -325,6 +325,11 @@ def _scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
     return scope if scope in (Scope.OBJECT, Scope.NODE) else None
 
 
+def _has_stamp(plugin: contract.Base) -> bool:
+    """Whether its stamp can ever be another one."""
+    return type(plugin).stamp is not contract.Base.stamp or bool(plugin.reads)
+
+
 def _layers(
     lineup: Lineup,
     shared: Shared,
@@ -342,7 +347,7 @@ def _layers(
         if scopes[plugin.name] is Scope.NODE and not normal:
             part = plugin.part_of(pod)
             if part is not None:
-                parts[plugin.name] = part
+                parts[plugin.name] = (part, plugin.stamp(pod))
     layers: list[Layer] = []
 
     def add(names: set[str], *, sees_pods: bool, besides: BoolArray | None) -> Layer | None:

@@ -65,6 +65,9 @@ class ProfileWhatIf:
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return self._evaluation.filter_node_with_nominated(state, pod, node)
 
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        return self._evaluation.fixed_filters(pod)
+
     def is_ours(self, pod: Pod) -> bool:
         return self._is_ours(pod)
 

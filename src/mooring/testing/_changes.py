@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
     @classmethod
     def of(cls, words: str, parts: Sequence[Change]) -> Change:
-        """All these, which are about one node, at once."""
+        """All these at once; what the first one touches is all that they touch."""
 
         def make(cache: Cache) -> None:
             for part in parts:

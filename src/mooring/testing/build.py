@@ -24,6 +24,7 @@ from mooring.config.decode import decode_args
 from mooring.errors import ApiError, ConfigError
 from mooring.framework.handle import Handle, WaitingPod
 from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore
+from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 
@@ -117,6 +118,9 @@ class StubWhatIf:
             if not status.ok:
                 return status.by(plugin.name)
         return OK
+
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        return frozenset(one.name for one in self.filters if one.scope_of(pod) is Scope.OBJECT)
 
     def is_ours(self, pod: Pod) -> bool:
         return True

@@ -135,6 +135,9 @@ class AnsweringWhatIf:
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return self._evaluation.filter_node(state, pod, node)
 
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        return self._evaluation.fixed_filters(pod)
+
     def is_ours(self, pod: Pod) -> bool:
         return True
 

@@ -1,0 +1,399 @@
+"""Plugins that say their answers depend on less than they do, each in one way."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+import mooring.framework as fw
+from mooring.api import core
+
+NOT_HERE = fw.Status.unschedulable("node(s) are not for this pod")
+
+
+def digits(text: str) -> int:
+    """Some points out of a text."""
+    return sum(text.encode()) % 101
+
+
+# --- pods of one class ----------------------------------------------------------------------------
+
+
+class ByName(fw.Score):
+    """Every pod has favourites of its own."""
+
+    name = "ByName"
+    scope = fw.Scope.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return digits(pod.name + node.name)
+
+
+class ByAge(fw.Filter):
+    """Pods that came late have to wait."""
+
+    name = "ByAge"
+    scope = fw.Scope.OBJECT
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return NOT_HERE if (pod.api.metadata.creation_timestamp or "") > "2026-01-01" else fw.OK
+
+
+class ByLuck(fw.PreScore, fw.Score):
+    """Rolls dice, once for every pod."""
+
+    name = "ByLuck"
+    scope = fw.Scope.NODE
+    ROLLED: fw.StateKey[int] = fw.StateKey("rolled")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.ROLLED] = self.handle.random.randint(0, 100)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return state[self.ROLLED]
+
+
+class ByClock(fw.Score):
+    """Looks at the clock."""
+
+    name = "ByClock"
+    scope = fw.Scope.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int(self.handle.clock.now() // 60) % 101
+
+
+class ByAttempts(fw.PreFilter):
+    """Pods that were refused before are refused again."""
+
+    name = "ByAttempts"
+    scope = fw.Scope.OBJECT
+    wakes_on = ()
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        return NOT_HERE if pod.status.conditions else fw.OK
+
+
+class ByVolumes(fw.PreScore, fw.Score):
+    """Counts volumes, those with a token too."""
+
+    name = "ByVolumes"
+    scope = fw.Scope.OBJECT
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        return fw.OK if pod.spec.volumes else fw.SKIP
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 1
+
+
+class ByBest(fw.Filter, fw.PreScore, fw.Score):
+    """Compares with the best of the nodes that fit."""
+
+    name = "ByBest"
+    scope = fw.Scope.OBJECT
+    wakes_on = ()
+    BEST: fw.StateKey[int] = fw.StateKey("best")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return NOT_HERE if node.allocatable("memory") > 2**34 else fw.OK
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.BEST] = max(int(nodes.allocatable("memory").max()), 1)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 * node.allocatable("memory") // state[self.BEST]
+
+
+class UsesUp(fw.PreScore, fw.Score):
+    """Changes what the pods of a class share."""
+
+    name = "UsesUp"
+    scope = fw.Scope.OBJECT
+    SEEN: fw.StateKey[set[str]] = fw.StateKey("seen")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.SEEN] = set()
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        if node.name in state[self.SEEN]:
+            return 0
+        state[self.SEEN].add(node.name)
+        return 100
+
+
+# --- what happens elsewhere -----------------------------------------------------------------------
+
+
+class CountsPods(fw.Score):
+    """Looks at the pods of the node, and says that it does not."""
+
+    name = "CountsPods"
+    scope = fw.Scope.OBJECT
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return max(0, 100 - node.pod_count)
+
+
+class LooksAround(fw.Score):
+    """Compares with the pods of other nodes."""
+
+    name = "LooksAround"
+    scope = fw.Scope.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        total = int(self.handle.nodes.pod_counts.sum())
+        return 100 * node.pod_count // max(total, 1)
+
+
+class ComparesNodes(fw.Filter):
+    """Compares with the labels of other nodes, of which its stamp says nothing but their names."""
+
+    name = "ComparesNodes"
+    scope = fw.Scope.OBJECT
+    wakes_on = ()
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return self.handle.nodes.names
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        pool = node.labels.get("pool")
+        is_alone = sum(other.labels.get("pool") == pool for other in self.handle.nodes) == 1
+        return NOT_HERE if is_alone else fw.OK
+
+
+class CountsNodes(fw.PreScore, fw.Score):
+    """Has something to say in large clusters only."""
+
+    name = "CountsNodes"
+    scope = fw.Scope.NODE
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        return fw.SKIP if len(self.handle.nodes) < 4 else fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 1
+
+
+class CountsRunning(fw.Score):
+    """Looks at the status of other pods."""
+
+    name = "CountsRunning"
+    scope = fw.Scope.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(100, sum(other.status.phase == "Running" for other in node.pods))
+
+
+class StoresCounts(fw.PreFilter, fw.Filter):
+    """Counts the pods of nodes beforehand, when they are not yet what they will be."""
+
+    name = "StoresCounts"
+    scope = fw.Scope.NODE
+    wakes_on = ()
+    COUNTS: fw.StateKey[dict[str, int]] = fw.StateKey("counts")
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.COUNTS] = {node.name: node.pod_count for node in nodes}
+        return fw.OK
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if state[self.COUNTS][node.name] < 2 else NOT_HERE
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        return self._recount(state, node)
+
+    def remove_pod(
+        self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
+    ) -> fw.Status:
+        return self._recount(state, node)
+
+    def _recount(self, state: fw.CycleState, node: fw.Node) -> fw.Status:
+        counts = {**state[self.COUNTS], node.name: node.pod_count}
+        state[self.COUNTS] = counts
+        return fw.OK
+
+
+class ReadsNamespaces(fw.Score):
+    """Reads objects, and says so."""
+
+    name = "ReadsNamespaces"
+    scope = fw.Scope.OBJECT
+    reads = (core.Namespace,)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        namespace = self.handle.objects.get(core.Namespace, pod.namespace)
+        return 0 if namespace is None else 50 + len(namespace.metadata.labels)
+
+
+class WithoutStamp(ReadsNamespaces):
+    """Reads objects, and says that they do not matter."""
+
+    name = "WithoutStamp"
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return None
+
+
+class Sometimes(fw.Score):
+    """Has a scope for some pods only, and is wrong about one of them."""
+
+    name = "Sometimes"
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return {"web": fw.Scope.OBJECT, "db": fw.Scope.NODE}.get(pod.labels.get("app", ""))
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(100, node.pod_count) if "app" in pod.labels else digits(pod.name)
+
+
+class ByWord(fw.Score):
+    """Names its scope by a word."""
+
+    name = "ByWord"
+    scope = "node"  # type: ignore[assignment]  # what an untyped plugin does
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class NoScope(fw.Score):
+    """Honest: says nothing about what matters."""
+
+    name = "NoScope"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return digits(pod.name + node.name)
+
+
+class BySpread(fw.Score):
+    """Honest: what it needs to know of others is in its stamp."""
+
+    name = "BySpread"
+    scope = fw.Scope.OBJECT
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return self._share()
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return self._share() if node.unschedulable else 0
+
+    def _share(self) -> int:
+        return 100 * int(self.handle.nodes.unschedulable.sum()) // max(len(self.handle.nodes), 1)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class ByRequests(fw.Filter, fw.Score):
+    """Honest: nothing of the pod matters but what it requests."""
+
+    name = "ByRequests"
+    scope = fw.Scope.NODE
+    wakes_on = ()
+
+    def part_of(self, pod: fw.Pod) -> Hashable | None:
+        return pod.requests("cpu"), pod.requests("memory")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if pod.requests("memory") <= node.spare("memory") else NOT_HERE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 if pod.requests("cpu") <= node.spare("cpu") else 0
+
+
+class ForgetsMemory(ByRequests):
+    """Leaves out one of the two things that matter."""
+
+    name = "ForgetsMemory"
+
+    def part_of(self, pod: fw.Pod) -> Hashable | None:
+        return pod.requests("cpu")
+
+
+class ForgetsTolerations(ByRequests):
+    """Asks about something that it does not mention."""
+
+    name = "ForgetsTolerations"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return NOT_HERE if node.taints and not pod.spec.tolerations else fw.OK
+
+
+class SkipsByLabel(ByRequests, fw.PreFilter):
+    """Has nothing to say about some pods, and does not mention which."""
+
+    name = "SkipsByLabel"
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        return fw.SKIP if pod.labels.get("tier") == "back" else fw.OK
+
+
+class StoresLabels(ByRequests, fw.PreScore):
+    """Stores more of the pod than the part that it names."""
+
+    name = "StoresLabels"
+    LABELS: fw.StateKey[int] = fw.StateKey("labels")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.LABELS] = len(pod.labels)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return state[self.LABELS]
+
+
+class ListsParts(ByRequests):
+    """Names its part by something that can be no key."""
+
+    name = "ListsParts"
+
+    def part_of(self, pod: fw.Pod) -> Hashable | None:
+        return [pod.requests("cpu")]  # type: ignore[return-value]  # what an untyped plugin does
+
+
+# --- equal points ---------------------------------------------------------------------------------
+
+
+class ByLabels(fw.NormalizeScore):
+    """Honest: normalised as usual."""
+
+    name = "ByLabels"
+    scope = fw.Scope.OBJECT
+    by_extremes = True
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 1 + len(node.labels)
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores)
+
+
+class NeverZero(ByLabels):
+    """Honest: does not cope with points that it never gives."""
+
+    name = "NeverZero"
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        if int(scores.min(initial=1)) < 1:
+            raise ZeroDivisionError("no node has no labels")
+        return 100 // scores
+
+
+class BreaksTies(ByLabels):
+    """Tells nodes with equal points apart."""
+
+    name = "BreaksTies"
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        empty = nodes.pod_counts == 0
+        return np.where(empty, 100, fw.normalize(scores) // 2)
