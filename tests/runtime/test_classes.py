@@ -142,7 +142,9 @@ def only(plugin: type[fw.Score]) -> Simulation:
     config = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-profiles: [{{plugins: {{score: {{disabled: [{{name: "*"}}], enabled: [{{name: {plugin.name}}}]}}}}}}]
+profiles:
+  - plugins:
+      score: {{disabled: [{{name: "*"}}], enabled: [{{name: {plugin.name}}}]}}
 """
     sim = Simulation(config=config, plugins=[plugin], keep_attempts=False)
     sim.apply(*(node(name) for name in "abc"))
