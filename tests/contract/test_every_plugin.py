@@ -8,7 +8,7 @@ import pytest
 
 from mooring.framework.plugin import Base
 from mooring.runtime.registry import Registry
-from mooring.testing import check_plugin, plugin_checks
+from mooring.testing import check_plugin
 
 ADDED_AFFINITY = {
     "addedAffinity": {
