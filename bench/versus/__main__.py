@@ -134,7 +134,8 @@ def summary(run: Run) -> str:
     told = (
         f"{run.bound:,} of {run.asked:,} bound, {run.pods_per_second:.0f} pods/s,"
         f" {run.cpu_per_pod:.2f} ms CPU/pod ({run.all_cpu_per_pod:.2f} with the rest),"
-        f" {run.peak_memory:.0f} MB, first after {run.first_bind:.2f} s"
+        f" {run.peak_memory:.0f} MB, first after {run.first_bind:.2f} s,"
+        f" others had {100 * run.others:.0f} %"
     )
     return f"{told}; {run.outcome}" if run.outcome else told
 

@@ -1,4 +1,4 @@
-"""On what and with what a benchmark was run."""
+"""On what and with what a benchmark was run, and how busy that was otherwise."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def versions() -> dict[str, str]:
         "etcd": etcd,
         "Python": platform.python_version(),
     }
+
+
+def busy_seconds() -> float:
+    """CPU time of everything on this machine since its start, with what its host took away."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _processor() -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from tests.controlplane.processes import Process
 
+from bench.versus.machine import busy_seconds
 from bench.versus.raw import Run
 from bench.versus.rig import Rig
 from bench.versus.watcher import Watcher
@@ -50,7 +51,7 @@ def _watched(
         rig.plane, namespace, asked, lambda: at_first.append(cpu_seconds(process.pid))
     )
     watcher.start()
-    server_before = rig.server_cpu_seconds
+    server_before, others_before = rig.server_cpu_seconds, _others(rig)
     started = time.monotonic()
     process = rig.start(scheduler)
     try:
@@ -58,6 +59,8 @@ def _watched(
         cpu = cpu_seconds(process.pid)
         quiet = cpu if outcome else _when_quiet(process)
         server = rig.server_cpu_seconds - server_before
+        others = _others(rig) - others_before - quiet
+        passed = time.monotonic() - started
         peak = peak_megabytes(process.pid)
     finally:
         process.stop()
@@ -78,8 +81,14 @@ def _watched(
         cpu=round(cpu, 2),
         cpu_quiet=round(quiet, 2),
         server_cpu=round(server, 2),
+        others=round(max(others, 0.0) / passed / len(os.sched_getaffinity(0)), 3),
         peak_memory=round(peak, 1),
     )
+
+
+def _others(rig: Rig) -> float:
+    """CPU seconds of all programs but the control plane and this one; a scheduler is in it."""
+    return busy_seconds() - rig.server_cpu_seconds - time.process_time()
 
 
 def _wait(

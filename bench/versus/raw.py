@@ -45,6 +45,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="what"
     cpu: float = 0.0  # to the last bind
     cpu_quiet: float = 0.0  # until it had nothing left to do, such as Events
     server_cpu: float = 0.0  # seconds of kube-apiserver and etcd meanwhile, until then
+    others: float = 0.0  # share of the machine that programs without a part in this had meanwhile
     peak_memory: float = 0.0  # MB
     events: int = 0  # Events in the namespace afterwards
     nodes_used: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from bench.versus.workloads import WORKLOADS
 
 BEGIN = "<!-- written by bench.versus.report: begin -->"
 END = "<!-- written by bench.versus.report: end -->"
+_BUSY = 10  # percent of the machine for others that a reader should know of
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -133,6 +135,14 @@ def _doubts(setup: Setup, runs: Sequence[Run]) -> list[str]:
     ]
     if lines:
         lines = ["Runs that did not finish and are not in the medians:", "", *lines, ""]
+    busy = [100 * run.others for run in runs]
+    if busy and max(busy) >= _BUSY:
+        lines += [
+            "The machine was not ours alone: other programs had"
+            f" {statistics.median(busy):.0f} % of it during the median run,"
+            f" {max(busy):.0f} % during the worst.",
+            "",
+        ]
     left = len(raw.remaining(setup, runs))
     if left:
         lines += [f"{left} of the runs planned have not been made.", ""]
