@@ -5,8 +5,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from mooring.observe import log as logs
+
+# How long an example takes says more about the machine than about us.
+settings.register_profile("mooring", deadline=None)
+settings.load_profile("mooring")
 
 
 @pytest.fixture(autouse=True)

@@ -105,11 +105,11 @@ def test_says_what_it_made_and_what_to_do_next(
 @pytest.mark.parametrize(
     ("name", "spellings"),
     [
-        ("PreferSsd", ("PreferSsd", "prefer_ssd", "prefer-ssd")),
-        ("prefer-ssd", ("PreferSsd", "prefer_ssd", "prefer-ssd")),
-        ("prefer_ssd", ("PreferSsd", "prefer_ssd", "prefer-ssd")),
-        ("prefer ssd", ("PreferSsd", "prefer_ssd", "prefer-ssd")),
-        ("PreferSSD", ("PreferSSD", "prefer_ssd", "prefer-ssd")),
+        ("PreferTape", ("PreferTape", "prefer_tape", "prefer-tape")),
+        ("prefer-tape", ("PreferTape", "prefer_tape", "prefer-tape")),
+        ("prefer_tape", ("PreferTape", "prefer_tape", "prefer-tape")),
+        ("prefer tape", ("PreferTape", "prefer_tape", "prefer-tape")),
+        ("PreferTAPE", ("PreferTAPE", "prefer_tape", "prefer-tape")),
         ("GPUFirst", ("GPUFirst", "gpu_first", "gpu-first")),
         ("zone2zone", ("Zone2zone", "zone2_zone", "zone2-zone")),
         ("headroom", ("Headroom", "headroom", "headroom")),
