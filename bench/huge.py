@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--pods", type=int, default=500_000)
     parser.add_argument("--batch", type=int, default=5_000, help="objects created at a time")
-    parser.add_argument("--workload", choices=WORKLOADS, default="100 classes")
+    parser.add_argument("--workload", choices=WORKLOADS, default="basic")
     options = parser.parse_args(arguments)
     left = run(options.nodes, options.pods, options.batch, options.workload)
     if left:
