@@ -20,7 +20,7 @@ MAX_SCORE: Final = 10
 """The best score of an extender; the scheduler's own go up to ten times as much."""
 
 
-class Payload(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+class Payload(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True, gc=False):
     """Base of all payloads; what is None or empty is written all the same, as Go does."""
 
 
@@ -33,7 +33,7 @@ class NodeList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     kind: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class ExtenderArgs(Payload, frozen=True):
+class ExtenderArgs(Payload, frozen=True, gc=False):
     """Asked of filter and prioritize; of nodes and node names one is None."""
 
     pod: msgspec.Raw
@@ -41,7 +41,7 @@ class ExtenderArgs(Payload, frozen=True):
     node_names: tuple[str, ...] | None = None
 
 
-class ExtenderFilterResult(Payload, frozen=True):
+class ExtenderFilterResult(Payload, frozen=True, gc=False):
     """The nodes that fit, in the form they were asked about, and why the others do not."""
 
     nodes: NodeList | None = None
@@ -51,7 +51,7 @@ class ExtenderFilterResult(Payload, frozen=True):
     error: str = ""
 
 
-class HostPriority(Payload, frozen=True):
+class HostPriority(Payload, frozen=True, gc=False):
     """The score of one node, 0 to 10; prioritize answers with a list of these."""
 
     host: str
@@ -61,27 +61,27 @@ class HostPriority(Payload, frozen=True):
 HostPriorityList = tuple[HostPriority, ...]
 
 
-class Victims(Payload, frozen=True):
+class Victims(Payload, frozen=True, gc=False):
     """Pods to be evicted from a node, in full."""
 
     pods: tuple[msgspec.Raw, ...] | None = ()
     num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
 
-class MetaPod(Payload, frozen=True):
+class MetaPod(Payload, frozen=True, gc=False):
     """A pod by its uid."""
 
     uid: str = msgspec.field(name="UID")
 
 
-class MetaVictims(Payload, frozen=True):
+class MetaVictims(Payload, frozen=True, gc=False):
     """Pods to be evicted from a node, by their uids."""
 
     pods: tuple[MetaPod, ...] | None = ()
     num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
 
-class ExtenderPreemptionArgs(Payload, frozen=True):
+class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):
     """Where room could be made, at whose expense; of the two forms one is None."""
 
     pod: msgspec.Raw
@@ -89,13 +89,13 @@ class ExtenderPreemptionArgs(Payload, frozen=True):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
-class ExtenderPreemptionResult(Payload, frozen=True):
+class ExtenderPreemptionResult(Payload, frozen=True, gc=False):
     """What is left of it; never more than was asked about."""
 
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
-class ExtenderBindingArgs(Payload, frozen=True):
+class ExtenderBindingArgs(Payload, frozen=True, gc=False):
     """Asked of bind."""
 
     pod_name: str
@@ -104,7 +104,7 @@ class ExtenderBindingArgs(Payload, frozen=True):
     node: str
 
 
-class ExtenderBindingResult(Payload, frozen=True):
+class ExtenderBindingResult(Payload, frozen=True, gc=False):
     """Empty if the pod is bound."""
 
     error: str = ""
