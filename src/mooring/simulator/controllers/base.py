@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ class Shared:
         self.family: Family = Family()
 
 
-class Controller:
+class Controller(abc.ABC):
     """Keeps objects of one kind in order; hears of changes, and reconciles what they concern."""
 
     watches: ClassVar[tuple[Resource, ...]] = ()
@@ -67,12 +68,12 @@ class Controller:
 
     # --- what a controller fulfils -------------------------------------------------------------
 
+    @abc.abstractmethod
     def hear(self, change: Change) -> None:
         """Take note of a change of something it watches; by no means write anything."""
-        raise NotImplementedError
 
-    def reconcile(self, key: Key) -> float | None:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def reconcile(self, key: Key) -> float | None: ...
 
     # --- what it may use -----------------------------------------------------------------------
 
