@@ -11,12 +11,13 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## create .venv with the locked dependencies and mooring itself
+	@$(BIN)/python -m compileall -q src bench
 
 $(STAMP): pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "mooring needs Python 3.11 or newer, $(PYTHON) is %d.%d; try: make PYTHON=python3.12" % v)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements/dev.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --requirement requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -13,7 +13,7 @@ from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.events import EventSink
-from mooring.client.limits import Limiter
+from mooring.client.limits import Limiter, Rush
 from mooring.client.transport import Answer, Fence, Request, Stream
 from mooring.simulator.clock import EPOCH, VirtualLoop
 
@@ -91,12 +91,14 @@ class Room:
     ) -> None:
         self.loop = VirtualLoop()
         self.server = EventServer()
+        self.rush = Rush()
         self.sink = EventSink(
             ApiClient(self.server, limiter=limiter, fence=fence),
             host="host",
             clock=lambda: EPOCH + self.loop.time(),
             capacity=capacity,
             rng=random.Random(1),
+            rush=self.rush,
         )
         self.task = self.loop.create_task(self.sink.run())
         self.loop.settle()

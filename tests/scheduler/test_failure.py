@@ -8,7 +8,7 @@ from tests.scheduler.recording import Log, notes, place, probe, reason, rejector
 import mooring.framework as fw
 from mooring.api.meta import Condition
 from mooring.client.errors import Fenced
-from mooring.client.events import truncated
+from mooring.client.event_series import truncated
 from mooring.errors import ApiError
 from mooring.framework import OK, SKIP, Status, Wait
 from mooring.simulator import Simulation

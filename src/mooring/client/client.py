@@ -123,13 +123,12 @@ class ApiClient:
         self, value: O, *, priority: Priority = Priority.WRITE, subresource: str = ""
     ) -> O:
         """Create an object; what the server made of it."""
-        kind, meta = type(value), value.metadata
-        if subresource:
-            path = paths.single(kind, meta.name, meta.namespace, subresource)
-        else:
-            path = paths.collection(kind, meta.namespace)
-        request = Request(method="POST", path=path, body=encode(value))
-        return decode(await self._send(request, priority, self._fence), kind)
+        answer = await self._create(value, priority, subresource)
+        return decode(answer, type(value))
+
+    async def tell(self, value: Object, *, priority: Priority = Priority.WRITE) -> None:
+        """Create an object that is of no further interest, such as an Event."""
+        await self._create(value, priority)
 
     async def replace(self, value: O, *, fenced: bool = True) -> O:
         """Put an object whose struct holds all of its fields, such as a Lease."""
@@ -176,6 +175,15 @@ class ApiClient:
         return await self._send(Request(method="POST", path=path, body=encode(body)))
 
     # --- inside --------------------------------------------------------------------------------
+
+    async def _create(self, value: Object, priority: Priority, subresource: str = "") -> bytes:
+        kind, meta = type(value), value.metadata
+        if subresource:
+            path = paths.single(kind, meta.name, meta.namespace, subresource)
+        else:
+            path = paths.collection(kind, meta.namespace)
+        request = Request(method="POST", path=path, body=encode(value))
+        return await self._send(request, priority, self._fence)
 
     async def _send(
         self,

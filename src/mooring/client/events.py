@@ -3,6 +3,7 @@
 The first of equal events is created, the second makes it a series, and how often it was seen in the
 end is written once it has been quiet for six minutes; as client-go does it. Equal means all but the
 note. Everything here is bounded: what waits to be sent, what is remembered, how often it is tried.
+Events can wait: while there is a rush, such as binds under way, they do so for a few seconds.
 
     emit ──▶ new events ────▶ created ─┐
         └──▶ repeats ──────▶ patched ──┴─▶ remembered until quiet ──▶ final count patched
@@ -11,22 +12,17 @@ note. Everything here is bounded: what waits to be sent, what is remembered, how
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
-import re
-import sys
 import time
-import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from msgspec.structs import replace
-
 from mooring.api.codec import DecodeError
-from mooring.api.events import Event, EventSeries
-from mooring.api.meta import ObjectMeta, ObjectReference, format_time
+from mooring.api.events import Event
+from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import (
     Conflict,
@@ -36,15 +32,13 @@ from mooring.client.errors import (
     TooManyRequests,
     Unreachable,
 )
-from mooring.client.limits import Priority
+from mooring.client.event_series import Series, word
+from mooring.client.limits import Priority, Rush
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
 
-MAX_NOTE: Final = 1024  # bytes that the API server accepts, here and below
-MAX_WORD: Final = 128  # of a reason, an action and a reporting instance
-MAX_NAME: Final = 253
 TYPES: Final = ("Normal", "Warning")
 
 # The figures of client-go.
@@ -55,30 +49,16 @@ PAUSE: Final = 10.0  # seconds between tries, and up to a quarter more
 
 MAX_SERIES: Final = 4096  # remembered at once
 
-_DNS_SUBDOMAIN: Final = re.compile(
-    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-)
+PATIENCE: Final = 5.0  # seconds that an Event makes way for a rush
+
 
 _Key = tuple[str, str, str, ObjectReference, ObjectReference | None]
-
-
-@dataclass(slots=True, eq=False)
-class _Series:
-    """An event, how often it was seen, and what the server knows of that."""
-
-    event: Event
-    last_seen: float  # seconds since the epoch
-    count: int = 1
-    told: int = 0  # the count the server has; 0 if it does not have the event
-    tried: int = 0  # the count that was last tried to tell
-    is_waiting: bool = False
-    is_sending: bool = False
 
 
 class EventSink:
     """Takes events and sends them when there is time; `emit` is for the thread of the loop.
 
-    `host` tells the processes of one controller apart.
+    `host` tells the processes of one controller apart. Events make way for a `rush`.
     """
 
     def __init__(
@@ -90,6 +70,7 @@ class EventSink:
         capacity: int = 1000,
         concurrency: int = 4,
         rng: random.Random | None = None,
+        rush: Rush | None = None,
     ) -> None:
         self.dropped: int = 0  # not sent, because too many were waiting
         self.sent: int = 0  # requests that were accepted
@@ -100,9 +81,13 @@ class EventSink:
         self._capacity = capacity
         self._concurrency = concurrency
         self._rng = rng or random.Random()
-        self._series: OrderedDict[_Key, _Series] = OrderedDict()  # the longest unseen first
-        self._new: deque[_Series] = deque()
-        self._repeats: deque[_Series] = deque()
+        self._rush = rush
+        self._go_on = asyncio.Event()  # waiting makes no sense any longer
+        if rush is not None:
+            rush.when_over(self._go_on.set)
+        self._series: OrderedDict[_Key, Series] = OrderedDict()  # the longest unseen first
+        self._new: deque[Series] = deque()
+        self._repeats: deque[Series] = deque()
         self._arrived = asyncio.Event()
         self._in_flight = 0
         self._landed = asyncio.Event()
@@ -129,27 +114,16 @@ class EventSink:
             self.failed += 1
             log.error("expected an Event of type Normal or Warning", extra={"type": type_})
             return
-        reason, action = _word(reason), _word(action)
+        reason, action = word(reason), word(action)
         key = (type_, action, reason, regarding, related)
         now = self._clock()
         series = self._series.get(key)
         if series is None:
-            meta = ObjectMeta(
-                name=self._name(regarding.name, now), namespace=regarding.namespace or "default"
+            # Several events may happen in one reading of the clock; their names must differ.
+            nanos = self._last_nanos = max(int(now * 1e9), self._last_nanos + 1)
+            series = Series(
+                regarding, related, type_, reason, action, note, controller, now, nanos, now
             )
-            event = Event(
-                metadata=meta,
-                event_time=format_time(now, micros=True),
-                reporting_controller=controller,
-                reporting_instance=_word(f"{controller}-{self._host}"),
-                action=action,
-                reason=reason,
-                regarding=regarding,
-                related=related,
-                note=truncated(note),
-                type=type_,
-            )
-            series = _Series(event, now)
             self._remember(key, series)
             self._enqueue(series)
             return
@@ -186,15 +160,7 @@ class EventSink:
 
     # --- what is remembered --------------------------------------------------------------------
 
-    def _name(self, regarding: str, now: float) -> str:
-        # Several events may happen in one reading of the clock; their names must differ.
-        self._last_nanos = max(int(now * 1e9), self._last_nanos + 1)
-        name = f"{regarding}.{self._last_nanos:016x}"
-        if len(name) <= MAX_NAME and _DNS_SUBDOMAIN.fullmatch(name):
-            return name
-        return str(uuid.uuid4())
-
-    def _remember(self, key: _Key, series: _Series) -> None:
+    def _remember(self, key: _Key, series: Series) -> None:
         self._series[key] = series
         while len(self._series) > MAX_SERIES:
             _, oldest = self._series.popitem(last=False)
@@ -211,7 +177,7 @@ class EventSink:
             if series.count > 1:
                 self._enqueue(series)
 
-    def _conclude(self, series: _Series) -> None:
+    def _conclude(self, series: Series) -> None:
         if series.count > max(series.told, 1):
             self._enqueue(series)
 
@@ -221,7 +187,11 @@ class EventSink:
     def _waiting(self) -> int:
         return len(self._new) + len(self._repeats)
 
-    def _enqueue(self, series: _Series) -> None:
+    @property
+    def _is_pressed(self) -> bool:
+        return 2 * self._waiting > self._capacity
+
+    def _enqueue(self, series: Series) -> None:
         """Have it told, once: how often it was seen is looked up in the moment of sending."""
         if series.is_waiting or series.is_sending:
             return
@@ -232,10 +202,13 @@ class EventSink:
             # A repeat can be told later, and says less than something new.
             self._repeats.popleft().is_waiting = False
         series.is_waiting = True
+        series.waits_since = self._clock()
         (self._repeats if series.told else self._new).append(series)
         self._arrived.set()
+        if self._is_pressed:
+            self._go_on.set()
 
-    def _take(self) -> _Series | None:
+    def _take(self) -> Series | None:
         if not self._waiting:
             return None
         series = (self._new or self._repeats).popleft()
@@ -251,15 +224,33 @@ class EventSink:
             await self._arrived.wait()
 
     async def _work_off(self) -> None:
-        while (series := self._take()) is not None:
-            await self._send(series)
+        while self._waiting:
+            await self._make_way()
+            series = self._take()
+            if series is not None:
+                await self._send(series)
+
+    async def _make_way(self) -> None:
+        """Wait while there is a rush, unless there is too much to tell or it gets old."""
+        rush = self._rush
+        while rush is not None and rush.is_on and not self._is_closed:
+            line = self._new or self._repeats
+            if not line or self._is_pressed:
+                return
+            patience = line[0].waits_since + PATIENCE - self._clock()
+            if patience <= 0:
+                return
+            self._go_on.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._go_on.wait()
 
     async def _every(self, seconds: float, act: Callable[[], None]) -> None:
         while True:
             await asyncio.sleep(seconds)
             act()
 
-    async def _send(self, series: _Series) -> None:
+    async def _send(self, series: Series) -> None:
         series.is_sending = True
         self._in_flight += 1
         try:
@@ -281,7 +272,7 @@ class EventSink:
         if series.told and series.tried < 2 <= series.count:  # repeated while it was sent
             self._enqueue(series)
 
-    async def _insist(self, series: _Series) -> None:
+    async def _insist(self, series: Series) -> None:
         for _ in range(TRIES):
             pause = await self._tell(series)
             if pause is None:
@@ -290,7 +281,7 @@ class EventSink:
         self.failed += 1
         self._warn("retries", "gave up on an Event after many tries", _named(series))
 
-    async def _tell(self, series: _Series) -> float | None:
+    async def _tell(self, series: Series) -> float | None:
         """One request; None when all is said, or else the seconds until it is tried again."""
         count = series.tried = series.count
         try:
@@ -320,21 +311,15 @@ class EventSink:
         self.sent += 1
         return None
 
-    async def _request(self, series: _Series) -> None:
-        event = series.event
-        repeated = None
-        if series.count > 1:
-            seen = format_time(series.last_seen, micros=True)
-            repeated = EventSeries(count=series.count, last_observed_time=seen)
+    async def _request(self, series: Series) -> None:
         if not series.told:
-            made = replace(event, series=repeated)
-            await self._client.create(made, priority=Priority.EVENT)
+            await self._client.tell(series.made(self._host), priority=Priority.EVENT)
             return
         await self._client.patch(
             Event,
-            event.name,
-            event.namespace,
-            {"series": repeated},
+            series.name,
+            series.namespace,
+            {"series": series.repeated()},
             content_type=STRATEGIC_MERGE_PATCH,
             priority=Priority.EVENT,
         )
@@ -342,7 +327,7 @@ class EventSink:
     def _pause(self) -> float:
         return PAUSE * self._rng.uniform(1.0, 1.25)
 
-    def _give_up(self, series: _Series, error: ApiError) -> None:
+    def _give_up(self, series: Series, error: ApiError) -> None:
         self.failed += 1
         kind = (
             f"{error.code} {error.reason}" if isinstance(error, Refused) else type(error).__name__
@@ -360,23 +345,6 @@ class EventSink:
         log.log(level, message, extra=extra)
 
 
-def truncated(note: str) -> str:
-    """An Event's note must fit into 1,024 bytes; a longer one ends in " ..."."""
-    cut = _cut(note, MAX_NOTE)
-    return cut if len(cut) == len(note) else _cut(note, MAX_NOTE - 4) + " ..."
-
-
-def _word(text: str) -> str:
-    """A text of which thousands are remembered and few are different: kept once."""
-    return sys.intern(_cut(text, MAX_WORD))
-
-
-def _cut(text: str, limit: int) -> str:
-    """As much of a text as fits into so many bytes of UTF-8; half a pair of surrogates is a `?`."""
-    return text.encode(errors="replace")[:limit].decode(errors="ignore")
-
-
-def _named(series: _Series) -> dict[str, str]:
-    event = series.event
-    about = f"{event.regarding.namespace}/{event.regarding.name}".lstrip("/")
-    return {"object": about, "kind": event.regarding.kind, "reason": event.reason}
+def _named(series: Series) -> dict[str, str]:
+    about = f"{series.regarding.namespace}/{series.regarding.name}".lstrip("/")
+    return {"object": about, "kind": series.regarding.kind, "reason": series.reason}

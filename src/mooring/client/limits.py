@@ -1,7 +1,8 @@
 """How hard to lean on an API server: a token bucket whose waiters stand in line by importance.
 
 The rate is that of `clientConnection.qps` and `.burst`. When tokens are short, a bind overtakes a
-status patch, and both overtake Events; among equals, who came first goes first.
+status patch, and both overtake Events; among equals, who came first goes first. A server may be
+short of breath long before tokens are: who can wait does so while there is a `Rush`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import enum
 import heapq
 import itertools
+from collections.abc import Callable
 
 
 class Priority(enum.IntEnum):
@@ -67,3 +69,28 @@ class Limiter:
             loop = asyncio.get_running_loop()
             missing = (1 - self._tokens) / self._qps
             self._timer = loop.call_later(max(missing, 0.001), self._serve)
+
+
+class Rush:
+    """Requests under way that others make way for."""
+
+    def __init__(self) -> None:
+        self._going = 0
+        self._told: list[Callable[[], None]] = []
+
+    @property
+    def is_on(self) -> bool:
+        return self._going > 0
+
+    def begin(self) -> None:
+        self._going += 1
+
+    def end(self) -> None:
+        self._going -= 1
+        if not self._going:
+            for tell in self._told:
+                tell()
+
+    def when_over(self, tell: Callable[[], None]) -> None:
+        """Call this each time that none is under way any more."""
+        self._told.append(tell)

@@ -16,7 +16,7 @@ from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.cache.pods import Pod
 from mooring.client.binding import AlreadyBound, PodBinder
 from mooring.client.errors import Fenced, NotFound
-from mooring.client.events import truncated
+from mooring.client.event_series import truncated
 from mooring.controller.asking import NotNow, Question
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.reconciler import Requeue

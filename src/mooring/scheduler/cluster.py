@@ -19,6 +19,7 @@ from mooring.client import paths
 from mooring.client.binding import AlreadyBound, PodBinder, pod_not_found
 from mooring.client.client import ApiClient
 from mooring.client.errors import Conflict, NotFound, Refused, ServerError, Unreachable
+from mooring.client.limits import Rush
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 from mooring.scheduler import conflicts
@@ -50,6 +51,7 @@ class Writer:
         self._binder = PodBinder(client)
         self._on_conflict = on_conflict
         self._on_congestion = on_congestion
+        self.rush: Rush = Rush()  # while binds are under way
         self._under_way = 0
         self._is_congested = False
 
@@ -57,12 +59,14 @@ class Writer:
 
     async def bind(self, binding: core.Binding) -> None:
         self._count(+1)
+        self.rush.begin()
         try:
             await self._binder.bind(binding)
         except AlreadyBound:
             self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
             raise
         finally:
+            self.rush.end()
             self._count(-1)
 
     def _count(self, change: int) -> None:

@@ -56,9 +56,6 @@ class Connected:
         config = cfg.default_configuration() if config is None else config
         plugins = tuple(plugins)
         self.metrics: Metrics = metrics or Metrics()
-        self.events: EventSink = EventSink(
-            client, host=host, clock=clock.now, capacity=_EVENTS_WAITING
-        )
         documents = documents_for(config.extenders)
         extenders = connect(
             config.extenders,
@@ -68,6 +65,9 @@ class Connected:
         )
         self._extenders = extenders
         writer = Writer(client, on_conflict=self._count, on_congestion=self._on_congestion)
+        self.events: EventSink = EventSink(
+            client, host=host, clock=clock.now, capacity=_EVENTS_WAITING, rush=writer.rush
+        )
         self.scheduler: Scheduler = Scheduler(
             config,
             client=writer,

@@ -10,7 +10,7 @@ from mooring.api.meta import Condition, format_time
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.client.errors import NotFound
-from mooring.client.events import truncated
+from mooring.client.event_series import truncated
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.results import QueuedPod

@@ -81,13 +81,14 @@ class Process:
             Limiter(connection.qps, connection.burst),
             self.election.fence if self.election is not None else None,
         )
+        self._writer = Writer(
+            self._client, on_conflict=self._count, on_congestion=self._on_congestion
+        )
         self._events = EventSink(
             self._make_client(writing, Limiter(connection.qps, connection.burst)),
             host=socket.gethostname(),
             capacity=_EVENTS_WAITING,
-        )
-        self._writer = Writer(
-            self._client, on_conflict=self._count, on_congestion=self._on_congestion
+            rush=self._writer.rush,
         )
         documents = documents_for(config.extenders)
         self._extenders = connect(

@@ -1,0 +1,96 @@
+"""One event with its repeats, in words that an API server accepts."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+from mooring.api.events import Event, EventSeries
+from mooring.api.meta import ObjectMeta, ObjectReference, format_time
+
+MAX_NOTE: Final = 1024  # bytes that the API server accepts, here and below
+MAX_WORD: Final = 128  # of a reason, an action and a reporting instance
+MAX_NAME: Final = 253
+
+_DNS_SUBDOMAIN: Final = re.compile(
+    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+)
+
+
+@dataclass(slots=True, eq=False)
+class Series:
+    """An event, how often it was seen, and what the server knows of that."""
+
+    regarding: ObjectReference
+    related: ObjectReference | None
+    type: str
+    reason: str
+    action: str
+    note: str
+    controller: str
+    first_seen: float  # seconds since the epoch, here and below
+    nanos: int  # likewise, and no other event's
+    last_seen: float
+    count: int = 1
+    told: int = 0  # the count the server has; 0 if it does not have the event
+    tried: int = 0  # the count that was last tried to tell
+    waits_since: float = 0.0
+    is_waiting: bool = False
+    is_sending: bool = False
+    name: str = ""  # of the event, once it has been made
+
+    @property
+    def namespace(self) -> str:
+        return self.regarding.namespace or "default"
+
+    def repeated(self) -> EventSeries | None:
+        """What a server is told of repeats."""
+        if self.count == 1:
+            return None
+        seen = format_time(self.last_seen, micros=True)
+        return EventSeries(count=self.count, last_observed_time=seen)
+
+    def made(self, host: str) -> Event:
+        """The event as it is created."""
+        self.name = self.name or _name(self.regarding.name, self.nanos)
+        return Event(
+            metadata=ObjectMeta(name=self.name, namespace=self.namespace),
+            event_time=format_time(self.first_seen, micros=True),
+            reporting_controller=self.controller,
+            reporting_instance=word(f"{self.controller}-{host}"),
+            action=self.action,
+            reason=self.reason,
+            regarding=self.regarding,
+            related=self.related,
+            note=truncated(self.note),
+            type=self.type,
+            series=self.repeated(),
+        )
+
+
+def truncated(note: str) -> str:
+    """An Event's note must fit into 1,024 bytes; a longer one ends in " ..."."""
+    cut = _cut(note, MAX_NOTE)
+    return cut if len(cut) == len(note) else _cut(note, MAX_NOTE - 4) + " ..."
+
+
+def _name(regarding: str, nanos: int) -> str:
+    name = f"{regarding}.{nanos:016x}"
+    if len(name) <= MAX_NAME and _DNS_SUBDOMAIN.fullmatch(name):
+        return name
+    return str(uuid.uuid4())
+
+
+def word(text: str) -> str:
+    """A text of which thousands are remembered and few are different: kept once."""
+    return sys.intern(_cut(text, MAX_WORD))
+
+
+def _cut(text: str, limit: int) -> str:
+    """As much of a text as fits into so many bytes of UTF-8; half a pair of surrogates is a `?`."""
+    if len(text) <= limit and text.isascii():
+        return text
+    return text.encode(errors="replace")[:limit].decode(errors="ignore")
