@@ -146,4 +146,5 @@ def parse_time(text: str) -> float:
 def format_time(seconds: float, *, micros: bool = False) -> str:
     """The RFC 3339 text of an instant, in seconds, or in microseconds as leases and events do."""
     instant = datetime.fromtimestamp(seconds, UTC)
-    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micros else "%Y-%m-%dT%H:%M:%SZ")
+    text = instant.isoformat(timespec="microseconds" if micros else "seconds")
+    return text.removesuffix("+00:00") + "Z"

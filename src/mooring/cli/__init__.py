@@ -17,6 +17,8 @@ from mooring.cli.commands import add_commands
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    # Nobody here multiplies matrices: NumPy need not start threads for it, one per core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     parser = _parser()
     options = parser.parse_args(_with_command(sys.argv[1:] if argv is None else argv))
     if "run" not in options:  # no command, or one that needs to be told more

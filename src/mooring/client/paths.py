@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from mooring.api.meta import Object
+
+_plain: Final = re.compile(r"[a-zA-Z0-9._~-]*", re.ASCII).fullmatch  # nothing in it to be quoted
 
 
 @cache
@@ -36,8 +40,7 @@ def collection(
     kind: type[Object], namespace: str = "", query: Mapping[str, str] | None = None
 ) -> str:
     """The path of all objects of a kind; without a namespace, of all namespaces."""
-    place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    return f"{_root(kind)}{place}/{resource_of(kind)}{_query(query)}"
+    return _collection(kind, namespace) + _query(query)
 
 
 def single(
@@ -49,7 +52,14 @@ def single(
 ) -> str:
     """The path of one object, or of one of its subresources."""
     tail = f"/{subresource}" if subresource else ""
-    return f"{collection(kind, namespace)}/{quote(name)}{tail}{_query(query)}"
+    quoted = name if _plain(name) else quote(name)
+    return f"{_collection(kind, namespace)}/{quoted}{tail}{_query(query)}"
+
+
+@lru_cache(maxsize=1024)
+def _collection(kind: type[Object], namespace: str) -> str:
+    place = f"/namespaces/{quote(namespace)}" if namespace else ""
+    return f"{_root(kind)}{place}/{resource_of(kind)}"
 
 
 def _query(query: Mapping[str, str] | None) -> str:
