@@ -46,6 +46,17 @@ def test_a_bound_pod_says_where_it_is_and_that_it_is_scheduled(desk: Desk) -> No
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
 
 
+def test_a_pod_gets_zone_and_region_of_its_node(desk: Desk) -> None:
+    zone = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
+    node = {"metadata": {"name": "n1", "labels": {**zone, "disk": "ssd"}}}
+    desk.verbs.create(known("nodes"), node)
+    desk.create(PODS, "p")
+    asked = binding("p", labels={"by": "us", "topology.kubernetes.io/zone": "elsewhere"})
+    desk.verbs.bind("default", "p", asked)
+    assert get(desk)["metadata"]["labels"] == {"by": "us", **zone}
+    assert bound(desk, "q")["metadata"]["labels"] == zone
+
+
 def test_binding_forgets_the_nomination_and_turns_the_condition(desk: Desk) -> None:
     desk.create(PODS, "p")
     status = {

@@ -1,7 +1,7 @@
 """What a cluster adds to new objects, or holds against them, because of what else there is.
 
 As the admission plugins of a usual cluster: NamespaceLifecycle, Priority, DefaultTolerationSeconds,
-RuntimeClass, DefaultStorageClass; and the addresses and ports of services.
+RuntimeClass, DefaultStorageClass, PodTopologyLabels; and the addresses and ports of services.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")
 _RUNTIME_CLASSES: Final = known("runtimeclasses", "node.k8s.io")
 _STORAGE_CLASSES: Final = known("storageclasses", "storage.k8s.io")
 _SERVICES: Final = known("services")
+_NODES: Final = known("nodes")
 
 _TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PATIENCE: Final = 300  # seconds that pods stay on a node in trouble
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
+
+_TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 _PreemptionPolicy = str | None
 
@@ -38,7 +41,16 @@ class _PriorityClass(msgspec.Struct, rename="camel"):
     preemption_policy: str = "PreemptLowerPriority"
 
 
+class _Meta(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Meta
+
+
 _read_class: Final = msgspec.json.Decoder(_PriorityClass).decode
+_read_labels: Final = msgspec.json.Decoder(_Labelled).decode
 
 
 def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
@@ -59,6 +71,15 @@ def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
         }
         details = {**(error.details or {}), "causes": [cause]}
         raise Forbidden(str(error), code=error.code, reason=error.reason, details=details)
+
+
+def topology_labels(store: Store, node_name: str) -> dict[str, str]:
+    """The labels of a node that its pods get too; none of a node that nobody knows."""
+    item = store.get(_NODES, "", node_name)
+    if item is None:
+        return {}
+    labels = _read_labels(item.raw).metadata.labels
+    return {key: labels[key] for key in _TOPOLOGY if key in labels}
 
 
 def admit_new(store: Store, resource: Resource, value: Object) -> None:
@@ -125,6 +146,8 @@ def _admit_pod(store: Store, resource: Resource, pod: Object) -> None:
     _tolerate_trouble(spec)
     _add_overhead(store, resource, spec, name)
     merge_label_keys(pod)
+    if added := topology_labels(store, spec.get("nodeName", "")):
+        pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **added}
 
 
 def _priority_of(store: Store, resource: Resource, spec: Object, pod: str) -> tuple[str, int, str]:

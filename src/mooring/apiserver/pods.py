@@ -55,8 +55,8 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
         raise Refused(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", code=500)
 
 
-def bind(pod: Object, binding: Mapping[str, Any], now: str) -> None:
-    """Put a pod on the node that a Binding names, unless something forbids it."""
+def bind(pod: Object, binding: Mapping[str, Any], labels: Mapping[str, str], now: str) -> None:
+    """Put a pod on the node that a Binding names, with these labels, unless something forbids it."""
     meta, asked = pod["metadata"], binding["metadata"]
     name = meta["name"]
     for field, called in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
@@ -73,8 +73,9 @@ def bind(pod: Object, binding: Mapping[str, Any], now: str) -> None:
     if spec.get("schedulingGates"):
         raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = binding["target"]["name"]
-    for field in ("annotations", "labels"):
-        if more := asked.get(field):
+    more_labels = {**(asked.get("labels") or {}), **labels}
+    for field, more in (("annotations", asked.get("annotations")), ("labels", more_labels)):
+        if more:
             meta[field] = {**meta.get(field, {}), **more}
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)

@@ -19,7 +19,12 @@ import msgspec
 
 from mooring.api.meta import format_time
 from mooring.apiserver import metadata, pods
-from mooring.apiserver.admission import admit_new, admit_update, check_namespace
+from mooring.apiserver.admission import (
+    admit_new,
+    admit_update,
+    check_namespace,
+    topology_labels,
+)
 from mooring.apiserver.defaulting.objects import fill_in, prepare_status
 from mooring.apiserver.events import from_storage, to_storage
 from mooring.apiserver.evictions import evict
@@ -384,7 +389,8 @@ class Verbs:
         """Put a pod on the node that a Binding names."""
         pods.check_binding(name, binding)
         value = self._item(pods.PODS, namespace, name).decoded()
-        pods.bind(value, binding, self.now())
+        added = topology_labels(self.store, binding["target"]["name"])
+        pods.bind(value, binding, added, self.now())
         if not dry_run:
             self.store.put(pods.PODS, value)
 
