@@ -56,7 +56,7 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
 
 
 def bind(pod: Object, binding: Mapping[str, Any], labels: Mapping[str, str], now: str) -> None:
-    """Put a pod on the node that a Binding names, with these labels, unless something forbids it."""
+    """Put a pod on the node that a Binding names, with these labels, unless that is forbidden."""
     meta, asked = pod["metadata"], binding["metadata"]
     name = meta["name"]
     for field, called in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
