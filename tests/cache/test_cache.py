@@ -218,3 +218,31 @@ def test_absurd_requests_wrap_and_come_off_again(resource: str) -> None:
     nodes = cache.nodes
     assert nodes.requested(resource).tolist() == [0]
     assert nodes.nonzero_requested(resource).tolist() == [0]
+
+
+# --- labels that a server gives to bound pods ----------------------------------------------------
+
+
+def test_learns_that_bound_pods_have_labels_of_their_node_and_assumes_them() -> None:
+    cache = Cache()
+    zone = {"topology.kubernetes.io/zone": "z1"}
+    cache.put_node(node("a", zone="z1").api)
+    first, second = pod("first", uid="u1"), pod("second", uid="u2")
+    assert cache.assume(first, "a").labels == {}
+    cache.put_pod(pod("first", uid="u1", on="a", labels=zone))
+    assert cache.assume(second, "a").labels == zone
+    position = cache.nodes.mark
+    cache.put_pod(pod("second", uid="u2", on="a", labels=zone))
+    assert cache.nodes.mark == position  # nothing to be counted anew
+    assert not cache.is_assumed("u2")
+
+
+def test_learns_that_bound_pods_have_no_labels_of_their_node() -> None:
+    cache = Cache()
+    cache.put_node(node("a", zone="z1").api)
+    zone = {"topology.kubernetes.io/zone": "z1"}
+    for uid, labels in (("u1", zone), ("u2", {}), ("u3", {})):
+        known = pod(uid, uid=uid)
+        cache.assume(known, "a")
+        cache.put_pod(pod(uid, uid=uid, on="a", labels=labels))
+    assert cache.assume(pod("u4", uid="u4"), "a").labels == {}

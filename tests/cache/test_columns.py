@@ -24,6 +24,16 @@ def test_keeps_its_values_when_it_outgrows_its_array() -> None:
     assert column.view.tolist() == list(range(1000))
 
 
+def test_its_cells_are_its_data_also_after_it_grew() -> None:
+    column = column_of(*range(10))
+    for row in range(10, 100):
+        column.append_zero()
+        column.cells[row] = column.cells[row - 1] + 1
+    column.data[0] = 7
+    assert column.cells[0] == 7
+    assert column.view.tolist() == [7, *range(1, 100)]
+
+
 def test_fills_a_hole_with_the_last_row() -> None:
     column = column_of(1, 2, 3, 4)
     column.remove(1)

@@ -33,7 +33,7 @@ def test_goes_by_its_name_when_it_has_no_uid() -> None:
     assert made.priority == 0
 
 
-@pytest.mark.parametrize("name", ["node_name", "uid", "api", "_usage", "something_new"])
+@pytest.mark.parametrize("name", ["node_name", "uid", "api", "_weight", "something_new"])
 def test_cannot_be_changed(name: str) -> None:
     made = pod("web", namespace="shop")
     with pytest.raises(AttributeError, match=f"shop/web is read-only: cannot set '{name}'"):
@@ -125,3 +125,20 @@ def test_is_assumed_as_a_copy() -> None:
     assert (assumed.uid, assumed.node_name, assumed.spec.node_name) == ("u1", "n", "n")
     assert dict(assumed.usage) == {"cpu": 1000}
     assert pending.node_name == ""
+
+
+def test_computes_once_for_all_states_that_weigh_alike() -> None:
+    pending = pod("web", cpu="1")
+    assumed = pending.assumed_on("n")
+    confirmed = Pod(assumed.api)
+    assert confirmed.weighs_like(assumed)
+    computed = confirmed.usage
+    assert computed is assumed.usage
+    assert computed is pending.usage
+
+
+def test_shares_nothing_with_a_state_that_weighs_more() -> None:
+    asked = resized()
+    running = resized(containerStatuses=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    assert not running.weighs_like(asked)
+    assert (asked.usage["cpu"], running.usage["cpu"]) == (1000, 3000)

@@ -349,6 +349,10 @@ class CacheMachine(RuleBasedStateMachine):
             values = nodes.label_values(key)
             meant = [f.all_labels.get(key) for f in facts]
             assert [values[code] for code in nodes.label_codes(key)] == meant
+            assert nodes.label_count(key) == len(values)
+            for code in range(len(values)):
+                rows = [row for row, value in enumerate(meant) if value == values[code]]
+                assert nodes.rows_labelled(key, code).tolist() == rows
             assert [values[node.label_code(key)] for node in nodes] == meant
         wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
         met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 from tests.queue.builders import START, PriorityLess, PriorityOrder, pod
 
@@ -55,3 +57,13 @@ def test_remembers_when_a_pod_first_became_active() -> None:
     active.pop()
     active.add(item, START + 9)
     assert item.first_attempt_at == START + 5
+
+
+def test_a_copy_knows_all_there_is_to_know_of_a_pod() -> None:
+    known = {name: object() for name in QueuedPod.__slots__}
+    one = queued("a")
+    for name, value in known.items():
+        setattr(one, name, value)
+    other = copy.copy(one)
+    assert other is not one
+    assert {name: getattr(other, name) for name in QueuedPod.__slots__} == known

@@ -70,3 +70,13 @@ def test_finds_the_latest_life_of_a_name() -> None:
     assert flights[A.uid] is A
     flights.done(A.uid)
     assert flights.find("ns/a") is reborn
+
+
+def test_starts_no_pod_twice() -> None:
+    flights = InFlight()
+    assert flights.start(A)
+    record(flights, 1)
+    assert not flights.start(A)
+    assert seen(flights, A.uid) == [1]
+    flights.done(A.uid)
+    assert flights.start(A)

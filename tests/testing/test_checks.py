@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from tests.testing import gallery, overclaims
+from tests.testing import by_domain, gallery, overclaims
 from tests.testing.headroom import Headroom
 
 import mooring.framework as fw
@@ -41,6 +41,10 @@ BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (overclaims.CountsPods, "check_scope_is_all_that_matters", "scope OBJECT says"),
     (overclaims.ForgetsMemory, "check_part_is_all_that_matters", "part_of says"),
     (overclaims.BreaksTies, "check_equal_points_stay_equal", "by_extremes says"),
+    (by_domain.ByMean, "check_extremes_are_all_that_matters", "by_extremes says"),
+    (by_domain.RefusesAll, "check_domains_refuse_alike", "but filter_all() says Success"),
+    (by_domain.OtherPoints, "check_domains_score_alike", "by score_by_domain(), but"),
+    (by_domain.StaysWithIt, "check_earlier_pods_leave_no_trace", "of an earlier pod, but"),
     (gallery.NotStrict, "check_queue_order", "before itself"),
     (gallery.NotTransitive, "check_queue_order", "but not the first before the last"),
     (gallery.KeyDisagrees, "check_queue_order", "by sort_key()"),

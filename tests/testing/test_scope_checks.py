@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from tests.testing import overclaims
+from tests.testing import by_domain, overclaims
 
 import mooring.framework as fw
 from mooring.api import core
@@ -18,6 +18,10 @@ ALIKE = "check_pods_of_a_class_are_alike"
 SCOPE = "check_scope_is_all_that_matters"
 PART = "check_part_is_all_that_matters"
 EQUAL = "check_equal_points_stay_equal"
+EXTREMES = "check_extremes_are_all_that_matters"
+REFUSE = "check_domains_refuse_alike"
+SCORE = "check_domains_score_alike"
+EARLIER = "check_earlier_pods_leave_no_trace"
 
 WRONG: list[tuple[type[fw.Base], str, str]] = [
     (overclaims.ByName, ALIKE, "for a pod with another name and uid, but"),
@@ -43,6 +47,12 @@ WRONG: list[tuple[type[fw.Base], str, str]] = [
     (overclaims.StoresLabels, PART, "for a pod with other labels, but"),
     (overclaims.ListsParts, PART, "part_of() returned [0], expected something hashable"),
     (overclaims.BreaksTies, EQUAL, "by_extremes says that equal points"),
+    (by_domain.ByMean, EXTREMES, "where every number of points occurs once"),
+    (by_domain.RefusesAll, REFUSE, "is refused for its topology.kubernetes.io/zone"),
+    (by_domain.ShortTable, REFUSE, "values of bool"),
+    (by_domain.OtherPoints, SCORE, "by score_by_domain(), but"),
+    (by_domain.CountsTheFit, SCORE, "must not look at which nodes fit"),
+    (by_domain.StaysWithIt, EARLIER, "with the state of an earlier pod"),
 ]
 TRUE: list[type[fw.Base]] = [
     overclaims.NoScope,
@@ -51,6 +61,7 @@ TRUE: list[type[fw.Base]] = [
     overclaims.ByRequests,
     overclaims.ByLabels,
     overclaims.NeverZero,
+    by_domain.Zonal,
 ]
 
 

@@ -1,7 +1,9 @@
 """What every Kubernetes object has in common: metadata, owners, selectors, conditions, times."""
 
+import math
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from msgspec import Struct
@@ -145,6 +147,13 @@ def parse_time(text: str) -> float:
 
 def format_time(seconds: float, *, micros: bool = False) -> str:
     """The RFC 3339 text of an instant, in seconds, or in microseconds as leases and events do."""
-    instant = datetime.fromtimestamp(seconds, UTC)
-    text = instant.isoformat(timespec="microseconds" if micros else "seconds")
+    if not micros:
+        return _whole_second(math.floor(round(seconds, 6)))
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    return text.removesuffix("+00:00") + "Z"
+
+
+@lru_cache(maxsize=16)  # much happens within a second
+def _whole_second(seconds: int) -> str:
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     return text.removesuffix("+00:00") + "Z"

@@ -101,12 +101,13 @@ def is_extended(resource: str) -> bool:
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """Node ports taken by containers and sidecars, in order; empty addresses mean all of them."""
-    return tuple(
+    taken = [
         HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
         for container in _lasting_containers(pod)
         for port in container.ports
         if port.host_port > 0
-    )
+    ]
+    return tuple(taken)
 
 
 def container_images(pod: Pod) -> tuple[str, ...]:
@@ -123,16 +124,18 @@ def normalized_image(image: str) -> str:
 
 
 def _lasting_containers(pod: Pod) -> tuple[Container, ...]:
-    sidecars = tuple(c for c in pod.spec.init_containers if c.is_restartable)
-    return (*pod.spec.containers, *sidecars)
+    spec = pod.spec
+    if not spec.init_containers:
+        return spec.containers
+    return (*spec.containers, *(c for c in spec.init_containers if c.is_restartable))
 
 
 def _pod_requests(
     pod: Pod, defaults: _Amounts, use_status: bool, pod_level: bool
 ) -> dict[str, Quantity]:
+    if not use_status and _is_plain(pod):
+        return {**defaults, **pod.spec.containers[0].resources.requests}
     asked = _container_requests(pod, use_status)
-    if _is_plain(pod):
-        return {**defaults, **asked(pod.spec.containers[0])}
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers:
         _add(total, {**defaults, **asked(container)})

@@ -15,15 +15,20 @@ before their node and stay when it goes; they wait in `_homeless` and count nowh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from mooring.api import core
+from mooring.api.frozen import EMPTY
 from mooring.api.requests import PODS
 from mooring.cache.nodes import NodeTable
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import InternalError
+
+# An API server since 1.35 copies these from a node to the pods that are bound to it.
+_GIVEN_TO_PODS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class Cache:
@@ -37,6 +42,9 @@ class Cache:
         self._homeless: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod
         self._touches = itertools.count(1)
         self._touched: dict[str, int] = {}  # node name -> number of its last change from outside
+        # Whether pods are seen to get labels of their node: then they are assumed with them, and
+        # need not be counted anew when the watch shows them bound.
+        self._gives_labels = False
 
     @property
     def nodes(self) -> Nodes:
@@ -70,7 +78,8 @@ class Cache:
         """Count the pod on its node before the cluster knows; returns the pod with its node set."""
         if pod.uid in self._pods:
             raise InternalError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        assumed = pod.assumed_on(node_name)
+        labels = self._given_labels(node_name) if self._gives_labels else EMPTY
+        assumed = pod.assumed_on(node_name, labels)
         self._place(assumed)
         self._assumed.add(pod.uid)
         return assumed
@@ -93,6 +102,8 @@ class Cache:
             else:
                 self.table.replace_pod(row, pod)
             return old
+        if pod.uid in self._assumed:
+            self._gives_labels = self._given_labels(pod.node_name).items() <= pod.labels.items()
         was_expected = old is not None and (
             pod.uid in self._assumed or old.api.spec == pod.api.spec
         )
@@ -148,6 +159,13 @@ class Cache:
         return len(self._pods)
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _given_labels(self, node_name: str) -> Mapping[str, str]:
+        row = self.table.row_of.get(node_name)
+        if row is None:
+            return EMPTY
+        labels = self.table.api[row].metadata.labels
+        return {key: labels[key] for key in _GIVEN_TO_PODS if key in labels}
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod

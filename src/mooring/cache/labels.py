@@ -21,13 +21,14 @@ ABSENT: Final = 0
 class LabelColumn:
     """The values of one label key over all node rows."""
 
-    __slots__ = ("_code_of", "codes", "key", "values")
+    __slots__ = ("_code_of", "_grouped", "codes", "key", "values")
 
     def __init__(self, key: str) -> None:
         self.key: str = key
         self.codes: Column[np.int64] = Column(np.int64)
         self.values: list[str | None] = [None]  # code -> value; code 0 is "absent"
         self._code_of: dict[str, int] = {}
+        self._grouped: tuple[int, IntArray, IntArray] | None = None  # epoch, rows, where codes end
 
     def intern(self, value: str | None) -> int:
         if value is None:
@@ -41,6 +42,24 @@ class LabelColumn:
     def code(self, value: str) -> int | None:
         """The code of a value, or None if no node ever had it."""
         return self._code_of.get(value)
+
+    def put(self, row: int, code: int) -> None:
+        """A node has another value."""
+        self.codes.data[row] = code
+        self._grouped = None
+
+    def rows_of(self, code: int, epoch: int) -> IntArray:
+        """The rows with a code, ascending; the epoch is that of the table."""
+        grouped = self._grouped
+        if grouped is None or grouped[0] != epoch:
+            codes = self.codes.view
+            rows = codes.argsort(kind="stable")
+            ends = np.bincount(codes, minlength=len(self.values)).cumsum()
+            grouped = self._grouped = (epoch, rows, ends)
+        _, rows, ends = grouped
+        if code >= len(ends):
+            return rows[:0]
+        return rows[ends[code - 1] if code else 0 : ends[code]]
 
 
 def match(column: LabelColumn, codes: IntArray, requirement: LabelRequirement) -> BoolArray:

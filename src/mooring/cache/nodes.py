@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from mooring.api import core
+from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.api.requests import amount, is_counted
 from mooring.api.selectors import Selector
 from mooring.cache.arrays import IntArray
@@ -137,11 +138,11 @@ class NodeTable:
                 column = self.requested.get(resource)
                 if column is None:
                     column = self._column_of(self.requested, resource)
-                _add(column, row, sign * quantity)
+                _add(column.cells, row, sign * quantity)
         cpu, memory = pod.nonzero_usage
-        _add(self.nonzero_cpu, row, sign * cpu)
-        _add(self.nonzero_memory, row, sign * memory)
-        self.pod_count.data[row] += sign
+        _add(self.nonzero_cpu.cells, row, sign * cpu)
+        _add(self.nonzero_memory.cells, row, sign * memory)
+        self.pod_count.cells[row] += sign
         if pod.host_ports:
             self.ports.count(row, pod.host_ports, sign)
         self._pod_labels.count(pod, sign)
@@ -191,6 +192,11 @@ class NodeTable:
                 self._features.popitem(last=False)
         self._features.move_to_end(key)
         return index
+
+    def features_version(self, key: Hashable) -> int:
+        """That of the feature index known by `key`; 0 if there is none."""
+        index = self._features.get(key)
+        return 0 if index is None else index.version
 
     def all_names(self) -> tuple[str, ...]:
         """Every node's name, in row order."""
@@ -290,7 +296,7 @@ class NodeTable:
         old = int(column.codes.data[row])
         new = column.intern(node.metadata.labels.get(column.key))
         if new != old:
-            column.codes.data[row] = new
+            column.put(row, new)
             for counter in self._counters.values():
                 counter.relabel(row, column.key, old, new)
             if self.pods[row]:  # a new node has none
@@ -333,7 +339,7 @@ class NodeTable:
         self._void_positions()
 
 
-def _add(column: Column[np.int64], row: int, change: int) -> None:
+def _add(cells: memoryview, row: int, change: int) -> None:
     """Add and wrap: nonsense requests must not stop us, and come off again."""
-    data = column.data
-    data[row] = wrapped(data.item(row) + change)
+    total = cells[row] + change
+    cells[row] = total if INT64_MIN <= total <= INT64_MAX else wrapped(total)

@@ -22,6 +22,7 @@ class Objects:
         self._stores: dict[type[Any], dict[tuple[str, str], Any]] = {}
         self._by_namespace: dict[tuple[type[Any], str], dict[str, Any]] = {}
         self._indexes: dict[type[Any], dict[Callable[[Any], Hashable], _Index]] = {}
+        self.changes: int = 0  # grows with every version
         self._versions: dict[type[Any], int] = {}
         self._declared: frozenset[type[Any]] | None = None
 
@@ -95,6 +96,7 @@ class Objects:
     def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
         if not _looks_alike(old, new):
             self._versions[type_] = self.version(type_) + 1
+            self.changes += 1
         for by, index in self._indexes.get(type_, {}).items():
             if old is not None:
                 said = by(old)

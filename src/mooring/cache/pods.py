@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from msgspec import structs
 
 from mooring.api import core
+from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import ObjectMeta
 from mooring.api.requests import (
     CPU,
@@ -25,9 +26,6 @@ from mooring.api.requests import (
 Amounts = Mapping[str, int]
 """Resource name -> milli-CPU for cpu, whole units for all else."""
 
-_set: Final = object.__setattr__
-_COMPUTED: Final = ("_requests", "_usage", "_nonzero", "_usage_nonzero", "_host_ports")
-
 
 def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
     """What a pod asks for, in the units of the columns, of the resources a scheduler counts."""
@@ -40,19 +38,27 @@ def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
     )
 
 
-class Pod:
-    """One pod, read-only.
+class _Weight:
+    """What is computed from a pod, as far as somebody has asked for it.
 
-    `requests` is what the pod asks for when it is to be placed; `usage` is what it occupies once
-    on a node, where an in-place resize may hold more than the spec says.
+    It does not depend on the node, so the states of a pod that weigh alike share one.
     """
 
+    __slots__ = ("host_ports", "nonzero", "requests", "usage", "usage_nonzero")
+
+    def __init__(self) -> None:
+        self.requests: Amounts | None = None
+        self.usage: Amounts | None = None
+        self.nonzero: tuple[int, int] | None = None
+        self.usage_nonzero: tuple[int, int] | None = None
+        self.host_ports: tuple[HostPort, ...] | None = None
+
+
+class _Open:
+    """A pod that is being made: the same attributes, and they can be set."""
+
     __slots__ = (
-        "_host_ports",
-        "_nonzero",
-        "_requests",
-        "_usage",
-        "_usage_nonzero",
+        "_weight",
         "api",
         "key",
         "labels",
@@ -71,25 +77,39 @@ class Pod:
     labels: Mapping[str, str]
     node_name: str
     priority: int
-    _requests: Amounts | None
-    _usage: Amounts | None
-    _nonzero: tuple[int, int] | None
-    _usage_nonzero: tuple[int, int] | None
-    _host_ports: tuple[HostPort, ...] | None
+    _weight: _Weight
 
-    def __init__(self, api: core.Pod) -> None:
-        meta = api.metadata
-        spec = api.spec
-        _set(self, "api", api)
-        _set(self, "name", meta.name)
-        _set(self, "namespace", meta.namespace)
-        _set(self, "key", f"{meta.namespace}/{meta.name}")
-        _set(self, "uid", meta.uid or f"{meta.namespace}/{meta.name}")
-        _set(self, "labels", meta.labels)
-        _set(self, "node_name", spec.node_name)
-        _set(self, "priority", spec.priority or 0)
-        for computed in _COMPUTED:
-            _set(self, computed, None)
+
+class Pod(_Open):
+    """One pod, read-only.
+
+    `requests` is what the pod asks for when it is to be placed; `usage` is what it occupies once
+    on a node, where an in-place resize may hold more than the spec says.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, api: core.Pod) -> Pod:
+        return cls._made(api, _Weight())
+
+    @classmethod
+    def _made(cls, api: core.Pod, weight: _Weight) -> Pod:
+        # Written while it is open and then shut: several pods are made per attempt, and to get
+        # round a `__setattr__` for every attribute takes three times as long.
+        pod = _Open()
+        meta, spec = api.metadata, api.spec
+        pod.api = api
+        pod.name = name = meta.name
+        pod.namespace = namespace = meta.namespace
+        pod.key = key = f"{namespace}/{name}"
+        pod.uid = meta.uid or key
+        pod.labels = meta.labels
+        pod.node_name = spec.node_name
+        pod.priority = spec.priority or 0
+        pod._weight = weight
+        pod.__class__ = cls
+        assert isinstance(pod, Pod)
+        return pod
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Pod {self.key} is read-only: cannot set {name!r}")
@@ -131,11 +151,10 @@ class Pod:
 
     @property
     def all_requests(self) -> Amounts:
-        found = self._requests
-        if found is None:
-            found = counted_amounts(self.api, use_status=False)
-            _set(self, "_requests", found)
-        return found
+        weight = self._weight
+        if weight.requests is None:
+            weight.requests = counted_amounts(self.api, use_status=False)
+        return weight.requests
 
     def requests(self, resource: str) -> int:
         """What the pod asks for: milli-CPU for "cpu", whole units for all else; 0 if nothing."""
@@ -144,48 +163,43 @@ class Pod:
     @property
     def usage(self) -> Amounts:
         """What the pod occupies on its node."""
-        found = self._usage
-        if found is None:
-            found = self._measure_usage()
-            _set(self, "_usage", found)
-        return found
+        weight = self._weight
+        if weight.usage is None:
+            weight.usage = self._measure_usage()
+        return weight.usage
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
         """milli-CPU and bytes of memory, with a default for containers that ask for nothing."""
-        found = self._nonzero
-        if found is None:
-            found = pod_nonzero_requests(self.api)
-            _set(self, "_nonzero", found)
-        return found
+        weight = self._weight
+        if weight.nonzero is None:
+            weight.nonzero = pod_nonzero_requests(self.api)
+        return weight.nonzero
 
     @property
     def nonzero_usage(self) -> tuple[int, int]:
         """As `nonzero_requests`, for a pod on its node."""
-        found = self._usage_nonzero
-        if found is None:
+        weight = self._weight
+        if weight.usage_nonzero is None:
             if self._was_measured:
-                found = pod_nonzero_requests(self.api, use_status=True)
+                weight.usage_nonzero = pod_nonzero_requests(self.api, use_status=True)
             else:
-                found = self.nonzero_requests
-            _set(self, "_usage_nonzero", found)
-        return found
+                weight.usage_nonzero = self.nonzero_requests
+        return weight.usage_nonzero
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        found = self._host_ports
-        if found is None:
-            found = host_ports(self.api)
-            _set(self, "_host_ports", found)
-        return found
+        weight = self._weight
+        if weight.host_ports is None:
+            weight.host_ports = host_ports(self.api)
+        return weight.host_ports
 
-    def assumed_on(self, node_name: str) -> Pod:
-        """This pod as if it were bound already."""
-        spec = structs.replace(self.api.spec, node_name=node_name)
-        assumed = Pod(structs.replace(self.api, spec=spec))
-        for computed in _COMPUTED:  # none of it depends on the node
-            _set(assumed, computed, getattr(self, computed))
-        return assumed
+    def assumed_on(self, node_name: str, labels: Mapping[str, str] = EMPTY) -> Pod:
+        """This pod as if it were bound already, with labels that come from its node."""
+        meta, spec = self.api.metadata, structs.replace(self.api.spec, node_name=node_name)
+        if labels:
+            meta = structs.replace(meta, labels=FrozenDict({**meta.labels, **labels}))
+        return self._made(structs.replace(self.api, metadata=meta, spec=spec), self._weight)
 
     def weighs_like(self, other: Pod) -> bool:
         """Whether it counts on a node exactly as another state of it does.
@@ -197,8 +211,7 @@ class Pod:
             return False
         if self._was_measured or other._was_measured:
             return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
-        for computed in _COMPUTED:
-            _set(self, computed, getattr(other, computed))
+        object.__setattr__(self, "_weight", other._weight)
         return True
 
     @property

@@ -99,7 +99,7 @@ class Nodes(Sequence["Node"]):
     def take(self, chosen: BoolArray | IntArray) -> Nodes:
         """The nodes at these places (a mask, or places in ascending order)."""
         places: IntArray = (
-            np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+            chosen.nonzero()[0] if chosen.dtype.kind == "b" else chosen.astype(np.int64)
         )
         rows = places if self._rows is None else self._rows[places]
         return Nodes(self._table, rows)
@@ -108,6 +108,11 @@ class Nodes(Sequence["Node"]):
 
     def allocatable(self, resource: str) -> IntArray:
         return self._resource("allocatable", self._table.allocatable, resource)
+
+    def allocatable_bounds(self, resource: str) -> tuple[int, int]:
+        """The least and the most that any node of the whole cluster has."""
+        column = self._table.allocatable.get(resource)
+        return (0, 0) if column is None else column.bounds(self._table.node_journal.position)
 
     def requested(self, resource: str) -> IntArray:
         """What the pods of each node occupy."""
@@ -160,6 +165,14 @@ class Nodes(Sequence["Node"]):
         """A small number per node for the value of a label: equal if the values are; 0: absent."""
         column = self._table.label(key)
         return self._select(("label", key), column.codes.view)
+
+    def label_count(self, key: str) -> int:
+        """How many label codes there are, 0 included; some perhaps of no node any more."""
+        return len(self._table.label(key).values)
+
+    def rows_labelled(self, key: str, code: int) -> IntArray:
+        """The places, among all nodes, of those with a label code."""
+        return self._table.label(key).rows_of(code, self._table.epoch)
 
     def label_values(self, key: str) -> Sequence[str | None]:
         """The value behind each label code."""
@@ -238,6 +251,10 @@ class Nodes(Sequence["Node"]):
         found by what `parts` sees in them.
         """
         return Features(self._table, self._rows, self._table.features(key, extract, parts))
+
+    def features_version(self, key: Hashable) -> int:
+        """A number that is another one as soon as pods have other features; 0: nobody asked yet."""
+        return self._table.features_version(key)
 
     # --- what changed ----------------------------------------------------------------------------
 
@@ -358,7 +375,8 @@ class Node:
 
     def label_code(self, key: str) -> int:
         """The small number for the value of a label, as in `Nodes.label_codes`; 0: absent."""
-        return int(self._table.label(key).codes.data[self._row])
+        code: int = self._table.label(key).codes.cells[self._row]
+        return code
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -405,12 +423,14 @@ class Node:
             return self.requested(resource)
         which = 0 if resource == _CPU else 1
         column = self._table.nonzero_cpu if which == 0 else self._table.nonzero_memory
-        here = int(column.data[self._row])
-        for pod in self._added:
-            here += pod.nonzero_usage[which]
-        for pod in self._removed.values():
-            here -= pod.nonzero_usage[which]
-        return wrapped(here)
+        here: int = column.cells[self._row]
+        if self._added or self._removed:
+            for pod in self._added:
+                here += pod.nonzero_usage[which]
+            for pod in self._removed.values():
+                here -= pod.nonzero_usage[which]
+            return wrapped(here)
+        return here
 
     def image_size(self, name: str) -> int | None:
         """The size of an image that lies on this node."""
@@ -469,4 +489,4 @@ class Node:
 
     def _read(self, columns: Mapping[str, Any], resource: str) -> int:
         column = columns.get(resource)
-        return column.data.item(self._row) if column is not None else 0
+        return column.cells[self._row] if column is not None else 0

@@ -9,6 +9,7 @@ zone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ Parts = Callable[[Any], Iterable[Hashable]]
 Label = tuple[str, str]
 
 MAX_LABEL_KEYS: Final = 64  # by which pods can be found
+_versions = itertools.count(1)  # of all indexes: one made anew is never taken for its predecessor
 
 
 def required_labels(selector: Selector | None) -> tuple[Label, ...] | None:
@@ -172,13 +174,14 @@ class FeatureIndex:
     features, each on a few nodes. It can be found by the parts that `parts` sees in it.
     """
 
-    __slots__ = ("_by_part", "_tallies", "extract", "parts")
+    __slots__ = ("_by_part", "_tallies", "extract", "parts", "version")
 
     def __init__(
         self, extract: Extract, parts: Parts | None, pods_of_rows: Iterable[Iterable[Pod]]
     ) -> None:
         self.extract: Extract = extract
         self.parts: Parts | None = parts
+        self.version: int = next(_versions)  # another one as soon as there are other features
         self._tallies: dict[Hashable, _Tally] = {}
         self._by_part: dict[Hashable, dict[Hashable, None]] = {}
         for row, pods in enumerate(pods_of_rows):
@@ -217,6 +220,7 @@ class FeatureIndex:
             tally = self._tallies.get(feature)
             if tally is None:
                 tally = self._tallies[feature] = _Tally()
+                self.version = next(_versions)
                 for part in self.parts(feature) if self.parts is not None else ():
                     self._by_part.setdefault(part, {})[feature] = None
             tally.add(row, change)
@@ -240,6 +244,7 @@ class FeatureIndex:
 
     def _forget(self, feature: Hashable) -> None:
         del self._tallies[feature]
+        self.version = next(_versions)
         for part in self.parts(feature) if self.parts is not None else ():
             features = self._by_part[part]
             del features[feature]

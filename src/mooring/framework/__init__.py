@@ -8,6 +8,7 @@ the scheduling framework: *plugin*, *extension point*, *status*, *verdict*, *sco
 """
 
 from mooring.cache.arrays import BoolArray, FloatArray, IntArray
+from mooring.cache.imagined import Imagined
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.events import Action, ClusterEvent, Event
@@ -25,6 +26,8 @@ from mooring.framework.plugin import (
     Args,
     Base,
     Bind,
+    DomainFilter,
+    DomainScore,
     Filter,
     NoArgs,
     NormalizeScore,
@@ -63,11 +66,14 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "DomainFilter",
+    "DomainScore",
     "Event",
     "Failed",
     "Filter",
     "FloatArray",
     "Handle",
+    "Imagined",
     "IntArray",
     "NoArgs",
     "Node",

@@ -65,6 +65,9 @@ UNSCHEDULABLE_POD: Final = "UnschedulablePod"
 NODE: Final = "Node"
 
 
+_EVERY_ACTION: Final = Action.ALL  # to look a member up in its enum takes its time
+
+
 class ClusterEvent(msgspec.Struct, frozen=True):
     """Something that happened, or that a plugin waits for."""
 
@@ -78,7 +81,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
     @property
     def is_wildcard(self) -> bool:
-        return self.resource == ANY_RESOURCE and self.action == Action.ALL
+        return self.resource == ANY_RESOURCE and self.action == _EVERY_ACTION
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether a plugin that registered this event is concerned by `incoming`."""

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 import numpy as np
 
 from mooring.api.meta import Object
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.events import ClusterEvent
@@ -171,6 +171,23 @@ class Filter(Base):
         return Verdicts.of(self.filter(state, pod, node) for node in nodes)
 
 
+class DomainFilter(Filter):
+    """A Filter that knows a node only by its topology domains: by the values of some labels.
+
+    If it has to be asked for every pod, it is asked for tables instead of about every node.
+    """
+
+    @abc.abstractmethod
+    def filter_by_domain(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Mapping[str, BoolArray]:
+        """Whom `filter` refuses, by label key and code: any table refuses, whatever others say.
+
+        Each table has an entry for every code (`nodes.label_count`), code 0 for nodes without the
+        label, and is kept: it must not change later.
+        """
+
+
 class PostFilter(Base):
     """No node fits. `verdicts` says why, node by node; `Nominate` claims room that will be made."""
 
@@ -202,11 +219,28 @@ class Score(Base):
         return np.array(scores, dtype=np.int64)
 
 
+class DomainScore(Score):
+    """A Score that knows a node only by its topology domains: by the values of some labels.
+
+    If it has to be asked for every pod, `pre_score` is told of all nodes, whether or not they fit.
+    """
+
+    @abc.abstractmethod
+    def score_by_domain(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray]:
+        """The points of `score`, by label key and code: what all tables say of a node is added up.
+
+        As with `filter_by_domain`, tables are kept.
+        """
+
+
 class NormalizeScore(Score):
     """A Score whose points are rescaled over the nodes that fit."""
 
     by_extremes: ClassVar[bool] = False
-    """Whether equal points of all nodes are rescaled to equal points, whatever nodes there are."""
+    """Whether what becomes of points depends on them and on the most and the least there are.
+
+    Which nodes have them, and how many, must not matter: then each number is rescaled only once.
+    """
 
     @abc.abstractmethod
     def normalize_score(

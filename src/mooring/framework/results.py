@@ -105,3 +105,17 @@ class QueuedPod:
         self.pending_plugins: frozenset[str] = frozenset()
         self.gated_by: str = ""  # the PreEnqueue plugin that holds it outside
         self.was_flushed: bool = False
+
+    def __copy__(self) -> QueuedPod:
+        # Every pod is copied on its way into the queue, and the general way is ten times as slow.
+        other = QueuedPod(self.pod, self.timestamp)
+        other.first_attempt_at = self.first_attempt_at
+        other.attempts = self.attempts
+        other.backoff_until = self.backoff_until
+        other.unschedulable_count = self.unschedulable_count
+        other.consecutive_errors = self.consecutive_errors
+        other.unschedulable_plugins = self.unschedulable_plugins
+        other.pending_plugins = self.pending_plugins
+        other.gated_by = self.gated_by
+        other.was_flushed = self.was_flushed
+        return other

@@ -51,6 +51,7 @@ class CycleState:
         "_skip_score",
         "_values",
         "active_filters",
+        "earlier",
     )
 
     def __init__(self, *, exhaustive: bool = False) -> None:
@@ -62,6 +63,9 @@ class CycleState:
         self._pods_to_activate: set[str] = set()
         # For the runtime alone: how many filters are skipped, and which are not.
         self.active_filters: tuple[int, Any] = (-1, None)
+        # During a decision: the state of an earlier pod of the same class, if there was one. What a
+        # plugin stored there may spare it to find the same out again; it must not be changed.
+        self.earlier: CycleState | None = None
 
     @property
     def exhaustive(self) -> bool:

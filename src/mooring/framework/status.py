@@ -7,7 +7,7 @@ numbers and names, because metrics, events and other schedulers' users already k
 from __future__ import annotations
 
 import enum
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -38,7 +38,12 @@ _LABELS = (
     "Skip",
     "Pending",
 )
-_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+# By name, as to look a member up in its enum takes longer than the question it is needed for.
+_SUCCESS: Final = Code.SUCCESS
+_SKIP: Final = Code.SKIP
+_REJECTED: Final = frozenset(
+    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+)
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -83,7 +88,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        return self.code is Code.SUCCESS
+        return self.code is _SUCCESS
 
     @property
     def rejected(self) -> bool:
@@ -91,7 +96,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def skipped(self) -> bool:
-        return self.code is Code.SKIP
+        return self.code is _SKIP
 
     @property
     def message(self) -> str:

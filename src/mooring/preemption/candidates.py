@@ -6,7 +6,7 @@ Called by the plugin that preempts; `worth_trying` says where, `search` tries.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -17,10 +17,12 @@ from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.preemption.victims import NO_VICTIMS, Question, find_victims
+from mooring.preemption.atonce import find_all_victims
+from mooring.preemption.victims import NO_VICTIMS, Question
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _LOWEST_PRIORITY: Final = -(2**31)
+_LEAST_PORTION: Final = 64  # of nodes that are tried at once; fewer would hardly be faster
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -74,12 +76,10 @@ def search(
     disruption budget; without, every node is tried.
     """
     names = nodes.names
-    has_victims = _with_less_important_pods(question, nodes)
     candidates: dict[str, Candidate] = {}
     failures: dict[str, Status] = {}
     has_harmless = False
-    for row in np.roll(rows, -start).tolist():
-        found = find_victims(question, nodes[row]) if has_victims[row] else NO_VICTIMS
+    for row, found in _tried(question, nodes, np.roll(rows, -start), wanted):
         if isinstance(found, Status):
             failures[names[row]] = found
             continue
@@ -95,6 +95,23 @@ def search(
         best=tuple(sorted(candidate.node_name for candidate in best)),
         chosen=best[0] if best else None,
     )
+
+
+def _tried(
+    question: Question, nodes: Nodes, rows: IntArray, wanted: int | None
+) -> Iterator[tuple[int, Candidate | Status]]:
+    """What comes of each row, in order: many at a time, and hardly more than will be wanted."""
+    has_victims = _with_less_important_pods(question, nodes)[rows]
+    portion = len(rows) if wanted is None else max(wanted, _LEAST_PORTION)
+    portions = np.maximum(np.cumsum(has_victims) - 1, 0) // portion
+    for number in range(int(portions.max(initial=-1)) + 1):
+        some = portions == number
+        with_victims = rows[some & has_victims].tolist()
+        found = dict(
+            zip(with_victims, find_all_victims(question, nodes, with_victims), strict=True)
+        )
+        for row in rows[some].tolist():
+            yield row, found.get(row, NO_VICTIMS)
 
 
 def pick(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -8,6 +8,7 @@ pod still fits: that is the *reprieve*. Who can't be put back is a victim.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -25,6 +26,10 @@ from mooring.framework.status import OK, Status
 # The condition that marks a pod as evicted by a scheduler.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+_seconds: Final = lru_cache(maxsize=65_536)(
+    parse_time
+)  # of pods that are looked at again and again
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 
@@ -75,16 +80,24 @@ class Question(msgspec.Struct, frozen=True):
     now: float  # seconds; when pods started that do not say
     fixed: frozenset[str] = frozenset()  # filters that need not see a node more than once
 
-    def may_evict(self, other: Pod) -> bool:
-        return other.priority < self.pod.priority and not self.spares(other)
+    def removable(self, node: Node) -> list[Pod]:
+        """Whoever may be evicted from a node."""
+        limit, spares = self.pod.priority, self.spares
+        return [other for other in node.pods if other.priority < limit and not spares(other)]
 
     def started(self, other: Pod) -> float:
         text = other.status.start_time
-        return self.now if text is None else parse_time(text)
+        return self.now if text is None else _seconds(text)
 
     def by_importance(self, pods: Iterable[Pod]) -> list[Pod]:
         """Higher priority first, then whoever runs longer; by name if there is no difference."""
         return sorted(pods, key=lambda p: (-p.priority, self.started(p), p.key))
+
+    def candidate(self, node_name: str, victims: Sequence[Pod], broken: int) -> Candidate | Status:
+        """A node and who has to leave it; a search that finds nobody has gone wrong."""
+        if not victims:
+            return Status.error(f'expected at least one victim pod on node "{node_name}"')
+        return Candidate(node_name, tuple(self.by_importance(victims)), broken)
 
 
 class _Thought:
@@ -116,7 +129,7 @@ class _Thought:
 
 def find_victims(question: Question, node: Node) -> Candidate | Status:
     """Whom to evict from this node; a status says why that would not help."""
-    removable = [other for other in node.pods if question.may_evict(other)]
+    removable = question.removable(node)
     if not removable:
         return NO_VICTIMS
     thought = _Thought(question, node)
@@ -134,10 +147,7 @@ def find_victims(question: Question, node: Node) -> Candidate | Status:
         victims, status = _without_reprieve(thought, free)
     if not status.ok:
         return status
-    if not (broken or victims):
-        return Status.error(f'expected at least one victim pod on node "{node.name}"')
-    found = question.by_importance((*broken, *victims))
-    return Candidate(node.name, tuple(found), len(broken))
+    return question.candidate(node.name, (*broken, *victims), len(broken))
 
 
 def _without_reprieve(thought: _Thought, pods: Sequence[Pod]) -> tuple[list[Pod], Status]:

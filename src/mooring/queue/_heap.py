@@ -73,9 +73,11 @@ class NamedHeap(Generic[T]):
         return self._held[self._heap[0][3]].item if self._heap else None
 
     def pop(self) -> T | None:
-        if self.peek() is None:
-            return None
-        return self._held.pop(heapq.heappop(self._heap)[3]).item
+        while self._heap:
+            entry = heapq.heappop(self._heap)
+            if self._is_live(entry):
+                return self._held.pop(entry[3]).item
+        return None
 
     def _is_live(self, entry: tuple[object, int, int, str]) -> bool:
         held = self._held.get(entry[3])

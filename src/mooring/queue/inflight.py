@@ -24,9 +24,8 @@ class Happening(NamedTuple):
     new: object | None
 
 
-class _Flight(NamedTuple):
-    pod: Pod
-    started: int  # how many events had ever been recorded when it was popped
+_Flight = tuple[Pod, int]
+"""A pod, and how many events had ever been recorded when it was popped."""
 
 
 class InFlight:
@@ -47,7 +46,7 @@ class InFlight:
         return uid in self._flights
 
     def __getitem__(self, uid: str) -> Pod:
-        return self._flights[uid].pod
+        return self._flights[uid][0]
 
     @property
     def events_held(self) -> int:
@@ -61,9 +60,13 @@ class InFlight:
         """The pod of this "namespace/name" that was popped last and is still in flight."""
         return self._by_key.get(key)
 
-    def start(self, pod: Pod) -> None:
-        self._flights[pod.uid] = _Flight(pod, self._forgotten + len(self._events))
+    def start(self, pod: Pod) -> bool:
+        """The pod is being tried from now on; False if it was already."""
+        if pod.uid in self._flights:
+            return False
+        self._flights[pod.uid] = (pod, self._forgotten + len(self._events))
         self._by_key[pod.key] = pod
+        return True
 
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         if self._flights:
@@ -74,20 +77,23 @@ class InFlight:
         flight = self._flights.get(uid)
         if flight is None:
             return None
-        return list(itertools.islice(self._events, flight.started - self._forgotten, None))
+        return list(itertools.islice(self._events, flight[1] - self._forgotten, None))
 
     def done(self, uid: str) -> None:
         """The attempt is over; forget the events only this pod needed."""
         flight = self._flights.pop(uid, None)
         if flight is None:
             return
-        if self._by_key.get(flight.pod.key) is flight.pod:
-            del self._by_key[flight.pod.key]
+        pod = flight[0]
+        if self._by_key.get(pod.key) is pod:
+            del self._by_key[pod.key]
+        if not self._events:
+            return
         oldest = next(iter(self._flights.values()), None)
         if oldest is None:
             self._forgotten += len(self._events)
             self._events.clear()
             return
-        while self._forgotten < oldest.started:
+        while self._forgotten < oldest[1]:
             self._events.popleft()
             self._forgotten += 1

@@ -82,8 +82,9 @@ class Places:
             if queued is None:
                 return None
             self._arrived("active", queued, label)
-        self._gauges.released(queued)
-        queued.unschedulable_plugins = queued.pending_plugins = frozenset()
+        if has_rejectors(queued):
+            self._gauges.released(queued)
+            queued.unschedulable_plugins = queued.pending_plugins = frozenset()
         queued.backoff_until = None
         return queued
 

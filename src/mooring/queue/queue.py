@@ -175,9 +175,8 @@ class SchedulingQueue:
     def pop(self) -> QueuedPod | None:
         """The next pod to try, in flight from now on; None if nothing is ready."""
         while (queued := self._places.take_next(_POP_FROM_BACKOFF)) is not None:
-            if queued.pod.uid not in self.in_flight:
+            if self.in_flight.start(queued.pod):
                 queued.attempts += 1
-                self.in_flight.start(queued.pod)
                 break
             log.error(
                 "the same pod is tracked in multiple places in the scheduler; discarding it",
@@ -235,8 +234,10 @@ class SchedulingQueue:
             candidates = self._places.unschedulable.refused_by(plugins)
         if precheck is not None:
             candidates = [queued for queued in candidates if precheck(queued.pod)]
-        self._wake(candidates, Happening(event, old, new))
-        self._settle()
+        if candidates:
+            self._wake(candidates, Happening(event, old, new))
+            self._settle()
+        self.in_flight.record(event, old, new)
 
     def activate(self, pod_keys: Iterable[str]) -> None:
         """Make these pods ready now; one that is in flight is retried if its attempt fails."""
@@ -265,6 +266,7 @@ class SchedulingQueue:
         for queued in stale:
             queued.was_flushed = not queued.gated_by
         self._wake(stale, Happening(_TIMEOUT, None, None))
+        self.in_flight.record(_TIMEOUT, None, None)
         self._settle()
 
     # Inside
@@ -317,14 +319,13 @@ class SchedulingQueue:
 
     def _wake(self, candidates: Sequence[QueuedPod], happening: Happening) -> None:
         event = happening.event
-        label = event.label if candidates else ""  # once: it is spelled out anew each time
+        label = event.label  # once: it is spelled out anew each time
         for queued in candidates:
             if queued.gated_by and not self._hints.concerns_gate(queued, event):
                 continue
             worth = self._hints.judge(queued, happening)
             if worth is not Requeue.SKIP:
                 self._place(queued, worth, label)
-        self.in_flight.record(*happening)
 
     def _place(self, queued: QueuedPod, worth: Requeue, label: str) -> None:
         self._places.place(queued, worth, label, self._now())

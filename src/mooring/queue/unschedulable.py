@@ -67,6 +67,8 @@ class UnschedulablePods:
 
     def refused_by(self, plugins: Iterable[str]) -> list[QueuedPod]:
         """The pods at least one of these plugins refused, in the order they came."""
+        if not self._by_plugin:
+            return []
         found: dict[str, QueuedPod] = {}
         for plugin in plugins:
             found.update(self._by_plugin.get(plugin, {}))

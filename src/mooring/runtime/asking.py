@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
-from mooring.framework.status import Code, Status
+from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.observe.family import Histogram, Value
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
@@ -35,9 +36,10 @@ class Asker:
         An accident becomes an ERROR status whose reason starts with `running`.
         """
         try:
-            return self._signed(
-                plugin, point, self.guard.call(plugin, point, function, *args), accept
-            )
+            answer = self.guard.call(plugin, point, function, *args)
+            if answer is OK:
+                return OK
+            return self._signed(plugin, point, answer, accept)
         except PluginError as error:
             return accident(running, error)
 
@@ -52,6 +54,8 @@ class Asker:
     ) -> Status:
         try:
             answer = await self.guard.acall(plugin, point, function, *args, stands=stands)
+            if answer is OK:
+                return OK
             status: Status = self._signed(plugin, point, answer, ())
         except PluginError as error:
             return accident(running, error)
@@ -75,6 +79,8 @@ class Asker:
     def _signed(
         self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...]
     ) -> Any:
+        if answer is SKIP:
+            return _skip_of(plugin.name)
         if isinstance(answer, Status):
             return answer if answer.ok else answer.by(plugin.name)
         if accept and isinstance(answer, accept):
@@ -82,6 +88,11 @@ class Asker:
         kinds: tuple[type[Any], ...] = (Status, *accept)
         expected = " or ".join(kind.__name__ for kind in kinds)
         raise self.guard.wrong_answer(plugin, point, answer, f"a {expected}")
+
+
+@lru_cache(maxsize=1024)  # said for nearly every pod, by few
+def _skip_of(plugin: str) -> Status:
+    return SKIP.by(plugin)
 
 
 def accident(running: str, error: PluginError) -> Status:

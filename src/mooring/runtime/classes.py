@@ -19,13 +19,14 @@ from mooring.errors import PluginError
 from mooring.framework.state import CycleState
 from mooring.runtime.guard import Guard
 from mooring.runtime.layers import Outdated, Unsure
+from mooring.runtime.lineup import Lineup, Shared
 from mooring.runtime.profile import Profile
-from mooring.runtime.standing import Chosen, Claims, Lineup, Shared, Standing
+from mooring.runtime.standing import Chosen, Claims, Standing
 
 log = logging.getLogger(__name__)
 
-MOST_ROWS: Final = 2_000_000
-"""Rows kept for all classes together, 36 bytes each; the least recently used class goes."""
+MOST_ROWS: Final = 1_500_000
+"""Rows kept for all classes together, 60 to 90 bytes each; the least recently used class goes."""
 
 
 class _Class:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -20,12 +20,17 @@ from mooring.runtime.profile import Profile
 
 MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
 
+P = TypeVar("P", bound=contract.Base)
+
 
 class PermitOutcome(msgspec.Struct, frozen=True):
     """OK to go on; with holds, only after they are lifted."""
 
     status: Status
-    holds: dict[str, float] = {}  # plugin -> seconds
+    holds: Mapping[str, float] = {}  # plugin -> seconds
+
+
+_PERMITTED: Final = PermitOutcome(OK)
 
 
 class Committer(Asker):
@@ -33,17 +38,18 @@ class Committer(Asker):
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
-        self._reserve = profile.at("reserve", contract.Reserve)
-        self._permit = profile.at("permit", contract.Permit)
+        # Each with what is said to be running if something goes wrong.
+        self._reserve = _named("Reserve plugin", profile.at("reserve", contract.Reserve))
+        self._permit = _named("Permit plugin", profile.at("permit", contract.Permit))
         self._pre_bind = profile.at("preBind", contract.PreBind)
-        self._bind = profile.at("bind", contract.Bind)
+        self._pre_flight = _named("PreBindPreFlight", self._pre_bind)
+        self._bind = _named("Bind plugin", profile.at("bind", contract.Bind))
         self._post_bind = profile.at("postBind", contract.PostBind)
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
-        for plugin in self._reserve:
-            running = f'running Reserve plugin "{plugin.name}"'
+        for running, plugin in self._reserve:
             status = self.ask(plugin, "Reserve", running, plugin.reserve, state, pod, node_name)
             if not status.ok:
                 final = status if status.rejected else as_error(running, status)
@@ -53,7 +59,7 @@ class Committer(Asker):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, also those whose reserve was never called."""
         started = self.guard.timer()
-        for plugin in reversed(self._reserve):
+        for _, plugin in reversed(self._reserve):
             try:
                 self.guard.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
             except PluginError:
@@ -67,9 +73,10 @@ class Committer(Asker):
         return outcome
 
     def _run_permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitOutcome:
+        if not self._permit:
+            return _PERMITTED
         holds: dict[str, float] = {}
-        for plugin in self._permit:
-            running = f'running Permit plugin "{plugin.name}"'
+        for running, plugin in self._permit:
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", running, ask, state, pod, node_name, accept=(Wait,))
             if isinstance(answer, Wait):
@@ -91,8 +98,7 @@ class Committer(Asker):
 
     def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         result = SKIP
-        for plugin in self._pre_bind:
-            running = f'running PreBindPreFlight "{plugin.name}"'
+        for running, plugin in self._pre_flight:
             ask = plugin.pre_flight
             status = self.ask(plugin, "PreBindPreFlight", running, ask, state, pod, node_name)
             if status.skipped:
@@ -154,8 +160,7 @@ class Committer(Asker):
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first plugin that does not skip decides; SKIP if all do, and then nobody bound."""
         started = self.guard.timer()
-        for plugin in self._bind:
-            running = f'running Bind plugin "{plugin.name}"'
+        for running, plugin in self._bind:
             # The pod may be bound by now: to call that a failure would give its place away.
             status = await self.ask_async(
                 plugin, "Bind", running, plugin.bind, state, pod, node_name, stands=True
@@ -173,6 +178,10 @@ class Committer(Asker):
             except PluginError:
                 continue  # the guard has logged it, and the pod is bound whatever happens here
         self.took("PostBind", started, OK)
+
+
+def _named(what: str, plugins: tuple[P, ...]) -> tuple[tuple[str, P], ...]:
+    return tuple((f'running {what} "{plugin.name}"', plugin) for plugin in plugins)
 
 
 def _parallel_groups(plugins: tuple[contract.PreBind, ...]) -> Iterator[list[contract.PreBind]]:

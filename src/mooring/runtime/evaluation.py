@@ -8,7 +8,6 @@ with only the per-node form are asked afterwards, and only about nodes that the 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -21,16 +20,16 @@ from mooring.cache.snapshot import Node, Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Nominator
-from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import Asker, accident, as_error
+from mooring.runtime.asking import accident
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
 from mooring.runtime.search import Abort, Search
+from mooring.runtime.whatifs import WhatIfs
 
 
 class PluginScores(msgspec.Struct, frozen=True):
@@ -48,18 +47,14 @@ class Scores(msgspec.Struct, frozen=True):
     totals: IntArray
 
 
-class Evaluation(Asker):
+class Evaluation(WhatIfs):
     """Looks at every node on behalf of one profile."""
 
     def __init__(
         self, profile: Profile, guard: Guard, runner: Runner, nominator: Nominator
     ) -> None:
-        super().__init__(profile, guard)
-        self._runner = runner
-        self._nominator = nominator
-        self._filters = profile.at("filter", contract.Filter)
+        super().__init__(profile, guard, runner, nominator)
         self._scorers = profile.at("score", contract.Score)
-        self._filtered = self.evaluations("Filter", self._filters)
         self._scored = self.evaluations("Score", self._scorers)
 
     @property
@@ -88,66 +83,6 @@ class Evaluation(Asker):
             return search.verdicts, self.took("Filter", started, abort.status)
         # A scan that refuses every node went well: only a broken one is no success.
         return search.verdicts, self.took("Filter", started, OK)
-
-    def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """All filters on one node, as it is handed in; an ERROR ends the attempt."""
-        for plugin in self._active_filters(state):
-            running = f'running "{plugin.name}" filter plugin'
-            self._filtered[plugin.name].add()
-            status: Status = self.ask(plugin, "Filter", running, plugin.filter, state, pod, node)
-            if not status.ok:
-                return status if status.rejected else as_error(running, status)
-        return OK
-
-    def filter_node_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """As `filter_node`, with and without the pods that have a claim on the node."""
-        status = self.filter_beside_nominated(state, pod, node)
-        if status is not None and not status.ok:
-            return status
-        return self.filter_node(state, pod, node)
-
-    def filter_beside_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
-        """The filters' answer as if the nominated pods were there; None if there are none."""
-        claims = [
-            other
-            for other in self._nominator.nominated_on(node.name)
-            if other.priority >= pod.priority and other.uid != pod.uid
-        ]
-        if not claims:
-            return None
-        imagined = state.clone()
-        for other in claims:
-            node = node.with_pod(other)
-            status = self._runner.add_pod(imagined, pod, other, node)
-            if not status.ok:
-                return status
-        return self.filter_node(imagined, pod, node)
-
-    def fixed_filters(self, pod: Pod) -> frozenset[str]:
-        """The names of the filters that do not look at the pods of a node."""
-        return frozenset(
-            plugin.name for plugin in self._filters if plugin.scope_of(pod) is Scope.OBJECT
-        )
-
-    def refused_for_claims(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Iterator[tuple[int, Status]]:
-        """The nodes where the pod would not fit beside the pods that have a claim on them."""
-        for name in self._nominator.nominated_nodes():
-            row = nodes.index_of(name)
-            if row is not None:
-                status = self.filter_beside_nominated(state, pod, nodes[row])
-                if status is not None and not status.ok:
-                    yield row, status
-
-    def _active_filters(self, state: CycleState) -> list[contract.Filter]:
-        skipped = state.skip_filter
-        count, found = state.active_filters
-        if count != len(skipped):  # they only become more
-            found = [plugin for plugin in self._filters if plugin.name not in skipped]
-            state.active_filters = (len(skipped), found)
-        active: list[contract.Filter] = found
-        return active
 
     # --- score ---------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import logging
 import signal
 import threading
 import time
+import types
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeVar
 
@@ -54,7 +55,8 @@ class Guard:
 
         Cancellation reaches a task only where it waits, so here it can only be the plugin's doing.
         """
-        started = self.timer()
+        timer = self.timer
+        started = timer()
         outer = self.deadline  # of a plugin that asked the scheduler for something, which led here
         try:
             # The inner block ends within the outer one, so a watchdog that strikes between the
@@ -68,7 +70,9 @@ class Guard:
             raise
         except BaseException as error:
             raise self.failure(plugin, point, error) from error
-        self._finish(plugin, point, answer, self.timer() - started)
+        took = timer() - started
+        if self.record_plugins or took > self.budget:
+            self._finish(plugin, point, answer, took)
         return answer
 
     async def acall(
@@ -83,20 +87,19 @@ class Guard:
 
         An answer that `stands` reports a deed: it is accepted however long it took.
         """
-        watched = _Watched(self, function, args)
         try:
-            answer: T = await watched
+            answer, busy = await _watched(self, function, args)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
             raise self.failure(plugin, point, error) from error
-        if stands and watched.busy > self.budget:
-            extra = {"plugin": plugin.name, "point": point, "seconds": watched.busy}
+        if stands and busy > self.budget:
+            extra = {"plugin": plugin.name, "point": point, "seconds": busy}
             log.warning("plugin kept everybody waiting", extra=extra)
-        else:
-            self._finish(plugin, point, answer, watched.busy)
+        elif self.record_plugins or busy > self.budget:
+            self._finish(plugin, point, answer, busy)
         return answer
 
     def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
@@ -129,6 +132,7 @@ class Guard:
             raise self.too_slow(plugin, point)
 
     def _finish(self, plugin: Base, point: str, answer: object, took: float) -> None:
+        """What is left to do with an answer that took too long, or whose time is on record."""
         if took > self.budget:
             raise self.too_slow(plugin, point)
         if self.record_plugins:
@@ -146,39 +150,36 @@ class Guard:
             )
 
 
-class _Watched(Awaitable[T]):
-    """Drives a coroutine and keeps the guard's deadline set only while its own code runs."""
+@types.coroutine
+def _watched(
+    guard: Guard, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]
+) -> Generator[Any, Any, tuple[T, float]]:
+    """Drive a coroutine, and keep the guard's deadline set only while its own code runs.
 
-    def __init__(
-        self, guard: Guard, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]
-    ) -> None:
-        self._guard = guard
-        self._function = function
-        self._args = args
-        self.busy = 0.0  # seconds of its own running, waiting not counted
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        inner = None
-        sent: Any = None
-        thrown: BaseException | None = None
-        while True:
-            started = self._guard.timer()
-            self._guard.deadline = started + self._guard.budget
-            try:
-                if inner is None:
-                    inner = self._function(*self._args).__await__()
-                waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
-            except StopIteration as stop:
-                answer: T = stop.value
-                return answer
-            finally:
-                self._guard.deadline = None
-                self.busy += self._guard.timer() - started
-            sent, thrown = None, None
-            try:
-                sent = yield waited_for
-            except BaseException as error:  # cancellation and failures belong to the inner code
-                thrown = error
+    The answer, and for how many seconds it was running; waiting is not counted.
+    """
+    timer = guard.timer
+    busy = 0.0
+    inner = None
+    sent: Any = None
+    thrown: BaseException | None = None
+    while True:
+        started = timer()
+        guard.deadline = started + guard.budget
+        try:
+            if inner is None:
+                inner = function(*args).__await__()
+            waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
+        except StopIteration as stop:
+            return stop.value, busy + timer() - started
+        finally:
+            guard.deadline = None
+        busy += timer() - started
+        sent, thrown = None, None
+        try:
+            sent = yield waited_for
+        except BaseException as error:  # cancellation and failures belong to the inner code
+            thrown = error
 
 
 def _is_being_cancelled() -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Mark, Nodes
+from mooring.cache.snapshot import Changes, Mark, Nodes
 from mooring.framework import plugin as contract
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
@@ -33,6 +33,35 @@ class Outdated(Exception):
     """Rows came or went, or it is too long ago to know what changed."""
 
 
+class Touched:
+    """The rows that changed between two moments."""
+
+    __slots__ = ("_rows", "both", "changes", "now", "since")
+
+    def __init__(self, since: Mark, now: Mark, changes: Changes) -> None:
+        self.since: Mark = since
+        self.now: Mark = now
+        self.changes: Changes = changes
+        self.both: set[int] = {*changes.pods, *changes.nodes}  # their pods, or they themselves
+        self._rows: IntArray | None = None
+
+    @classmethod
+    def since_then(cls, since: Mark, nodes: Nodes) -> Touched:
+        """Until now. Raises Outdated."""
+        changes = nodes.changed_since(since)
+        if changes is None:
+            raise Outdated
+        return cls(since, nodes.mark, changes)
+
+    @property
+    def rows(self) -> IntArray:
+        """All of them, ascending."""
+        if self._rows is None:
+            self._rows = np.fromiter(self.both, np.int64, len(self.both))
+            self._rows.sort()
+        return self._rows
+
+
 class Raw:
     """The points of a scorer that are rescaled for each choice."""
 
@@ -41,6 +70,11 @@ class Raw:
         self.points: IntArray = np.zeros(size, dtype=np.int64)
         self.same: int | None = None  # the points of all nodes, as long as they are equal
         self._is_empty = True  # no node has points so far
+
+    @property
+    def matters(self) -> bool:
+        """Whether they can make a difference: rescaled, equal points may still be equal."""
+        return self.same is None or not self.plugin.by_extremes
 
     def put(self, rows: IntArray, points: IntArray) -> None:
         self.points[rows] = points
@@ -86,54 +120,64 @@ class Layer:
         ]
         self.refused: BoolArray = np.zeros(size, dtype=np.bool_)
         self.points: IntArray = np.zeros(size, dtype=np.int64)
+        # The same memory, for one value at a time.
+        self.refused_cells: memoryview = self.refused.data
+        self.point_cells: memoryview = self.points.data
         self._mark: Mark = nodes.mark
         self._ask(pod, nodes, np.arange(size))
 
-    def follow(self, pod: Pod, nodes: Nodes) -> None:
-        """Bring the columns up to date."""
-        changes = nodes.changed_since(self._mark)
-        if changes is None:
-            raise Outdated
-        touched = set(changes.nodes)
+    def follow(self, pod: Pod, nodes: Nodes, touched: Touched | None = None) -> None:
+        """Bring the columns up to date; with what changed since some moment, if that is known."""
+        if touched is None or touched.since != self._mark:
+            touched = Touched.since_then(self._mark, nodes)
         if self._sees_pods:
-            touched.update(changes.pods)
-        if len(touched) <= _ONE_BY_ONE and not self.raws:
-            for row in touched:
-                self._ask_one(pod, nodes, row)
-        elif touched:
-            self._ask(pod, nodes, np.array(sorted(touched)))
-        self._mark = nodes.mark  # last: what fails on the way has to be asked again
+            count = len(touched.both)
+            if count <= _ONE_BY_ONE and not self.raws:
+                for row in touched.both:
+                    self._ask_one(pod, nodes, row)
+            elif count:
+                self._ask(pod, nodes, touched.rows)
+        elif touched.changes.nodes:
+            self._ask(pod, nodes, np.array(sorted(set(touched.changes.nodes))))
+        self._mark = touched.now  # last: what fails on the way has to be asked again
 
     # --- many nodes ----------------------------------------------------------------------------
 
     def _ask(self, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
         some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-        refused = np.zeros(len(rows), dtype=np.bool_)
+        refused: BoolArray | None = None  # None: nobody is
         if self._besides is not None:
-            refused |= self._besides[rows]
+            refused = self._besides[rows]
         for plugin in self._filters:
             if is_vectorised(plugin):
                 found = refused_by(self._guard, plugin, self._state, pod, some)
                 if found is not None:
-                    refused |= found
+                    refused = found if refused is None else refused | found
             else:
+                if refused is None:
+                    refused = np.zeros(len(rows), dtype=np.bool_)
                 for place in np.flatnonzero(~refused).tolist():
                     refused[place] = self._refuses(plugin, pod, nodes, int(rows[place]))
-        self.refused[rows] = refused
+        if refused is None:
+            self.refused[rows] = False
+        else:
+            self.refused[rows] = refused
         if not self._plain and not self.raws:
             return
-        if refused.any():
+        if refused is not None and refused.any():
             rows = rows[~refused]
             if not len(rows):
                 return
             some = nodes.take(rows)
-        total: IntArray = np.zeros(len(rows), dtype=np.int64)
+        total: IntArray | None = None
         for scorer in self._plain:
             points = points_by(self._guard, scorer, self._state, pod, some)
             check_range(scorer, points)
             weight = self._weights[scorer.name]
-            total += points if weight == 1 else points * weight
-        self.points[rows] = total
+            weighted = points if weight == 1 else points * weight
+            total = weighted if total is None else total + weighted
+        if total is not None:
+            self.points[rows] = total
         for raw in self.raws:
             raw.put(rows, points_by(self._guard, raw.plugin, self._state, pod, some))
 
@@ -142,22 +186,22 @@ class Layer:
     def _ask_one(self, pod: Pod, nodes: Nodes, row: int) -> None:
         """What most pods need: the node that took the last one has another pod now."""
         if self._besides is not None and self._besides[row]:
-            self.refused[row] = True
+            self.refused_cells[row] = True
             return
         call, state, node = self._guard.call, self._state, nodes[row]
         for plugin in self._filters:
             status = call(plugin, "Filter", plugin.filter, state, pod, node)
             if status is not OK and _is_refusal(plugin, status):
-                self.refused[row] = True
+                self.refused_cells[row] = True
                 return
-        self.refused[row] = False
+        self.refused_cells[row] = False
         total = 0
         for scorer in self._plain:
             points = call(scorer, "Score", scorer.score, state, pod, node)
             if type(points) is not int or not MIN_SCORE <= points <= MAX_SCORE:
                 raise Unsure(f"{scorer.name} gives odd points")
             total += points * self._weights[scorer.name]
-        self.points[row] = total
+        self.point_cells[row] = total
 
     def _refuses(self, plugin: contract.Filter, pod: Pod, nodes: Nodes, row: int) -> bool:
         status = self._guard.call(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
@@ -210,7 +254,8 @@ def checked_points(plugin: contract.Score, points: Any, size: int) -> IntArray:
 
 
 def check_range(plugin: contract.Score, points: IntArray) -> None:
-    if int(points.min()) < MIN_SCORE or int(points.max()) > MAX_SCORE:
+    # One look instead of two: what is below zero is far above everything without a sign.
+    if int(np.maximum.reduce(points.view(np.uint64))) > MAX_SCORE:
         raise Unsure(f"{plugin.name} gives points out of range")
 
 

@@ -17,7 +17,7 @@ from mooring.cache.arrays import IntArray
 
 _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
-_SCALE: Final = 2**29  # more than any turn
+SCALE: Final = 2**29  # more than any turn
 MAX_POINTS: Final = 2**33  # with more than that, points and turn do not fit into one number
 
 N = TypeVar("N", int, IntArray)
@@ -40,7 +40,7 @@ def turns(size: int) -> IntArray:
 
 def ranked(points: N, turn: N) -> N:
     """Points, from -1 to `MAX_POINTS`, and turns as one number, greatest for the winner."""
-    return points * _SCALE - turn
+    return points * SCALE - turn
 
 
 def pick(totals: IntArray) -> int:

@@ -111,6 +111,10 @@ class Runner(Asker):
                 return PreFilterOutcome(as_error(running, answer))
         return PreFilterOutcome(result, only, tuple(sorted(restricted_by)))
 
+    def follows_pods(self, name: str) -> bool:
+        """Whether a plugin has to be told when a what-if moves a pod."""
+        return any(plugin.name == name for plugin in self._following)
+
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
         """Keep the pre-filter state true while a pod is on a node in thought."""
         for plugin in self._following:

@@ -55,25 +55,16 @@ class Search:
 
     def ask_vectorised(self) -> None:
         for place, plugin in enumerate(self.plugins):
-            if not _is_vectorised(plugin):
-                continue
-            self.evaluations[plugin.name].add(len(self.nodes))
-            try:
-                answer = self.guard.call(
-                    plugin, "Filter", plugin.filter_all, self.state, self.pod, self.nodes
-                )
-            except PluginError:
-                # It may have broken over nodes that were refused before it: ask about the others.
+            if _is_vectorised(plugin):
+                self._ask_all(place, plugin)
+
+    def ask_in_order(self) -> None:
+        """One plugin after the other, so that every refusal is that of the first to object."""
+        for place, plugin in enumerate(self.plugins):
+            if _is_vectorised(plugin):
+                self._ask_all(place, plugin)
+            else:
                 self._ask(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
-                continue
-            fits = isinstance(answer, Verdicts) and answer.size == len(self.nodes)
-            if not fits or not answer.is_well_formed:
-                error = self.guard.wrong_answer(
-                    plugin, "Filter", answer, f"Verdicts for {len(self.nodes)} nodes"
-                )
-                raise Abort(accident(_running(plugin), error))
-            if answer.index is not None:
-                self._merge(place, plugin, answer.index, answer.statuses)
 
     def ask_per_node(self, limit: int | None, start: int) -> None:
         """Per-node plugins, for nodes nobody has refused; then for the record if none is left."""
@@ -132,6 +123,25 @@ class Search:
                 return
             later = np.flatnonzero(self.by > place).tolist()
             self._ask(place, plugin, later)
+
+    def _ask_all(self, place: int, plugin: contract.Filter) -> None:
+        self.evaluations[plugin.name].add(len(self.nodes))
+        try:
+            answer = self.guard.call(
+                plugin, "Filter", plugin.filter_all, self.state, self.pod, self.nodes
+            )
+        except PluginError:
+            # It may have broken over nodes that were refused before it: ask about the others.
+            self._ask(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
+            return
+        fits = isinstance(answer, Verdicts) and answer.size == len(self.nodes)
+        if not fits or not answer.is_well_formed:
+            error = self.guard.wrong_answer(
+                plugin, "Filter", answer, f"Verdicts for {len(self.nodes)} nodes"
+            )
+            raise Abort(accident(_running(plugin), error))
+        if answer.index is not None:
+            self._merge(place, plugin, answer.index, answer.statuses)
 
     def _ask(self, place: int, plugin: contract.Filter, rows: list[int]) -> None:
         self.evaluations[plugin.name].add(len(rows))

@@ -1,9 +1,10 @@
 """What the plugins say about one class of pods: kept, and brought up to date before each pod.
 
 Plugins with a scope are asked once about every node, then again about nodes that changed: for
-most pods that is the one that took the pod before. Plugins without one are asked for every pod.
-The answer is the node that a full evaluation would choose, and nothing else: whoever wants to know
-more, or meets anything unusual (`Unsure`), takes the full way.
+most pods that is the one that took the pod before. Plugins that look at the whole cluster, or have
+no scope, are asked for every pod: about topology domains if that is all they look at, else about
+every node. The answer is the node that a full evaluation would choose, and nothing else: whoever
+wants to know more, or meets anything unusual (`Unsure`), takes the full way.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework import plugin as contract
-from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
-from mooring.runtime.guard import Guard
+from mooring.runtime.domains import ByDomain
+from mooring.runtime.field import Field
 from mooring.runtime.layers import (
     Layer,
-    Outdated,
+    Raw,
+    Touched,
     Unsure,
     check_range,
     checked_points,
@@ -33,16 +35,15 @@ from mooring.runtime.layers import (
     points_by,
     refused_by,
 )
-from mooring.runtime.picking import MAX_POINTS, pick, ranked, turns
-from mooring.runtime.profile import Profile
+from mooring.runtime.lineup import Lineup, Shared, has_own_stamp, layers_of, scope_of
+from mooring.runtime.picking import MAX_POINTS, pick
+from mooring.runtime.rescaling import Rescaled
 
-_OUT: Final = -(2**62)  # less than anything of a node where the pod fits
+_FEW: Final = 12  # up to so many nodes are combined one by one
+
 
 Claims = Callable[[CycleState, Pod, Nodes], Iterable[tuple[int, Status]]]
 """The rows where a pod would not fit beside others that have a claim on them."""
-
-Shared = dict[Hashable, Layer]
-"""Layers by what they depend on."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -50,24 +51,6 @@ class Chosen(msgspec.Struct, frozen=True):
 
     feasible: int  # how many nodes there were to choose from
     row: int = -1  # of the one chosen, if there were any
-
-
-class Lineup:
-    """The plugins of a profile that take part in a decision."""
-
-    def __init__(self, profile: Profile, guard: Guard) -> None:
-        self.guard: Guard = guard
-        self.pre_filters: tuple[contract.PreFilter, ...] = profile.at(
-            "preFilter", contract.PreFilter
-        )
-        self.filters: tuple[contract.Filter, ...] = profile.at("filter", contract.Filter)
-        self.pre_scores: tuple[contract.PreScore, ...] = profile.at("preScore", contract.PreScore)
-        self.scorers: tuple[contract.Score, ...] = profile.at("score", contract.Score)
-        self.weights: dict[str, int] = profile.weights
-        everybody = (*self.pre_filters, *self.filters, *self.pre_scores, *self.scorers)
-        self.everybody: tuple[contract.Base, ...] = tuple(
-            {plugin.name: plugin for plugin in everybody}.values()
-        )
 
 
 class Standing:
@@ -79,132 +62,250 @@ class Standing:
         self._guard = lineup.guard
         self._weights = lineup.weights
         self._mark: Mark = nodes.mark
-        scopes = {plugin.name: _scope_of(plugin, pod) for plugin in lineup.everybody}
-        self._stamped = [
-            plugin
-            for plugin in lineup.everybody
-            if scopes[plugin.name] is not None and _has_stamp(plugin)
-        ]
+        scopes = {plugin.name: scope_of(plugin, pod) for plugin in lineup.everybody}
+        scoped = [plugin for plugin in lineup.everybody if scopes[plugin.name] is not None]
+        self._stamped = [plugin for plugin in scoped if has_own_stamp(plugin)]
         self._stamps = self._stamp(pod)
+        self._objects = lineup.objects
+        self._read = {
+            kind for plugin in scoped if not has_own_stamp(plugin) for kind in plugin.reads
+        }
+        self._objects_stamp = self._stamp_objects()
+        self._objects_version = self._objects.changes
         self._state = CycleState()
+        self._earlier: CycleState | None = None  # of the last pod
+        self._moved: set[int] = set()  # rows whose node changed since points were last asked for
         self._live_pre_filters: list[contract.PreFilter] = []
         for plugin in lineup.pre_filters:
             if scopes[plugin.name] is None:
                 self._live_pre_filters.append(plugin)
             else:
                 self._pre_filter(plugin, self._state, pod, nodes)
-        self._live_pre_scores: list[contract.PreScore] = []
+        live_pre_scores: list[contract.PreScore] = []
         for scorer in lineup.pre_scores:
             if scopes[scorer.name] is None:
-                self._live_pre_scores.append(scorer)
+                live_pre_scores.append(scorer)
             else:
                 self._pre_score(scorer, self._state, pod, nodes)
         filters = [one for one in lineup.filters if one.name not in self._state.skip_filter]
         scorers = [one for one in lineup.scorers if one.name not in self._state.skip_score]
-        self._live_filters = [one for one in filters if scopes[one.name] is None]
-        self._live_scorers = [one for one in scorers if scopes[one.name] is None]
-        self._layers: list[Layer] = _layers(
+        self._layers: list[Layer] = layers_of(
             lineup, shared, scopes, filters, scorers, self._state, pod, nodes
         )
-        self._raws = [raw for layer in self._layers for raw in layer.raws]
+        self._raws: list[Raw] = [raw for layer in self._layers for raw in layer.raws]
 
         size = len(nodes)
-        self._passed: BoolArray = np.zeros(size, dtype=np.bool_)
-        self._points: IntArray = np.zeros(size, dtype=np.int64)
-        self._turns = turns(size)[nodes.ranks]
-        # What `ranked` makes of points; `_OUT` for those that do not pass.
-        self._ranked: IntArray = np.full(size, _OUT, dtype=np.int64)
-        self._listing: IntArray | None = None  # rows that pass, in order, while they are the same
-        self._combine(np.arange(size))
+        self._field = Field(nodes)
+        self._rescaled: list[Rescaled] = []  # everything that is, in the field
+        self._rescaled_raws: dict[str, Rescaled] = {}  # those of them that are in a layer
+        self._wards: list[tuple[contract.DomainFilter, ByDomain[np.bool_]]] = []
+        self._live_filters: list[contract.Filter] = []
+        for one in filters:
+            if scopes[one.name] is None:
+                if isinstance(one, contract.DomainFilter):
+                    self._wards.append((one, ByDomain(np.bool_, size)))
+                else:
+                    self._live_filters.append(one)
+        self._graders: list[tuple[contract.DomainScore, ByDomain[np.int64], Rescaled]] = []
+        self._live_scorers: list[contract.Score] = []
+        for grader in scorers:
+            if scopes[grader.name] is None:
+                if isinstance(grader, contract.DomainScore) and _is_easy(grader):
+                    rescaled = Rescaled(grader, self._field, size)
+                    self._rescaled.append(rescaled)
+                    self._graders.append((grader, ByDomain(np.int64, size), rescaled))
+                else:
+                    self._live_scorers.append(grader)
+        domain_scorers = {grader.name for grader, _, _ in self._graders}
+        self._graders_pre_scores = [one for one in live_pre_scores if one.name in domain_scorers]
+        self._live_pre_scores = [one for one in live_pre_scores if one.name not in domain_scorers]
+        # Whoever says no, by row.
+        self._refusals: list[BoolArray] = [layer.refused for layer in self._layers]
+        self._refusals += [refusals.column for _, refusals in self._wards]
+        self._refusal_cells: list[memoryview] = [column.data for column in self._refusals]
+        self._combine_many(np.arange(size))
 
     # --- one pod -------------------------------------------------------------------------------
 
     def is_current(self, pod: Pod) -> bool:
         """Whether everything but the nodes is as it was."""
+        if self._objects.changes != self._objects_version:
+            if self._stamp_objects() != self._objects_stamp:
+                return False
+            self._objects_version = self._objects.changes
         return self._stamp(pod) == self._stamps
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen:
         """The best node for a pod of this class. Raises Unsure, or Outdated."""
-        self._follow(pod, nodes)
+        touched = Touched.since_then(self._mark, nodes)
         state.begin_like(self._state)
-        for plugin in self._live_pre_filters:
-            self._pre_filter(plugin, state, pod, nodes)
-        passed = self._filter(state, pod, nodes)
-        for row, status in claims(state, pod, nodes):
-            if not status.rejected:
-                raise Unsure("a claim could not be judged")
-            if passed is self._passed:
-                passed = passed.copy()
-            passed[row] = False
-        count = int(np.count_nonzero(passed))
-        if count == 0:
-            return Chosen(0)
-        if count == 1:
-            return Chosen(1, int(passed.argmax()))
-        everybody = count == len(nodes)
-        feasible = nodes if everybody else nodes.take(passed)
+        state.earlier = self._earlier
+        try:
+            self._follow(state, pod, nodes, touched)
+            chosen = self._choose(state, pod, nodes, claims)
+        finally:
+            state.earlier = None
+        self._earlier = state
+        return chosen
+
+    def _choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen:
+        field = self._field
+        besides = self._refused_besides(state, pod, nodes, claims)
+        if besides is not None:
+            return self._choose_apart(state, pod, nodes, besides)
+        if field.count < 2:
+            return Chosen(field.count, field.any_row if field.count else -1)
+        self._grade(state, pod, nodes)
+        for rescaled in self._rescaled:
+            self._settle(rescaled, state, pod, nodes)
+        skipped = state.skip_score
+        if all(plugin.name in skipped for plugin in self._live_scorers):
+            return Chosen(field.count, field.best())
+        rows = None if field.count == len(nodes) else field.rows
+        feasible = nodes if rows is None else nodes.take(rows)
         for scorer in self._live_pre_scores:
-            self._pre_score(scorer, state, pod, feasible)
-        extra = self._extra(state, pod, feasible, None if everybody else passed)
-        if extra is None and passed is self._passed:
-            return Chosen(count, self._best_kept(nodes, count))
-        return Chosen(count, self._best(nodes, passed, extra, everybody))
+            if scorer.name not in skipped:
+                self._pre_score(scorer, state, pod, feasible)
+        extra = self._live_points(state, pod, feasible)
+        return Chosen(field.count, field.best() if extra is None else field.best_with(rows, extra))
 
     # --- bringing it up to date ----------------------------------------------------------------
 
-    def _follow(self, pod: Pod, nodes: Nodes) -> None:
-        changes = nodes.changed_since(self._mark)
-        if changes is None:
-            raise Outdated
-        if not changes.pods and not changes.nodes:
-            return
-        for layer in self._layers:
-            layer.follow(pod, nodes)
-        touched = {*changes.pods, *changes.nodes}
-        if len(touched) == 1:
-            self._combine_one(touched.pop())
-        else:
-            self._combine(np.array([*touched]))
-        self._mark = nodes.mark
+    def _follow(self, state: CycleState, pod: Pod, nodes: Nodes, touched: Touched) -> None:
+        moved = touched.changes.nodes
+        if touched.both:
+            for layer in self._layers:
+                layer.follow(pod, nodes, touched)
+            self._combine(touched)
+            if self._graders:
+                self._moved.update(moved)
+        self._mark = touched.now
+        for plugin in self._live_pre_filters:
+            self._pre_filter(plugin, state, pod, nodes)
+        for ward, refusals in self._wards:
+            tables: Any = {}
+            if ward.name not in state.skip_filter:
+                tables = self._guard.call(ward, "Filter", ward.filter_by_domain, state, pod, nodes)
+            rows, answers = refusals.follow(ward.name, tables, moved, nodes)
+            if len(rows):
+                refusals.column[rows] = answers
+                self._open(rows)
 
-    def _combine_one(self, row: int) -> None:
-        points = 0
-        for layer in self._layers:
-            if layer.refused[row]:
-                if self._passed[row]:
-                    self._passed[row] = False
-                    self._listing = None
-                self._ranked[row] = _OUT
-                return
-            points += layer.points.item(row)
-        if not self._passed[row]:
-            self._passed[row] = True
-            self._listing = None
-        self._points[row] = points
-        self._ranked[row] = ranked(points, self._turns.item(row))
-
-    def _combine(self, rows: IntArray) -> None:
+    def _combine(self, touched: Touched) -> None:
         """Make one answer of the layers' for these nodes."""
-        layers = self._layers
-        if not layers:
-            refused = np.zeros(len(rows), dtype=np.bool_)
-            points = np.zeros(len(rows), dtype=np.int64)
+        if len(touched.both) > _FEW:
+            self._combine_many(touched.rows)
+            return
+        for row in touched.both:
+            points = 0
+            for layer in self._layers:
+                points += layer.point_cells[row]
+            for rescaled in self._rescaled:
+                points += rescaled.counted_cells[row]
+            self._field.put_one(row, points)
+            self._open_one(row)
+        if any(raw.matters for raw in self._raws):
+            self._follow_raws(touched.rows)
+
+    def _combine_many(self, rows: IntArray) -> None:
+        points: IntArray | None = None
+        for column in self._point_columns():
+            points = column[rows] if points is None else points + column[rows]
+        if points is not None:
+            self._field.put(rows, points)
+        self._open_many(rows)
+        self._follow_raws(rows)
+
+    def _point_columns(self) -> list[IntArray]:
+        """Of what the points in the field are the sum."""
+        kept = [layer.points for layer in self._layers]
+        return kept + [rescaled.counted for rescaled in self._rescaled]
+
+    def _open(self, rows: IntArray) -> None:
+        """Find out whether these can be chosen."""
+        if len(rows) > _FEW:
+            self._open_many(rows)
         else:
-            refused, points = layers[0].refused[rows], layers[0].points[rows]
-            for layer in layers[1:]:
-                refused |= layer.refused[rows]
-                points += layer.points[rows]
+            for row in rows.tolist():
+                self._open_one(row)
+
+    def _open_one(self, row: int) -> None:
+        passes = True
+        for refused in self._refusal_cells:
+            if refused[row]:
+                passes = False
+                break
+        if self._field.open_one(row, passes):
+            for rescaled in self._rescaled:
+                if passes:
+                    rescaled.entered(row)
+                else:
+                    rescaled.left(row)
+
+    def _open_many(self, rows: IntArray) -> None:
+        refused: BoolArray | None = None
+        for column in self._refusals:
+            refused = column[rows] if refused is None else refused | column[rows]
+        if refused is None:
+            refused = np.zeros(len(rows), dtype=np.bool_)
         passes = ~refused
-        if not np.array_equal(self._passed[rows], passes):
-            self._passed[rows] = passes
-            self._listing = None
-        self._points[rows] = points
-        self._ranked[rows] = np.where(refused, _OUT, ranked(points, self._turns[rows]))
+        news = self._field.open(rows, passes)
+        if news is None or not self._rescaled:
+            return
+        entered, left = rows[news & passes], rows[news & refused]
+        for rescaled in self._rescaled:
+            if len(left):
+                rescaled.many_left(left)
+            if len(entered):
+                rescaled.many_entered(entered)
+
+    def _follow_raws(self, rows: IntArray) -> None:
+        """Take over the points from layers that have to be rescaled."""
+        for raw in self._raws:
+            if not raw.matters:
+                continue
+            rescaled = self._rescaled_raws.get(raw.plugin.name)
+            if rescaled is None:
+                size = len(raw.points)
+                rescaled = Rescaled(raw.plugin, self._field, size)
+                self._rescaled_raws[raw.plugin.name] = rescaled
+                self._rescaled.append(rescaled)
+                rows = np.arange(size)
+            points = raw.points[rows]
+            changed = (points != rescaled.points[rows]).nonzero()[0]
+            if len(changed):
+                rescaled.change(rows[changed], points[changed])
 
     # --- what is asked for every pod -----------------------------------------------------------
 
-    def _filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> BoolArray:
-        passed = self._passed
+    def _grade(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        """Points by topology domain."""
+        for scorer in self._graders_pre_scores:
+            if scorer.name not in state.skip_score:
+                self._pre_score(scorer, state, pod, nodes)
+        for plugin, grades, rescaled in self._graders:
+            tables: Any = {}
+            if plugin.name not in state.skip_score:
+                ask = plugin.score_by_domain
+                tables = self._guard.call(plugin, "Score", ask, state, pod, nodes)
+            rows, points = grades.follow(plugin.name, tables, self._moved, nodes)
+            if len(rows):
+                grades.column[rows] = points
+                rescaled.change(rows, points)
+        self._moved.clear()
+
+    def _settle(self, rescaled: Rescaled, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        def rescale(rows: IntArray, points: IntArray) -> IntArray:
+            some = nodes if len(rows) == len(nodes) else nodes.take(rows)
+            return self._weighted(rescaled.plugin, state, pod, some, points)
+
+        rescaled.settle(rescale)
+
+    def _refused_besides(
+        self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims
+    ) -> BoolArray | None:
+        """Who is left, if somebody refuses nodes of whom nothing is kept; else None."""
+        passed: BoolArray | None = None
         slow = []
         for plugin in self._live_filters:
             if plugin.name in state.skip_filter:
@@ -214,78 +315,76 @@ class Standing:
                 continue
             refused = refused_by(self._guard, plugin, state, pod, nodes)
             if refused is not None:
-                passed = passed & ~refused
+                passed = self._passed(nodes, passed) & ~refused
         for plugin in slow:
-            if passed is self._passed:
-                passed = passed.copy()
+            passed = self._passed(nodes, passed)
             for row in np.flatnonzero(passed).tolist():
                 status = self._ask(plugin, "Filter", plugin.filter, state, pod, nodes[row])
                 if not status.ok:
                     if not status.rejected:
                         raise Unsure(f"{plugin.name} broke")
                     passed[row] = False
+        for row, status in claims(state, pod, nodes):
+            if not status.rejected:
+                raise Unsure("a claim could not be judged")
+            passed = self._passed(nodes, passed)
+            passed[row] = False
         return passed
 
-    def _extra(
-        self, state: CycleState, pod: Pod, feasible: Nodes, passed: BoolArray | None
-    ) -> IntArray | None:
-        """What is added to the kept points, per feasible node; None: the same for all."""
-        extra: IntArray | None = None
+    def _passed(self, nodes: Nodes, passed: BoolArray | None) -> BoolArray:
+        if passed is None:
+            passed = np.zeros(len(nodes), dtype=np.bool_)
+            passed[self._field.rows] = True
+        return passed
+
+    def _choose_apart(self, state: CycleState, pod: Pod, nodes: Nodes, passed: BoolArray) -> Chosen:
+        """The best of fewer nodes than those in the field, whose rescaled points are others."""
+        rows = passed.nonzero()[0]
+        if len(rows) < 2:
+            return Chosen(len(rows), int(rows[0]) if len(rows) else -1)
+        feasible = nodes.take(rows)
+        for scorer in (*self._graders_pre_scores, *self._live_pre_scores):
+            self._pre_score(scorer, state, pod, feasible)
+        points: IntArray = np.zeros(len(nodes), dtype=np.int64)
+        for layer in self._layers:
+            points += layer.points
         for raw in self._raws:
-            if raw.same is not None and raw.plugin.by_extremes:
-                continue  # rescaled, they would still be the same for all
-            points = raw.points if passed is None else raw.points[passed]
-            extra = self._added(extra, raw.plugin, state, pod, feasible, points)
-        for plugin in self._live_scorers:
-            if plugin.name in state.skip_score:
-                continue
-            points = points_by(self._guard, plugin, state, pod, feasible)
-            extra = self._added(extra, plugin, state, pod, feasible, points)
+            if raw.matters:
+                points[rows] += self._weighted(raw.plugin, state, pod, feasible, raw.points[rows])
+        extra = self._live_points(state, pod, feasible, [one for one, _, _ in self._graders])
+        if extra is not None:
+            points[rows] += extra
+        listing = nodes.listing
+        listing = listing[passed[listing]]
+        return Chosen(len(rows), int(listing[pick(points[listing])]))
+
+    def _live_points(
+        self, state: CycleState, pod: Pod, feasible: Nodes, also: Iterable[contract.Score] = ()
+    ) -> IntArray | None:
+        """Points of scorers of whom nothing is kept, per feasible node; None: there are none."""
+        extra: IntArray | None = None
+        for plugin in (*self._live_scorers, *also):
+            if plugin.name not in state.skip_score:
+                points = points_by(self._guard, plugin, state, pod, feasible)
+                weighted = self._weighted(plugin, state, pod, feasible, points)
+                extra = weighted if extra is None else extra + weighted
         return extra
 
-    def _added(
+    def _weighted(
         self,
-        extra: IntArray | None,
         plugin: contract.Score,
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
         points: IntArray,
     ) -> IntArray:
+        """Points as they count: rescaled, checked, times the weight."""
         if isinstance(plugin, contract.NormalizeScore):
             point, ask = "ScoreExtensionNormalize", plugin.normalize_score
             found = self._guard.call(plugin, point, ask, state, pod, nodes, points)
             points = checked_points(plugin, found, len(nodes))
         check_range(plugin, points)
-        weighted = points * self._weights[plugin.name]
-        return weighted if extra is None else extra + weighted
-
-    # --- the choice ----------------------------------------------------------------------------
-
-    def _best_kept(self, nodes: Nodes, count: int) -> int:
-        """The best by kept points alone."""
-        if count == len(self._ranked):
-            return int(self._ranked.argmax())
-        # Turns are those of all nodes: among fewer, each has another place.
-        listing = self._listing
-        if listing is None:
-            listing = nodes.listing
-            listing = self._listing = listing[self._passed[listing]]
-        return int(listing[pick(self._points[listing])])
-
-    def _best(
-        self, nodes: Nodes, passed: BoolArray, extra: IntArray | None, everybody: bool
-    ) -> int:
-        """The best by kept points and what was added, or among fewer than pass by themselves."""
-        points, listing = self._points, nodes.listing
-        if everybody and extra is not None:
-            points = points + extra
-        elif extra is not None:
-            points = points.copy()
-            points[passed] += extra
-        if not everybody:
-            listing = listing[passed[listing]]
-        return int(listing[pick(points[listing])])
+        return points * self._weights[plugin.name]
 
     # --- asking --------------------------------------------------------------------------------
 
@@ -318,74 +417,11 @@ class Standing:
     def _stamp(self, pod: Pod) -> list[Hashable]:
         return [plugin.stamp(pod) for plugin in self._stamped]
 
-
-def _scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
-    """The scope as far as answers can be kept for it."""
-    scope = plugin.scope_of(pod)
-    return scope if scope in (Scope.OBJECT, Scope.NODE) else None
+    def _stamp_objects(self) -> list[int]:
+        """What the stamps of all plugins are made of that have none of their own."""
+        return [self._objects.version(kind) for kind in self._read]
 
 
-def _has_stamp(plugin: contract.Base) -> bool:
-    """Whether its stamp can ever be another one."""
-    return type(plugin).stamp is not contract.Base.stamp or bool(plugin.reads)
-
-
-def _layers(
-    lineup: Lineup,
-    shared: Shared,
-    scopes: dict[str, Scope | None],
-    filters: list[contract.Filter],
-    scorers: list[contract.Score],
-    state: CycleState,
-    pod: Pod,
-    nodes: Nodes,
-) -> list[Layer]:
-    """The layers of a class: its own, by scope, and those that it shares with others."""
-    parts: dict[str, Hashable] = {}
-    for plugin in lineup.everybody:
-        normal = isinstance(plugin, contract.NormalizeScore)
-        if scopes[plugin.name] is Scope.NODE and not normal:
-            part = plugin.part_of(pod)
-            if part is not None:
-                parts[plugin.name] = (part, plugin.stamp(pod))
-    layers: list[Layer] = []
-
-    def add(names: set[str], *, sees_pods: bool, besides: BoolArray | None) -> Layer | None:
-        own_filters = [one for one in filters if one.name in names]
-        own_scorers = [one for one in scorers if one.name in names]
-        if not own_filters and not own_scorers:
-            return None
-        return Layer(
-            own_filters,
-            own_scorers,
-            guard=lineup.guard,
-            weights=lineup.weights,
-            sees_pods=sees_pods,
-            state=state,
-            pod=pod,
-            nodes=nodes,
-            besides=besides,
-        )
-
-    objects = {name for name, scope in scopes.items() if scope is Scope.OBJECT}
-    first = add(objects, sees_pods=False, besides=None)
-    if first is not None:
-        layers.append(first)
-    if parts:
-        key = tuple(sorted(parts.items(), key=lambda item: item[0]))
-        layer = shared.get(key)
-        if layer is not None:
-            try:
-                layer.follow(pod, nodes)
-            except Outdated:
-                layer = None
-        if layer is None:
-            layer = add(set(parts), sees_pods=True, besides=None)
-        if layer is not None:
-            shared[key] = layer
-            layers.append(layer)
-    rest = {name for name, scope in scopes.items() if scope is Scope.NODE} - parts.keys()
-    own = add(rest, sees_pods=True, besides=first.refused if first is not None else None)
-    if own is not None:
-        layers.append(own)
-    return layers
+def _is_easy(plugin: contract.Score) -> bool:
+    """Whether points that are equal for all nodes need not be looked at."""
+    return not isinstance(plugin, contract.NormalizeScore) or plugin.by_extremes

@@ -1,7 +1,7 @@
-"""From a decision to a bound pod: reserve, permit, pre-bind, bind, post-bind.
+"""From a decision to a bound pod: reserve, permit, pre-bind, bind.
 
-The first two run within the cycle; the rest runs in the background, one task per pod, while the
-next pods are decided. Whatever fails on the way undoes what was done before, in reverse.
+The first two run within the cycle; the rest runs in the background, side by side, while the next
+pods are decided. Whatever fails on the way undoes what was done before, in reverse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
-from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.waiting import WaitingPod, WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.conflicts import Conflict, OnConflict
 from mooring.scheduler.diagnosis import Diagnosis
@@ -121,10 +121,10 @@ class Binder:
         if status.ok:
             outcome = self._committer.permit(state, pod, node_name)
             status = outcome.status
-            if status.ok and outcome.holds:
-                self._waiting.hold(pod, node_name, outcome.holds)
-        if status.ok:
-            return None
+            if status.ok:
+                if outcome.holds:
+                    self._waiting.hold(pod, node_name, outcome.holds)
+                return None
         self.undo(assignment)
         return _refusal(status)
 
@@ -138,27 +138,34 @@ class Binder:
         """The rest of the way. A refusal has not been undone: see `undo`."""
         pod, node_name, state = assignment.pod, assignment.node_name, assignment.state
         flight = self._committer.pre_flight(state, pod, node_name)
-        if not (flight.ok or flight.skipped):
+        has_to_prepare = not flight.skipped
+        if has_to_prepare and not flight.ok:
             return Refusal(flight)
         announced = ""
-        if flight.ok or self._waiting.get(pod.uid) is not None:
+        held = self._waiting.get(pod.uid)
+        if has_to_prepare or held is not None:
             announced = node_name
             await self._announce(pod, node_name)
-        status = await self._wait_on_permit(pod)
-        if not status.ok:
-            return _refusal(status, announced)
+        status = OK
+        if held is not None:
+            status = await self._wait_on_permit(held)
+            if not status.ok:
+                return _refusal(status, announced)
         self._queue.done(pod.uid)
-        if flight.ok:
+        if has_to_prepare:
             work = self._committer.pre_bind(state, pod, node_name)
             status = await self._pre_binding.run(pod.uid, work)
         if status.ok:
             status = self._look_again(assignment)
         if status.ok:
-            status = await self._carry_out(state, pod, node_name)
+            carry_out = self._committer.bind if self._extenders is None else self._carry_out
+            status = await carry_out(state, pod, node_name)
+        if status.ok:
+            return None
         if status.skipped:
             status = Status.error("no Bind plugin took the pod: all of them skipped it")
         is_moot = isinstance(status.cause, NotFound | Fenced)
-        return None if status.ok else Refusal(status, announced=announced, is_moot=is_moot)
+        return Refusal(status, announced=announced, is_moot=is_moot)
 
     async def _carry_out(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Bind, through an extender if one of them does that."""
@@ -179,19 +186,13 @@ class Binder:
         why = f"node {assignment.node_name} changed while the pod was on its way there"
         return Status.error(f"{why}: {status.message}")
 
-    async def after(self, assignment: Assignment) -> None:
-        await self._committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
-
-    async def _wait_on_permit(self, pod: Pod) -> Status:
-        held = self._waiting.get(pod.uid)
-        if held is None:
-            return OK
+    async def _wait_on_permit(self, held: WaitingPod) -> Status:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             status = await held.wait()
         finally:
-            self._waiting.release(pod.uid)
+            self._waiting.release(held.pod.uid)
         waited = self._committer.guard.metrics.permit_wait.labels(status.code.label)
         waited.observe(loop.time() - began)
         if status.ok or status.rejected:

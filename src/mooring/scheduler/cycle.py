@@ -78,16 +78,20 @@ class Cycle:
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
         self._council = council
-        self._classes = classes
+        # Classes know what plugins say, and nothing of what others would.
+        self._classes = classes if council is None else None
         self._check = check
         ways = runner.guard.metrics.decisions
         self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
-        self._has_opinions = council is not None and council.has_opinions
+        has_opinions = council is not None and council.has_opinions
+        # Without anybody to compare them, the first that fits is as good as any.
+        self._takes_first = not (evaluation.has_scorers or has_opinions)
 
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
-        if self._classes is not None and self._is_usual(pod, nodes):
+        is_usual = not pod.nominated_node_name and self._limit(len(nodes)) is None
+        if self._classes is not None and is_usual:
             chosen = self._classes.choose(state, pod, nodes)
             if chosen is not None:
                 self._by_class.add()
@@ -138,12 +142,6 @@ class Cycle:
                 return await self._refused(state, pod, nodes, verdicts, found)
         return await self._choose(state, pod, nodes, passed)
 
-    def _is_usual(self, pod: Pod, nodes: Nodes) -> bool:
-        """Whether all nodes are to be looked at, and nobody but plugins is to be asked."""
-        if pod.nominated_node_name or self._council is not None:
-            return False
-        return self._limit(len(nodes)) is None
-
     # --- filter --------------------------------------------------------------------------------
 
     async def _try_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision | None:
@@ -183,9 +181,8 @@ class Cycle:
         return verdicts, status
 
     def _limit(self, count: int) -> int | None:
-        if not self._evaluation.has_scorers and not self._has_opinions:
-            return 1  # the first that fits is as good as any
-        return nodes_to_find(count, self._percentage)
+        """How many nodes that fit are enough; None: all are to be looked at."""
+        return 1 if self._takes_first else nodes_to_find(count, self._percentage)
 
     def _first_passed(
         self, nodes: Nodes, verdicts: Verdicts, only: frozenset[str] | None

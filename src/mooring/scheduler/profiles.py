@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
+from mooring.cache.imagined import Imagined
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
+from mooring.cache.snapshot import Node, Nodes
 from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
+from mooring.framework.verdicts import Verdicts
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
 from mooring.runtime.evaluation import Evaluation
@@ -64,6 +66,19 @@ class ProfileWhatIf:
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return self._evaluation.filter_node_with_nominated(state, pod, node)
+
+    def imagine(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+        without: Sequence[Sequence[Pod]],
+    ) -> Imagined | None:
+        return self._evaluation.imagine(state, pod, nodes, rows, without)
+
+    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        return self._evaluation.filter_imagined(state, pod, nodes)
 
     def fixed(self, pod: Pod) -> frozenset[str]:
         return self._evaluation.fixed_filters(pod)

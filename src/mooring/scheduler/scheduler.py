@@ -40,6 +40,7 @@ from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.council import Council
+from mooring.scheduler.counting import AttemptCounts
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
@@ -48,6 +49,7 @@ from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
 from mooring.scheduler.profiles import Crew, ProfileWhatIf, all_registrations
 from mooring.scheduler.recheck import Recheck
+from mooring.scheduler.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +96,7 @@ class Scheduler:
         self.config = config
         self.metrics: Metrics = metrics or Metrics()
         self.metrics.before_scrape(self._measure)
-        self._binding = self.metrics.goroutines.labels("binding")
+        self._counts = AttemptCounts(self.metrics)
         self.cache: Cache = Cache()
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
@@ -116,7 +118,7 @@ class Scheduler:
             text = "there is nobody here who could call them"
             raise ConfigError([Problem("extenders", text)])
         self._council = Council(extenders, self._random) if extenders else None
-        self._tasks: asyncio.TaskGroup | None = None
+        self._workers: Workers | None = None
         self._ready = asyncio.Event()
         self._stopping = False
         self._holds: set[str] = set()
@@ -238,7 +240,7 @@ class Scheduler:
         """Schedule until `stop`; returns when every binding under way has ended."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
+                self._workers = Workers(tasks)
                 chores = (
                     tasks.create_task(self._flush_backoff()),
                     tasks.create_task(self._flush_unschedulable()),
@@ -246,8 +248,11 @@ class Scheduler:
                 await self._loop()
                 for chore in chores:
                     chore.cancel()
+                self._workers.dismiss()
         finally:
-            self._tasks = None
+            if self._workers is not None:
+                self._workers.close()
+            self._workers = None
             for crew in self._crews.values():
                 crew.profile.close()
 
@@ -296,10 +301,10 @@ class Scheduler:
             self.queue.flush_unschedulable()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._tasks is None:
+        if self._workers is None:
             work.close()
             raise InternalError("scheduling needs a running scheduler: await run()")
-        self._tasks.create_task(work)
+        self._workers.give(work)
 
     # --- one attempt ---------------------------------------------------------------------------
 
@@ -330,8 +335,11 @@ class Scheduler:
         started = self.guard.timer()
         self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
         state = CycleState()
-        decision = await self._decide(crew, state, queued.pod)
-        self.metrics.algorithm_duration.labels().observe(self.guard.timer() - started)
+        try:
+            decision = await crew.cycle.decide(state, queued.pod, self.cache.nodes)
+        except Exception as error:
+            decision = Decision(_broken("deciding", queued.pod, error), nominate="")
+        self._counts.decided.observe(self.guard.timer() - started)
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
@@ -359,12 +367,6 @@ class Scheduler:
             return
         self._activate(state)
         self._spawn(self._bind(crew, assignment))
-
-    async def _decide(self, crew: Crew, state: CycleState, pod: Pod) -> Decision:
-        try:
-            return await crew.cycle.decide(state, pod, self.cache.nodes)
-        except Exception as error:
-            return Decision(_broken("deciding", pod, error), nominate="")
 
     def _make_room(self, pod: Pod, decision: Decision) -> None:
         after = decision.after
@@ -405,35 +407,30 @@ class Scheduler:
             return Refusal(_broken("reserving", assignment.pod, error))
 
     async def _bind(self, crew: Crew, assignment: Assignment) -> None:
-        self._binding.add(+1)
+        self._counts.binding.add(+1)
         try:
             refusal = await crew.binder.bind(assignment)
         except Exception as error:
             refusal = Refusal(_broken("binding", assignment.pod, error))
         finally:
-            self._binding.add(-1)
+            self._counts.binding.add(-1)
         if refusal is not None:
             self._binding_failed(crew, assignment, refusal)
             return
         self._bound(crew, assignment)
-        await crew.binder.after(assignment)
+        await crew.committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
         self._activate(assignment.state)
 
     def _bound(self, crew: Crew, assignment: Assignment) -> None:
         queued, pod = assignment.queued, assignment.pod
         self._evictor.forget(pod.uid)
         self._count(crew, assignment.started, "scheduled")
-        self.metrics.pod_attempts.labels().observe(queued.attempts)
-        if queued.was_flushed:
-            self.metrics.pod_scheduled_after_flush.labels().add()
-        if queued.first_attempt_at is not None:
-            attempts = str(queued.attempts) if queued.attempts < 15 else "15+"
-            waited = self._clock.now() - queued.first_attempt_at
-            self.metrics.pod_sli_duration.labels(attempts).observe(waited)
+        self._counts.bound(queued, self._clock.now())
         node = assignment.node_name
-        counted = {"evaluatedNodes": assignment.evaluated, "feasibleNodes": assignment.feasible}
-        extra = {"pod": pod.key, "node": node, **counted}
-        log.info("Successfully bound pod to node", extra=extra)
+        if log.isEnabledFor(logging.INFO):
+            counted = {"evaluatedNodes": assignment.evaluated, "feasibleNodes": assignment.feasible}
+            extra = {"pod": pod.key, "node": node, **counted}
+            log.info("Successfully bound pod to node", extra=extra)
         note = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
 
@@ -467,10 +464,8 @@ class Scheduler:
             self._failures.handle(queued, status, why.diagnosis, "", told, is_moot=why.is_moot)
 
     def _count(self, crew: Crew, started: float, result: str) -> None:
-        name = crew.profile.scheduler_name
-        self.metrics.schedule_attempts.labels(result, name).add()
         took = self.guard.timer() - started
-        self.metrics.attempt_duration.labels(result, name).observe(took)
+        self._counts.ended(crew.profile.scheduler_name, result, took)
 
     def _activate(self, state: CycleState) -> None:
         if state.pods_to_activate:

@@ -17,6 +17,7 @@ import msgspec
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
+from mooring.cache.imagined import Imagined
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
@@ -27,6 +28,7 @@ from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore
 from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
+from mooring.framework.verdicts import Verdicts
 
 P = TypeVar("P", bound=Base)
 
@@ -118,6 +120,19 @@ class StubWhatIf:
             if not status.ok:
                 return status.by(plugin.name)
         return OK
+
+    def imagine(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+        without: Sequence[Sequence[Pod]],
+    ) -> Imagined | None:
+        return None
+
+    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        return None
 
     def fixed(self, pod: Pod) -> frozenset[str]:
         return frozenset(one.name for one in self.filters if one.scope_of(pod) is Scope.OBJECT)

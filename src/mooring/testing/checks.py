@@ -63,6 +63,12 @@ from mooring.testing._check import (
 )
 from mooring.testing._columns_digest import contradictions, differences, digest
 from mooring.testing._compare import compare, compare_scores, compare_statuses
+from mooring.testing._domains import (
+    check_domains_refuse_alike,
+    check_domains_score_alike,
+    check_earlier_pods_leave_no_trace,
+    check_extremes_are_all_that_matters,
+)
 from mooring.testing._plausible_events import happenings
 from mooring.testing._queue_order import check_queue_order
 from mooring.testing._scope import (
@@ -338,6 +344,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_scope_is_all_that_matters,
     check_part_is_all_that_matters,
     check_equal_points_stay_equal,
+    check_extremes_are_all_that_matters,
+    check_domains_refuse_alike,
+    check_domains_score_alike,
+    check_earlier_pods_leave_no_trace,
     check_queue_order,
     check_hints_answer,
 )

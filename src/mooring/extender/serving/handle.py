@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
+from mooring.cache.imagined import Imagined
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
@@ -24,6 +25,7 @@ from mooring.errors import ApiError
 from mooring.framework.handle import Client, Recorder, WaitingPod, WhatIf
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
+from mooring.framework.verdicts import Verdicts
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.runner import Runner
 
@@ -134,6 +136,19 @@ class AnsweringWhatIf:
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return self._evaluation.filter_node(state, pod, node)
+
+    def imagine(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+        without: Sequence[Sequence[Pod]],
+    ) -> Imagined | None:
+        return self._evaluation.imagine(state, pod, nodes, rows, without)
+
+    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        return self._evaluation.filter_imagined(state, pod, nodes)
 
     def fixed(self, pod: Pod) -> frozenset[str]:
         return self._evaluation.fixed_filters(pod)

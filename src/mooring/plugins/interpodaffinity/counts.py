@@ -11,58 +11,62 @@ import numpy as np
 import mooring.framework as fw
 from mooring.plugins.interpodaffinity.terms import Peers, Term, all_include, far_of
 
+Refusals = dict[str, fw.BoolArray]
+"""By topology key and label code: whether nodes in that domain are refused."""
+
 
 class Domains:
     """The number of certain pods in each domain of one topology key."""
 
-    __slots__ = ("_changes", "_sums", "_total", "key")
+    __slots__ = ("_changes", "_sums", "key")
 
     def __init__(self, key: str, sums: fw.IntArray | None = None) -> None:
         self.key: str = key
-        self._sums: fw.IntArray | None = None  # per label code; 0 for code 0, which is no domain
+        self._sums = sums  # per label code; code 0 is no domain, whatever stands there
         self._changes: dict[int, int] = {}  # label code -> pods added in thought
-        self._total = 0
-        if sums is not None:
-            self._sums = sums.copy()
-            self._sums[0] = 0
-            self._total = int(self._sums.sum())
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no such pod in any domain."""
-        return self._total == 0
+        if self._sums is None or not self._changes:
+            known = 0 if self._sums is None else int(self._sums[1:].any())
+        else:
+            known = int(self._sums[1:].sum())
+        return known + sum(self._changes.values()) == 0
 
     def at(self, node: fw.Node) -> int:
         """Pods in the domain of a node; 0 if it is in none."""
         code = node.label_code(self.key)
+        if not code:
+            return 0
         known = 0 if self._sums is None else int(self._sums[code])
         return known + self._changes.get(code, 0)
 
-    def on(self, nodes: fw.Nodes) -> fw.IntArray:
-        """Likewise for each of these nodes."""
-        codes = nodes.label_codes(self.key)
-        counts = np.zeros(len(nodes), dtype=np.int64) if self._sums is None else self._sums[codes]
+    def have_some(self, nodes: fw.Nodes) -> fw.BoolArray:
+        """Whether there is such a pod, per label code."""
+        if self._sums is None:
+            found = np.zeros(nodes.label_count(self.key), dtype=np.bool_)
+        else:
+            found = self._sums > 0
         for code, change in self._changes.items():
-            counts[codes == code] += change
-        return counts
+            found[code] = (0 if self._sums is None else self._sums[code]) + change > 0
+        found[0] = False
+        return found
 
     def change(self, node: fw.Node, by: int) -> None:
         """More or fewer pods on a node."""
         code = node.label_code(self.key)
         if code:
             self._changes[code] = self._changes.get(code, 0) + by
-            self._total += by
 
     def clone(self) -> "Domains":
-        other = Domains(self.key)
-        other._sums = self._sums
+        other = Domains(self.key, self._sums)
         other._changes = dict(self._changes)
-        other._total = self._total
         return other
 
 
 class Surroundings:
-    """The pods that decide where one pod may be. Each question has its two forms.
+    """The pods that decide where one pod may be. Each question is asked of nodes or of domains.
 
     Three groups: pods that it requires to be near (they match all its affinity terms at once), pods
     that it keeps away from, and pods that keep away from it.
@@ -114,27 +118,36 @@ class Surroundings:
             return True
         return any(domains.at(node) <= 0 for domains in self.near) and not self.may_come_first
 
-    def lacking_company(self, nodes: fw.Nodes) -> fw.BoolArray:
-        refused = np.zeros(len(nodes), dtype=np.bool_)
-        if self.near and self.may_come_first:
-            for domains in self.near:
-                refused |= nodes.label_codes(domains.key) == 0
-        else:
-            for domains in self.near:
-                refused |= domains.on(nodes) <= 0
+    def lacking_company(self, nodes: fw.Nodes) -> Refusals:
+        is_first = bool(self.near) and self.may_come_first
+        refused: Refusals = {}
+        for domains in self.near:
+            if is_first:
+                table = np.zeros(nodes.label_count(domains.key), dtype=np.bool_)
+                table[0] = True
+            else:
+                table = ~domains.have_some(nodes)
+            refused[domains.key] = table
         return refused
 
     def meets_others(self, node: fw.Node) -> bool:
         return any(domains.at(node) > 0 for _, domains in self.far)
 
-    def meeting_others(self, nodes: fw.Nodes) -> fw.BoolArray:
-        return _any_above_zero((domains for _, domains in self.far), nodes)
+    def meeting_others(self, nodes: fw.Nodes) -> Refusals:
+        return _where_some_are((domains for _, domains in self.far), nodes)
 
     def is_banned(self, node: fw.Node) -> bool:
         return any(domains.at(node) > 0 for domains in self.banned.values())
 
-    def banning(self, nodes: fw.Nodes) -> fw.BoolArray:
-        return _any_above_zero(self.banned.values(), nodes)
+    def banning(self, nodes: fw.Nodes) -> Refusals:
+        return _where_some_are(self.banned.values(), nodes)
+
+    def refusing(self, nodes: fw.Nodes) -> Refusals:
+        """For any of these reasons."""
+        refused = self.lacking_company(nodes)
+        join(refused, self.meeting_others(nodes))
+        join(refused, self.banning(nodes))
+        return refused
 
     def clone(self) -> "Surroundings":
         return Surroundings(
@@ -150,37 +163,58 @@ class Surroundings:
 class Points:
     """What the pods of each domain make a node in it worth, by topology key."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("by_key",)
 
     def __init__(self) -> None:
-        self._by_key: dict[str, fw.IntArray] = {}  # per label code; code 0 is worth nothing
+        self.by_key: dict[str, fw.IntArray] = {}  # per label code; code 0 is worth nothing
 
     @property
     def is_empty(self) -> bool:
         """Whether no pod counted at all, not even for nothing."""
-        return not self._by_key
+        return not self.by_key
 
     def add(self, key: str, weight: int, pods: fw.IntArray) -> None:
         """So many points for each of these pods, given per label code."""
         if not pods[1:].any():
             return
-        worth = weight * pods
-        worth[0] = 0
-        known = self._by_key.get(key)
-        self._by_key[key] = worth if known is None else known + worth
+        known = self.by_key.get(key)
+        if known is None:
+            known = self.by_key[key] = weight * pods
+        elif weight == 1:
+            known += pods
+        else:
+            known += weight * pods
+        known[0] = 0
 
     def at(self, node: fw.Node) -> int:
-        return sum(int(worth[node.label_code(key)]) for key, worth in self._by_key.items())
+        return sum(int(worth[node.label_code(key)]) for key, worth in self.by_key.items())
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
         points = np.zeros(len(nodes), dtype=np.int64)
-        for key, worth in self._by_key.items():
+        for key, worth in self.by_key.items():
             points += worth[nodes.label_codes(key)]
         return points
 
 
-def _any_above_zero(groups: Iterable[Domains], nodes: fw.Nodes) -> fw.BoolArray:
+def refused_on(nodes: fw.Nodes, tables: Refusals) -> fw.BoolArray:
+    """What the tables say of each node."""
     found = np.zeros(len(nodes), dtype=np.bool_)
-    for domains in groups:
-        found |= domains.on(nodes) > 0
+    for key, table in tables.items():
+        found |= table[nodes.label_codes(key)]
     return found
+
+
+def join(refusals: Refusals, others: Refusals) -> None:
+    """Refuse what the others refuse as well."""
+    for key, table in others.items():
+        if key in refusals:
+            refusals[key] |= table
+        else:
+            refusals[key] = table
+
+
+def _where_some_are(groups: Iterable[Domains], nodes: fw.Nodes) -> Refusals:
+    refused: Refusals = {}
+    for domains in groups:
+        join(refused, {domains.key: domains.have_some(nodes)})
+    return refused

@@ -6,29 +6,32 @@ pods or nodes one by one.
 """
 
 from collections.abc import Hashable, Mapping
+from typing import Final
 
 import numpy as np
 
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.frozen import EMPTY
+from mooring.cache.snapshot import Features
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
-from mooring.plugins.interpodaffinity.counts import Domains, Points, Surroundings
+from mooring.plugins.interpodaffinity.counts import Domains, Points, Surroundings, refused_on
+from mooring.plugins.interpodaffinity.relations import Relations
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
     Peers,
-    Term,
-    Wish,
     all_include,
     far_of,
     has_wishes,
     labels_of,
-    meant_by_all,
     rules_about,
     rules_of,
     terms_of,
 )
 
+_MOST_REMEMBERED: Final = 4_096
+
+RELATIONS: fw.StateKey[Relations] = fw.StateKey("InterPodAffinity/relations")
 AROUND: fw.StateKey[Surroundings] = fw.StateKey(
     "InterPodAffinity/around",
     'error reading "PreFilterInterPodAffinity" from cycleState: not found',
@@ -40,7 +43,12 @@ POINTS: fw.StateKey[Points] = fw.StateKey(
 
 
 class InterPodAffinity(
-    fw.Plugin[InterPodAffinityArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.NormalizeScore
+    fw.Plugin[InterPodAffinityArgs],
+    fw.PreFilter,
+    fw.DomainFilter,
+    fw.PreScore,
+    fw.DomainScore,
+    fw.NormalizeScore,
 ):
     """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
 
@@ -67,27 +75,36 @@ class InterPodAffinity(
     def stamp(self, pod: fw.Pod) -> Hashable:
         return self._is_left_alone(pod)
 
+    def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._bans_key = (self.name, "bans")
+        self._wishes_key = (self.name, "wishes")
+        # By namespace and labels, whether nobody has a rule about such pods; at that version.
+        self._alone: dict[tuple[str, Mapping[str, str]], bool] = {}
+        self._alone_at: tuple[int, ...] = ()
+
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        terms = terms_of(pod)
+        relations = self._relations(state, pod, nodes)
+        terms, together = relations.terms, relations.near
         if terms.problem:
             return fw.Status.unresolvable(f"parsing pod: {terms.problem}")
-        namespace_labels = self._namespace_labels(pod)
-        banned = self._banned(pod, namespace_labels, nodes)
-        if not banned and not terms.near and not terms.far:
-            return fw.SKIP
-        near = tuple(Term(self._listed(term.peers), term.topology_key) for term in terms.near)
-        together = tuple(term.peers for term in near)
+        banned = self._banned(relations, nodes)
+        if not terms.near and not terms.far:
+            banned = {key: domains for key, domains in banned.items() if not domains.is_empty}
+            if not banned:
+                return fw.SKIP
         state[AROUND] = Surroundings(
             pod,
-            namespace_labels,
-            near,
+            relations.namespace_labels,
+            relations.near_terms,
+            tuple(Domains(key, together.counted(nodes, key)) for key in relations.near_keys)
+            if together is not None
+            else (),
             tuple(
-                Domains(key, self._counted(nodes, key, together))
-                for key in dict.fromkeys(term.topology_key for term in near)
+                (who.peers[0], Domains(key, who.counted(nodes, key))) for key, who in relations.far
             ),
-            tuple(self._kept_away(nodes, term) for term in terms.far),
             banned,
         )
         return fw.OK
@@ -111,30 +128,33 @@ class InterPodAffinity(
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         around = state[AROUND]
         verdicts = fw.Verdicts.passing(nodes)
-        verdicts.reject(around.lacking_company(nodes), self.ALONE)
-        verdicts.reject(around.meeting_others(nodes), self.CROWDED)
-        return verdicts.reject(around.banning(nodes), self.BANNED)
+        verdicts.reject(refused_on(nodes, around.lacking_company(nodes)), self.ALONE)
+        verdicts.reject(refused_on(nodes, around.meeting_others(nodes)), self.CROWDED)
+        return verdicts.reject(refused_on(nodes, around.banning(nodes)), self.BANNED)
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.BoolArray]:
+        return state[AROUND].refusing(nodes)
 
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if self.args.ignore_preferred_terms_of_existing_pods and not has_wishes(pod):
             return fw.SKIP
-        terms = terms_of(pod)
-        if terms.problem:
-            return fw.Status.error(f"failed to parse pod: {terms.problem}")
+        relations = self._relations(state, pod, nodes)
+        if relations.terms.problem:
+            return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
         points = Points()
-        for wish in terms.wishes:
-            key = wish.term.topology_key
-            pods = self._counted(nodes, key, (self._listed(wish.peers),))
-            points.add(key, wish.weight or 0, pods)
-        features = nodes.count_features((self.name, "wishes"), rules_of, labels_of)
-        rules: list[Wish] = rules_about(pod, self._namespace_labels(pod), features.having)
-        for wish in rules:
-            weight = self.args.hard_pod_affinity_weight if wish.weight is None else wish.weight
-            if weight or wish.weight is not None:
-                key = wish.term.topology_key
-                points.add(key, weight, features.per_domain(wish, key))
+        for key, weight, peers in relations.wishes:
+            points.add(key, weight, peers.counted(nodes, key))
+        if relations.rules:
+            features = self._wishes(nodes)
+            for rule in relations.rules:
+                weight = self.args.hard_pod_affinity_weight if rule.weight is None else rule.weight
+                if weight or rule.weight is not None:
+                    key = rule.term.topology_key
+                    points.add(key, weight, features.per_domain(rule, key))
         if points.is_empty:
             return fw.SKIP
         state[POINTS] = points
@@ -145,6 +165,11 @@ class InterPodAffinity(
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         return state[POINTS].on(nodes)
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.IntArray]:
+        return state[POINTS].by_key
 
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
@@ -175,13 +200,62 @@ class InterPodAffinity(
 
     # --- inside ----------------------------------------------------------------------------------
 
+    def _relations(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> Relations:
+        """Found out once per attempt, and for pods of one class once until a rule changes."""
+        known = state.get(RELATIONS)
+        if known is not None:
+            return known
+        if state.earlier is not None:
+            known = state.earlier.get(RELATIONS)
+        if known is None or known.version != self._version(nodes):
+            bans, rules = self._bans(nodes), self._wishes(nodes)
+            known = Relations.of(
+                self.name,
+                self._version(nodes),
+                pod,
+                terms_of(pod),
+                self._namespace_labels(pod),
+                self._listed,
+                bans.having,
+                rules.having,
+            )
+        state[RELATIONS] = known
+        return known
+
     def _is_left_alone(self, pod: fw.Pod) -> bool:
         """Whether no pod on any node has a rule that is about this one."""
-        nodes, labels = self.handle.nodes, self._namespace_labels(pod)
-        bans = nodes.count_features((self.name, "bans"), far_of, labels_of)
-        wishes = nodes.count_features((self.name, "wishes"), rules_of, labels_of)
-        return not (
-            rules_about(pod, labels, bans.having) or rules_about(pod, labels, wishes.having)
+        nodes = self.handle.nodes
+        version = self._version(nodes)
+        if version != self._alone_at or len(self._alone) > _MOST_REMEMBERED:
+            self._alone_at = version
+            self._alone.clear()
+        asked = (pod.namespace, pod.labels)
+        known = self._alone.get(asked)
+        if known is None:
+            bans, rules, labels = (
+                self._bans(nodes),
+                self._wishes(nodes),
+                self._namespace_labels(pod),
+            )
+            known = self._alone[asked] = not (
+                rules_about(pod, labels, bans.having) or rules_about(pod, labels, rules.having)
+            )
+        return known
+
+    def _bans(self, nodes: fw.Nodes) -> Features:
+        """What pods on nodes have against others in their domain."""
+        return nodes.count_features(self._bans_key, far_of, labels_of)
+
+    def _wishes(self, nodes: fw.Nodes) -> Features:
+        """What makes pods on nodes like or dislike others in their domain."""
+        return nodes.count_features(self._wishes_key, rules_of, labels_of)
+
+    def _version(self, nodes: fw.Nodes) -> tuple[int, ...]:
+        """Another one as soon as any rule or namespace is."""
+        return (
+            nodes.features_version(self._bans_key),
+            nodes.features_version(self._wishes_key),
+            self.handle.objects.version(core.Namespace),
         )
 
     def _namespace_labels(self, pod: fw.Pod) -> Mapping[str, str]:
@@ -194,28 +268,16 @@ class InterPodAffinity(
             return peers
         return peers.in_namespaces(self.handle.objects.list(core.Namespace))
 
-    def _counted(self, nodes: fw.Nodes, key: str, peers: tuple[Peers, ...]) -> fw.IntArray:
-        """Pods that are meant by all of these, per label code."""
-        question = (self.name, peers)
-        return nodes.count_pods_by(key, question, meant_by_all(peers), peers[0].selector)
-
-    def _kept_away(self, nodes: fw.Nodes, term: Term) -> tuple[Peers, Domains]:
-        peers, key = self._listed(term.peers), term.topology_key
-        return peers, Domains(key, self._counted(nodes, key, (peers,)))
-
-    def _banned(
-        self, pod: fw.Pod, namespace_labels: Mapping[str, str], nodes: fw.Nodes
-    ) -> dict[str, Domains]:
+    def _banned(self, relations: Relations, nodes: fw.Nodes) -> dict[str, Domains]:
         """The pods on nodes that keep away from this one, by topology key."""
-        features = nodes.count_features((self.name, "bans"), far_of, labels_of)
-        rules: list[Term] = rules_about(pod, namespace_labels, features.having)
         sums: dict[str, fw.IntArray] = {}
-        for term in rules:
-            key = term.topology_key
-            pods = features.per_domain(term, key)
-            sums[key] = sums[key] + pods if key in sums else pods
-        found = {key: Domains(key, pods) for key, pods in sums.items()}
-        return {key: domains for key, domains in found.items() if not domains.is_empty}
+        if relations.bans:
+            features = self._bans(nodes)
+            for term in relations.bans:
+                key = term.topology_key
+                pods = features.per_domain(term, key)
+                sums[key] = sums[key] + pods if key in sums else pods
+        return {key: Domains(key, pods) for key, pods in sums.items()}
 
     def _recounted(
         self, state: fw.CycleState, other: fw.Pod, node: fw.Node, change: int

@@ -76,12 +76,9 @@ class Terms(msgspec.Struct, frozen=True):
     near: tuple[Term, ...] = ()  # required affinity
     far: tuple[Term, ...] = ()  # required anti-affinity
     wishes: tuple[Wish, ...] = ()  # preferred; anti-affinity has weights below zero
+    # What the pod wishes of others once it is on a node: its requirements count as well.
+    rules: tuple[Wish, ...] = ()
     problem: str = ""  # what was wrong with the terms that could not be parsed
-
-    @property
-    def rules(self) -> tuple[Wish, ...]:
-        """What the pod wishes of others once it is on a node: its requirements count as well."""
-        return (*(Wish(term, None) for term in self.near), *self.wishes)
 
 
 NO_TERMS: Final = Terms()
@@ -184,7 +181,8 @@ def _parse(
         *weigh("preferredAntiAffinityTerms", shunned, -1),
     )
     problem = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    return Terms(near, far, wishes, problem if problems else "")
+    rules = (*(Wish(term, None) for term in near), *wishes)
+    return Terms(near, far, wishes, rules, problem if problems else "")
 
 
 def _term(namespace: str, raw: core.PodAffinityTerm) -> Term:

@@ -13,7 +13,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, left_of, requests_of
+from mooring.plugins.noderesources.strategies import Ask, requests_of
 
 ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
 
@@ -56,7 +56,7 @@ class NodeResourcesBalancedAllocation(
         asks = self._asks(state, pod)
         if asks_for_nothing(asks):
             return np.zeros(len(nodes), dtype=np.int64)
-        if all(nodes.allocatable(ask.resource).min(initial=1) > 0 for ask in asks):
+        if all(is_everywhere(ask.resource, nodes) for ask in asks):
             return change_of_balance(asks, nodes)
         # Nodes that lack the same resources are scored together, over those they have.
         lacking = [nodes.allocatable(ask.resource) <= 0 for ask in asks]
@@ -113,15 +113,23 @@ def balance(fractions: Sequence[float]) -> int:
     return int((1 - spread) * fw.MAX_SCORE)
 
 
+def is_everywhere(resource: str, nodes: fw.Nodes) -> bool:
+    """Whether each of these nodes has the resource."""
+    least, _ = nodes.allocatable_bounds(resource)
+    return least > 0 or bool(nodes.allocatable(resource).min(initial=1) > 0)
+
+
 def change_of_balance(asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
     """The score of nodes that have all these resources."""
     fractions = np.empty((len(asks), 2, len(nodes)))  # of capacity in use: before, after
-    for ask, (before, after) in zip(asks, fractions, strict=True):
+    for place, ask in enumerate(asks):
         capacity = nodes.allocatable(ask.resource)
-        used = nodes.requested(ask.resource)
-        np.divide(used, capacity, out=before)
-        np.minimum(before, 1.0, out=before)
-        np.divide(capacity - left_of(capacity, used, ask.amount), capacity, out=after)
+        used = np.minimum(nodes.requested(ask.resource), capacity)
+        np.divide(used, capacity, out=fractions[place, 0])
+        # No more than there is, and no sum on the way that might wrap around.
+        np.minimum(used, capacity - ask.amount, out=used)
+        used += ask.amount
+        np.divide(used, capacity, out=fractions[place, 1])
     before_and_after = balance_all(fractions)
     scores: fw.IntArray = before_and_after[1] - before_and_after[0]
     scores += _HALF

@@ -37,12 +37,11 @@ def requests_of(pod: fw.Pod) -> Hashable | None:
 def left_of(capacity: fw.IntArray, used: fw.IntArray, amount: int) -> fw.IntArray:
     """What remains of a capacity beside those who use it and one more; never less than nothing.
 
-    Clipped twice, so that absurd requests of pods or nodes don't wrap around.
+    Clipped before it is subtracted, so that absurd requests don't wrap around.
     """
-    left: fw.IntArray = capacity - used
-    np.maximum(left, 0, out=left)
-    left -= amount
-    np.maximum(left, 0, out=left)
+    room = capacity - amount
+    left: fw.IntArray = np.minimum(used, room)
+    np.subtract(room, left, out=left)
     return left
 
 
@@ -70,14 +69,15 @@ class Strategy(abc.ABC):
         return self.mean(total, weights) if weights else 0
 
     def score_all(self, asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
-        total = np.zeros(len(nodes), dtype=np.int64)
+        total: fw.IntArray | None = None
         weights: fw.IntArray | int = 0
         for ask in asks:
             capacity = nodes.allocatable(ask.resource)
-            if capacity.max(initial=0) > _PRODUCT_LIMIT:
+            least, most = nodes.allocatable_bounds(ask.resource)
+            if most > _PRODUCT_LIMIT and capacity.max(initial=0) > _PRODUCT_LIMIT:
                 return np.array([self.score(asks, node) for node in nodes], dtype=np.int64)
             offered = None
-            if capacity.min(initial=1) <= 0:
+            if least <= 0:
                 offered = capacity > 0
                 capacity = np.maximum(capacity, 1)
             left = left_of(capacity, nodes.nonzero_requested(ask.resource), ask.amount)
@@ -87,7 +87,9 @@ class Strategy(abc.ABC):
             weights = weights + self.effective_weights(ask.weight, points, offered)
             if ask.weight != 1:
                 points *= ask.weight
-            total += points
+            total = points if total is None else np.add(total, points, out=total)
+        if total is None:
+            return np.zeros(len(nodes), dtype=np.int64)
         if isinstance(weights, int):
             return self.mean_all(total, weights) if weights else total
         # Without weight there are no points either, and nothing divided by one is nothing.

@@ -17,7 +17,7 @@ from mooring.plugins._node_requirements import Required, affinity_of, required_o
 HONOR: Final = "Honor"
 
 
-class PodsLike(msgspec.Struct, frozen=True):
+class PodsLike(msgspec.Struct, frozen=True, cache_hash=True):
     """The pods that count for a constraint. Equal for equal questions, so it names its counter."""
 
     namespace: str

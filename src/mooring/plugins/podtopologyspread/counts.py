@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
+from mooring.cache.snapshot import Mark
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
     Constraints,
@@ -24,44 +25,84 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
 
 
+class Ground(msgspec.Struct, frozen=True, eq=False):
+    """What one hard constraint is about, whoever is there: the same for all pods of a class."""
+
+    constraint: Constraint
+    pods: PodsLike
+    itself: int  # 1 if the pod to be placed matches its own constraint
+    counted: fw.BoolArray | None  # the nodes that count; None: all do
+    exists: fw.IntArray  # the label codes of which there is a node that counts
+
+    @classmethod
+    def of(
+        cls,
+        pod: fw.Pod,
+        constraint: Constraint,
+        counted: fw.BoolArray | None,
+        nodes: fw.Nodes,
+    ) -> "Ground":
+        codes = nodes.label_codes(constraint.topology_key)
+        seen = np.bincount(codes if counted is None else codes[counted])
+        return cls(
+            constraint,
+            constraint.pods(pod),
+            int(constraint.selector.matches(pod.labels)),
+            counted,
+            np.flatnonzero(seen),
+        )
+
+    def counts(self, nodes: fw.Nodes) -> fw.IntArray:
+        """Matching pods, per label code."""
+        return count_by_domain(nodes, self.constraint.topology_key, self.pods, self.counted)
+
+
 class Domains(msgspec.Struct, frozen=True, eq=False):
     """The domains of one hard constraint and the matching pods in each."""
 
-    constraint: Constraint
-    itself: int  # 1 if the pod to be placed matches its own constraint
+    ground: Ground
     counts: fw.IntArray  # pods, per label code; 0 where there is no domain
-    exists: fw.BoolArray  # per label code: some node that counts has this value
     minimum: int  # pods in the emptiest domain; 0 if there are fewer domains than asked for
 
     @classmethod
-    def by(
-        cls, constraint: Constraint, itself: int, counts: fw.IntArray, exists: fw.BoolArray
-    ) -> "Domains":
-        if np.count_nonzero(exists) < constraint.min_domains:
+    def by(cls, ground: Ground, counts: fw.IntArray) -> "Domains":
+        if len(ground.exists) < ground.constraint.min_domains:
             minimum = 0
         else:
-            minimum = int(counts[exists].min(initial=_NO_MINIMUM))
-        return cls(constraint, itself, counts, exists, minimum)
+            there = counts.take(ground.exists)
+            minimum = int(np.minimum.reduce(there)) if len(there) else _NO_MINIMUM
+        return cls(ground, counts, minimum)
+
+    @property
+    def constraint(self) -> Constraint:
+        return self.ground.constraint
 
     @property
     def room(self) -> int:
         """How many matching pods a domain may hold and still take this one."""
-        return self.constraint.max_skew + self.minimum - self.itself
+        return self.constraint.max_skew + self.minimum - self.ground.itself
+
+    def refusing(self) -> fw.BoolArray:
+        """Whether there is no room, per label code; for nodes without the label there is none."""
+        refused: fw.BoolArray = self.counts > self.room
+        refused[0] = True
+        return refused
 
     def changed(self, code: int, by: int) -> "Domains":
         """As if there were so many pods more in one domain."""
         counts = self.counts.copy()
         counts[code] += by
-        return Domains.by(self.constraint, self.itself, counts, self.exists)
+        return Domains.by(self.ground, counts)
 
 
 class HardSpread:
     """All hard constraints of a pod; `count` changes them, `clone` keeps what-ifs apart."""
 
-    __slots__ = ("domains", "inclusion")
+    __slots__ = ("as_of", "domains", "inclusion")
 
-    def __init__(self, inclusion: Inclusion, domains: list[Domains]) -> None:
+    def __init__(self, inclusion: Inclusion, as_of: Mark, domains: list[Domains]) -> None:
         self.inclusion = inclusion
+        self.as_of = as_of
         self.domains = domains
 
     @classmethod
@@ -69,19 +110,24 @@ class HardSpread:
         """Count on all nodes of the cluster."""
         inclusion = Inclusion(pod)
         labelled = with_all_keys(nodes, constraints)
-        domains = []
-        for constraint in constraints:
-            counted = both(labelled, inclusion.covered(nodes, constraint))
-            codes = nodes.label_codes(constraint.topology_key)
-            counts = count_by_domain(nodes, constraint.topology_key, constraint.pods(pod), counted)
-            seen = codes if counted is None else codes[counted]
-            exists = np.bincount(seen, minlength=len(counts)) > 0
-            itself = int(constraint.selector.matches(pod.labels))
-            domains.append(Domains.by(constraint, itself, counts, exists))
-        return cls(inclusion, domains)
+        grounds = [
+            Ground.of(pod, constraint, both(labelled, inclusion.covered(nodes, constraint)), nodes)
+            for constraint in constraints
+        ]
+        domains = [Domains.by(ground, ground.counts(nodes)) for ground in grounds]
+        return cls(inclusion, nodes.mark, domains)
+
+    def later(self, nodes: fw.Nodes) -> "HardSpread | None":
+        """The same for another pod of the class; None if nodes have changed, and not only pods."""
+        mark = nodes.mark
+        if mark.nodes != self.as_of.nodes:
+            return None
+        grounds = [domains.ground for domains in self.domains]
+        domains = [Domains.by(ground, ground.counts(nodes)) for ground in grounds]
+        return HardSpread(self.inclusion, mark, domains)
 
     def clone(self) -> "HardSpread":
-        return HardSpread(self.inclusion, list(self.domains))
+        return HardSpread(self.inclusion, self.as_of, list(self.domains))
 
     def count(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> None:
         """Another pod comes to a node in thought, or leaves it.
@@ -92,7 +138,7 @@ class HardSpread:
             return
         for place, domains in enumerate(self.domains):
             constraint = domains.constraint
-            if constraint.pods(pod).matches(other) and self.inclusion.covers(node, constraint):
+            if domains.ground.pods.matches(other) and self.inclusion.covers(node, constraint):
                 code = node.label_code(constraint.topology_key)
                 self.domains[place] = domains.changed(code, change)
 
@@ -182,11 +228,12 @@ def count_by_domain(
 ) -> fw.IntArray:
     """Pods per label code, of those on the nodes that count; None: all nodes do."""
     if pods.is_nobody:
-        return np.zeros(int(nodes.label_codes(key).max(initial=0)) + 1, dtype=np.int64)
+        return np.zeros(nodes.label_count(key), dtype=np.int64)
     if counted is None:
         return nodes.count_pods_by(key, pods, pods, pods.selector)
+    size = nodes.label_count(key)
     here = np.where(counted, nodes.count_pods(pods, pods, pods.selector), 0)
-    return np.bincount(nodes.label_codes(key), weights=here, minlength=1).astype(np.int64)
+    return np.bincount(nodes.label_codes(key), weights=here, minlength=size).astype(np.int64)
 
 
 def with_the_unlabelled(

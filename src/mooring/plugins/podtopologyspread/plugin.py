@@ -1,6 +1,7 @@
 """Keep pods of a kind evenly spread: refuse domains that have too many, prefer those with few."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec import structs
@@ -30,7 +31,7 @@ SOFT: fw.StateKey[SoftSpread] = fw.StateKey(
 
 
 class PodTopologySpread(
-    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.NormalizeScore
+    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, fw.DomainFilter, fw.PreScore, fw.NormalizeScore
 ):
     """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
 
@@ -80,6 +81,14 @@ class PodTopologySpread(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        # What default constraints select may be something else by now, own ones stay the same.
+        if state.earlier is not None and pod.spec.topology_spread_constraints:
+            before = state.earlier.get(HARD)
+            later = before.later(nodes) if before is not None else None
+            if later is not None:
+                state[HARD] = later
+                self._spare_score(state, pod)
+                return fw.OK
         try:
             constraints = self._constraints(pod, DO_NOT_SCHEDULE)
         except SelectorError as error:
@@ -88,6 +97,7 @@ class PodTopologySpread(
         if not constraints:
             return fw.SKIP
         state[HARD] = HardSpread.of(pod, constraints, nodes)
+        self._spare_score(state, pod)
         return fw.OK
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
@@ -113,13 +123,23 @@ class PodTopologySpread(
         refusals = [self.NO_DOMAIN, self.TOO_MANY]
         index: fw.IntArray | None = None
         for domains in state[HARD].domains:
-            answers = np.where(domains.counts > domains.room, 2, 0)  # per label code
+            answers = np.where(domains.refusing(), 2, 0)  # per label code
             answers[0] = 1
             here = answers[nodes.label_codes(domains.constraint.topology_key)]
             index = here if index is None else np.where(index, index, here)
         if index is None:
             return fw.Verdicts.passing(nodes)
         return fw.Verdicts.coded(index, refusals)
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.BoolArray]:
+        refused: dict[str, fw.BoolArray] = {}
+        for domains in state[HARD].domains:
+            key = domains.constraint.topology_key
+            table = domains.refusing()
+            refused[key] = refused[key] | table if key in refused else table
+        return refused
 
     # --- score -----------------------------------------------------------------------------------
 
@@ -195,6 +215,12 @@ class PodTopologySpread(
         )
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _spare_score(self, state: fw.CycleState, pod: fw.Pod) -> None:
+        """Without soft constraints there is no need to be asked for points, nor to find out why."""
+        own = pod.spec.topology_spread_constraints
+        if own and all(raw.when_unsatisfiable == DO_NOT_SCHEDULE for raw in own):
+            state.skip_score.add(self.name)
 
     def _constraints(self, pod: fw.Pod, action: str) -> Constraints:
         """The pod's own constraints of one kind, or the default ones if it has none at all."""

@@ -1,0 +1,266 @@
+"""Many nodes as they might be: what-ifs in columns.
+
+What `Node.without_pod` and `Node.with_pod` are for one node, `Imagined` is for many at once, so
+that vectorised filters can be asked about all of them in one call.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from mooring.api.requests import CPU, MEMORY, HostPort
+from mooring.api.selectors import Selector
+from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.columns import wrapped
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Features, Node, Nodes
+from mooring.cache.topology import Extract, FeatureIndex, Parts
+
+Weigh = Callable[[Pod], int]
+"""What a pod adds to a column."""
+
+PodLists = Sequence[Sequence[Pod]]
+"""Some pods of each node."""
+
+
+class Thought(Nodes, abc.ABC):
+    """Nodes that differ in their pods from those that are there.
+
+    Everything about these nodes is as imagined. Of the cluster as a whole they can't tell.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, nodes: Nodes, places: IntArray) -> None:
+        self.rows: IntArray = places if nodes._rows is None else nodes._rows[places]
+        super().__init__(nodes._table, self.rows)
+
+    @abc.abstractmethod
+    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+        """What is different in a column."""
+
+    @abc.abstractmethod
+    def _nodes(self) -> Sequence[Node]:
+        """Each of them alone, for whoever asks one by one."""
+
+    def take(self, chosen: BoolArray | IntArray) -> Thought:
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return Beside(self, dict.fromkeys(places.tolist(), ()))
+
+    # --- as a sequence ---------------------------------------------------------------------------
+
+    def __getitem__(self, index: int) -> Node:  # type: ignore[override]  # slices: see take()
+        return self._nodes()[index]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes())
+
+    def get(self, name: str) -> Node | None:
+        place = self.index_of(name)
+        return None if place is None else self[place]
+
+    # --- what depends on pods --------------------------------------------------------------------
+
+    def requested(self, resource: str) -> IntArray:
+        change = self._change(("usage", resource), lambda pod: pod.usage.get(resource, 0))
+        return _frozen(super().requested(resource) + change)
+
+    def spare(self, resource: str) -> IntArray:
+        return _frozen(self.allocatable(resource) - self.requested(resource))
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        if resource not in (CPU, MEMORY):
+            return self.requested(resource)
+        which = 0 if resource == CPU else 1
+        key = ("nonzero usage", resource)
+        change = self._change(key, lambda pod: wrapped(pod.nonzero_usage[which]))
+        return _frozen(super().nonzero_requested(resource) + change)
+
+    @property
+    def pod_counts(self) -> IntArray:
+        return _frozen(super().pod_counts + self._change("pods", lambda pod: 1))
+
+    def port_taken(self, port: HostPort) -> BoolArray:
+        return np.fromiter((node.port_taken(port) for node in self), np.bool_, len(self))
+
+    def count_pods(
+        self, key: Hashable, matches: Callable[[Pod], bool], selector: Selector | None = None
+    ) -> IntArray:
+        change = self._change(("count", key), lambda pod: int(matches(pod)))
+        return _frozen(super().count_pods(key, matches, selector) + change)
+
+    def count_features(
+        self, key: Hashable, extract: Extract, parts: Parts | None = None
+    ) -> Features:
+        return _Features(self, FeatureIndex(extract, parts, (node.pods for node in self)))
+
+    def count_pods_by(
+        self,
+        topology_key: str,
+        key: Hashable,
+        matches: Callable[[Pod], bool],
+        selector: Selector | None = None,
+    ) -> NoReturn:
+        raise _too_much(f"pods by {topology_key}")
+
+
+class _Change(NamedTuple):
+    """What is different in one column."""
+
+    weights: IntArray  # (n_nodes, most pods of a node), of the pods that may come back
+    total: IntArray  # (n_nodes,), as imagined at present
+
+
+class _Move(NamedTuple):
+    """On each of these places, the pod of that number comes or goes."""
+
+    comes: bool
+    places: IntArray
+    number: int
+
+
+class Imagined(Thought):
+    """A selection of nodes without some of their pods, which may be put back one by one.
+
+    A pod is known by its number: its place in the list of those that a node is without. `claims`
+    are pods that are not there and may come, by place: `beside` is those nodes with them.
+    """
+
+    __slots__ = ("_away", "_changes", "_moves", "_scalar", "_without", "beside")
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        places: IntArray,
+        without: PodLists,
+        claims: Mapping[int, Sequence[Pod]] | None = None,
+    ) -> None:
+        super().__init__(nodes, places)
+        self._without = without
+        self._away: BoolArray = _numbered(without)  # who is gone at present
+        self._changes: dict[Hashable, _Change] = {}  # of the columns that were asked for
+        self._moves: list[_Move] = []  # that `_scalar` does not know of
+        self._scalar: list[Node] | None = None
+        self.beside: Beside | None = Beside(self, claims) if claims else None
+
+    def put_back(self, places: IntArray, number: int) -> None:
+        """On each of these places, the pod of that number is there again."""
+        self._move(_Move(True, places, number))
+
+    def take_away(self, places: IntArray, number: int) -> None:
+        """And is gone again."""
+        self._move(_Move(False, places, number))
+
+    def _move(self, move: _Move) -> None:
+        places, number = move.places, move.number
+        self._moves.append(move)
+        self._away[places, number] = not move.comes
+        for change in self._changes.values():
+            weights = change.weights[places, number]
+            change.total[places] += weights if move.comes else -weights
+
+    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+        known = self._changes.get(key)
+        if known is not None:
+            return known.total
+        weights = np.zeros(self._away.shape, dtype=np.int64)
+        weights[_numbered(self._without)] = [weigh(pod) for pods in self._without for pod in pods]
+        total: IntArray = -np.sum(weights, axis=1, where=self._away)
+        self._changes[key] = _Change(weights, total)
+        return total
+
+    def _nodes(self) -> Sequence[Node]:
+        if self._scalar is None:
+            real = super(Thought, self).__iter__()
+            self._scalar = [
+                _without(node, gone) for node, gone in zip(real, self._without, strict=True)
+            ]
+        nodes = self._scalar
+        for comes, places, number in self._moves:
+            for place in places.tolist():
+                node, pod = nodes[place], self._without[place][number]
+                nodes[place] = node.with_pod(pod) if comes else node.without_pod(pod)
+        self._moves.clear()
+        return nodes
+
+
+class Beside(Thought):
+    """Some imagined nodes with more pods, which were never there; it follows what is imagined."""
+
+    __slots__ = ("_more", "_origin", "_sums", "places")
+
+    def __init__(self, origin: Thought, more: Mapping[int, Sequence[Pod]]) -> None:
+        self.places: IntArray = np.array(list(more), dtype=np.int64)  # at the origin
+        super().__init__(origin, self.places)
+        self._origin = origin
+        self._more: PodLists = list(more.values())
+        self._sums: dict[Hashable, IntArray] = {}  # what more pods add, by column
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether any of them is there after all: it would be replaced, and not come as well."""
+        homes = map(self._table.pods.__getitem__, self.rows.tolist())
+        return any(
+            pod.uid in here for here, pods in zip(homes, self._more, strict=True) for pod in pods
+        )
+
+    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+        sums = self._sums.get(key)
+        if sums is None:
+            homes = [place for place, pods in enumerate(self._more) for _ in pods]
+            sums = self._sums[key] = np.zeros(len(self), dtype=np.int64)
+            np.add.at(sums, homes, [weigh(pod) for pods in self._more for pod in pods])
+        there: IntArray = self._origin._change(key, weigh)[self.places] + sums
+        return there
+
+    def _nodes(self) -> Sequence[Node]:
+        origin = self._origin._nodes()
+        nodes = []
+        for place, pods in zip(self.places.tolist(), self._more, strict=True):
+            node = origin[place]
+            for pod in pods:
+                node = node.with_pod(pod)
+            nodes.append(node)
+        return nodes
+
+
+class _Features(Features):
+    """Features of the pods that are on imagined nodes."""
+
+    __slots__ = ()
+
+    def __init__(self, nodes: Thought, index: FeatureIndex) -> None:
+        # To the index, the place of a node among the imagined ones is its row.
+        super().__init__(nodes._table, np.arange(len(nodes)), index)
+
+    def per_domain(self, feature: Hashable, topology_key: str) -> NoReturn:
+        raise _too_much(f"features by {topology_key}")
+
+
+def _without(node: Node, gone: Sequence[Pod]) -> Node:
+    for pod in gone:
+        node = node.without_pod(pod)
+    return node
+
+
+def _numbered(pods: PodLists) -> BoolArray:
+    """Which numbers the pods of each place have: (n_places, most pods of a place)."""
+    counts = np.fromiter(map(len, pods), np.int64, len(pods))
+    found: BoolArray = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
+    return found
+
+
+def _too_much(what: str) -> TypeError:
+    return TypeError(
+        f"expected questions about single nodes, for these are only imagined: cannot count {what};"
+        " a plugin that does has Scope.CLUSTER, or no scope"
+    )
+
+
+def _frozen(array: IntArray) -> IntArray:
+    array.flags.writeable = False
+    return array

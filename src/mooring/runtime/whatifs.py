@@ -1,0 +1,196 @@
+"""The filters of a profile, asked about nodes as they might be.
+
+Who preempts asks about nodes without some of their pods; every pod is asked about with the pods
+that have a claim on a node. One node at a time is the specification. Many at once is possible for
+filters that look at no more than the node, by their `scope`: they are asked in columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+import numpy as np
+
+from mooring.cache.imagined import Beside, Imagined
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Node, Nodes
+from mooring.framework import plugin as contract
+from mooring.framework.handle import Nominator
+from mooring.framework.scope import Scope
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.asking import Asker, as_error
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+from mooring.runtime.runner import Runner
+from mooring.runtime.search import Abort, Search
+
+
+class WhatIfs(Asker):
+    """What the filters say of nodes as they might be."""
+
+    def __init__(
+        self, profile: Profile, guard: Guard, runner: Runner, nominator: Nominator
+    ) -> None:
+        super().__init__(profile, guard)
+        self._runner = runner
+        self._nominator = nominator
+        self._filters = profile.at("filter", contract.Filter)
+        self._filtered = self.evaluations("Filter", self._filters)
+
+    # --- one node ------------------------------------------------------------------------------
+
+    def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """All filters on one node, as it is handed in; an ERROR ends the attempt."""
+        for plugin in self._active_filters(state):
+            running = f'running "{plugin.name}" filter plugin'
+            self._filtered[plugin.name].add()
+            status: Status = self.ask(plugin, "Filter", running, plugin.filter, state, pod, node)
+            if not status.ok:
+                return status if status.rejected else as_error(running, status)
+        return OK
+
+    def filter_node_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """As `filter_node`, with and without the pods that have a claim on the node."""
+        status = self.filter_beside_nominated(state, pod, node)
+        if status is not None and not status.ok:
+            return status
+        return self.filter_node(state, pod, node)
+
+    def filter_beside_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
+        """The filters' answer as if the nominated pods were there; None if there are none."""
+        claims = self._claims_on(node.name, pod)
+        if not claims:
+            return None
+        imagined = state.clone()
+        for other in claims:
+            node = node.with_pod(other)
+            status = self._runner.add_pod(imagined, pod, other, node)
+            if not status.ok:
+                return status
+        return self.filter_node(imagined, pod, node)
+
+    def fixed_filters(self, pod: Pod) -> frozenset[str]:
+        """The names of the filters that do not look at the pods of a node."""
+        return frozenset(
+            plugin.name for plugin in self._filters if plugin.scope_of(pod) is Scope.OBJECT
+        )
+
+    def refused_for_claims(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Iterator[tuple[int, Status]]:
+        """The nodes where the pod would not fit beside the pods that have a claim on them."""
+        rows = [
+            row
+            for name in self._nominator.nominated_nodes()
+            if (row := nodes.index_of(name)) is not None
+        ]
+        claims = self._claims(pod, nodes, rows)
+        if not claims:
+            return
+        beside = Imagined(nodes, np.array(rows), [()] * len(rows), claims).beside
+        left = list(claims)
+        if beside is not None and not beside.overlaps:
+            filters = self._leading_filters(state, pod)
+            verdicts = self._ask_imagined(filters, state, pod, beside)
+            if verdicts is not None:
+                yield from ((rows[place], status) for place, status in _refused(beside, verdicts))
+                if self._are_all(filters, state):
+                    return
+                left = beside.places[verdicts.passed].tolist()
+        for place in left:
+            answer = self.filter_beside_nominated(state, pod, nodes[rows[place]])
+            if answer is not None and not answer.ok:
+                yield rows[place], answer
+
+    # --- many what-ifs at once -----------------------------------------------------------------
+
+    def imagine(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+        without: Sequence[Sequence[Pod]],
+    ) -> Imagined | None:
+        """These nodes without some pods each; None if filters must be asked one by one."""
+        if not self._are_all(self._leading_filters(state, pod), state):
+            return None
+        claims = self._claims(pod, nodes, rows)
+        imagined = Imagined(nodes, np.array(rows, dtype=np.int64), without, claims)
+        return None if imagined.beside is not None and imagined.beside.overlaps else imagined
+
+    def filter_imagined(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        """As `filter_node_with_nominated` for each of them; None if something broke."""
+        filters, beside = self._active_filters(state), nodes.beside
+        verdicts = self._ask_imagined(filters, state, pod, nodes)
+        if beside is None or verdicts is None:
+            return verdicts
+        besides = self._ask_imagined(filters, state, pod, beside)
+        if besides is None:
+            return None
+        for place, status in _refused(beside, besides):
+            verdicts.set(place, status)
+        return verdicts
+
+    def _ask_imagined(
+        self, filters: list[contract.Filter], state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Verdicts | None:
+        search = Search(self.guard, filters, state, pod, nodes, self._filtered)
+        try:
+            search.ask_in_order()
+        except Abort:
+            return None  # node by node it will be clear where it broke
+        return search.verdicts
+
+    def _leading_filters(self, state: CycleState, pod: Pod) -> list[contract.Filter]:
+        """The first filters, as far as they look at no more than the node and need no telling."""
+        return list(
+            takewhile(
+                lambda plugin: (
+                    plugin.scope_of(pod) in (Scope.OBJECT, Scope.NODE)
+                    and not self._runner.follows_pods(plugin.name)
+                ),
+                self._active_filters(state),
+            )
+        )
+
+    def _are_all(self, filters: list[contract.Filter], state: CycleState) -> bool:
+        return len(filters) == len(self._active_filters(state))
+
+    def _claims(self, pod: Pod, nodes: Nodes, rows: Sequence[int]) -> dict[int, list[Pod]]:
+        """The nominated pods that this one must not get in the way of, by place among `rows`."""
+        nominated = set(self._nominator.nominated_nodes())
+        if not nominated:
+            return {}
+        names = nodes.names
+        return {
+            place: found
+            for place, row in enumerate(rows)
+            if names[row] in nominated and (found := self._claims_on(names[row], pod))
+        }
+
+    def _claims_on(self, node_name: str, pod: Pod) -> list[Pod]:
+        return [
+            other
+            for other in self._nominator.nominated_on(node_name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+
+    def _active_filters(self, state: CycleState) -> list[contract.Filter]:
+        skipped = state.skip_filter
+        count, found = state.active_filters
+        if count != len(skipped):  # they only become more
+            found = [plugin for plugin in self._filters if plugin.name not in skipped]
+            state.active_filters = (len(skipped), found)
+        active: list[contract.Filter] = found
+        return active
+
+
+def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:
+    """The places at the origin where a pod would not fit beside others."""
+    refused = np.flatnonzero(~verdicts.passed)
+    places = beside.places[refused].tolist()
+    return zip(places, map(verdicts.status, refused.tolist()), strict=True)

@@ -1,0 +1,144 @@
+"""Are topology domains all that a plugin looks at, as it says, and does it answer alike by them?
+
+A scheduler asks such a plugin for tables, and follows them from pod to pod; see `runtime.domains`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mooring.cache.snapshot import Nodes
+from mooring.framework.plugin import (
+    DomainFilter,
+    DomainScore,
+    NormalizeScore,
+    PreFilter,
+    PreScore,
+)
+from mooring.framework.scope import Scope
+from mooring.testing._attempt import Attempt, Bench, Fault, Trial, asking, describe, same, show
+from mooring.testing._changes import changes
+from mooring.testing._check import on_every_case
+from mooring.testing._compare import compare, compare_scores
+
+
+@on_every_case(DomainFilter)
+def check_domains_refuse_alike(trial: Trial) -> None:
+    """`filter_by_domain` refuses the nodes that `filter_all` refuses, and no others."""
+    attempt = trial.bench().attempt()
+    plugin = attempt.plugin
+    assert isinstance(plugin, DomainFilter)
+    if not attempt.prepare_filter():
+        return
+    with asking("filter_by_domain"):
+        answer: object = plugin.filter_by_domain(attempt.state, attempt.pod, attempt.nodes)
+    tables = _tables(answer, "filter_by_domain()", np.dtype(np.bool_), attempt.nodes)
+    statuses = attempt.filter(attempt.candidates)
+    for node in attempt.candidates:
+        refusing = [key for key, table in tables.items() if table[node.label_code(key)]]
+        status = statuses[node.name]
+        if bool(refusing) == status.ok:
+            word = f"is refused for its {refusing[0]}" if refusing else "is not refused"
+            raise Fault(
+                f"node {node.name} {word} by filter_by_domain(), but filter_all() says"
+                f" {describe(status)}"
+            )
+
+
+@on_every_case(DomainScore)
+def check_domains_score_alike(trial: Trial) -> None:
+    """`score_by_domain` gives the points of `score_all`, with a `pre_score` told of all nodes."""
+    full = trial.bench().attempt().run()
+    if full.feasible is None or not len(full.feasible):
+        return
+    attempt = trial.bench().attempt()
+    plugin = attempt.plugin
+    assert isinstance(plugin, DomainScore)
+    attempt.prepare_filter()
+    is_scored = attempt.prepare_scores(attempt.nodes)
+    ours, theirs = attempt.pre_score, full.pre_score
+    if ours is not None and theirs is not None and not same(ours, theirs):
+        raise Fault(
+            f"pre_score gives {describe(ours)} when told of all nodes, but {describe(theirs)} when"
+            " told of those that fit; a DomainScore must not look at which nodes fit"
+        )
+    if not is_scored:
+        return
+    with asking("score_by_domain"):
+        answer: object = plugin.score_by_domain(attempt.state, attempt.pod, attempt.nodes)
+    tables = _tables(answer, "score_by_domain()", np.dtype(np.int64), attempt.nodes)
+    points = {
+        node.name: sum(int(table[node.label_code(key)]) for key, table in tables.items())
+        for node in full.feasible
+    }
+    compare_scores(points, full.raw, "by score_by_domain()", "by score_all()")
+
+
+@on_every_case(NormalizeScore)
+def check_extremes_are_all_that_matters(trial: Trial) -> None:
+    """With `by_extremes`: points become the same whichever nodes have them, and however many."""
+    plugin_class = trial.plugin_class
+    if not (issubclass(plugin_class, NormalizeScore) and plugin_class.by_extremes):
+        return
+    attempt = trial.bench().attempt()
+    attempt.filter_all_points()
+    feasible = attempt.feasible
+    if feasible is None or not len(feasible) or not attempt.prepare_scores(feasible):
+        return
+    raw = attempt.score(feasible)
+    different = np.unique(raw)
+    some = attempt.nodes.take(np.arange(len(different)))
+    normal = attempt.normalize(some, different)
+    expected = attempt.normalize(feasible, raw)
+    alone = dict(zip(different.tolist(), normal.tolist(), strict=True))
+    for name, points, found in zip(feasible.names, raw.tolist(), expected.tolist(), strict=True):
+        if alone[points] != found:
+            raise Fault(
+                f"normalize_score makes {found} of the {points} points of node {name}, but"
+                f" {alone[points]} where every number of points occurs once; by_extremes says that"
+                " only the points and the extremes matter"
+            )
+
+
+@on_every_case(PreFilter, PreScore)
+def check_earlier_pods_leave_no_trace(trial: Trial) -> None:
+    """What was stored for an earlier pod of the class (`state.earlier`) changes no answer."""
+    bench = trial.bench()
+    with asking("scope_of"):
+        scope = bench.plugin.scope_of(trial.case.pod)
+    if scope in (Scope.OBJECT, Scope.NODE):
+        return  # then it is asked only once
+    before = bench.attempt().run()
+    _compare_later(bench, before, "with nothing changed")
+    for change in changes(trial.case, bench.plugin.reads):
+        change.make(bench.cache)
+        try:
+            _compare_later(bench, before, f"after {change.words}")
+        finally:
+            change.undo(bench.cache)
+
+
+def _compare_later(bench: Bench, before: Attempt, this: str) -> None:
+    expected = bench.attempt().run()
+    later = bench.attempt()
+    later.state.earlier = before.state
+    compare(later.run(), expected, f"{this}, with the state of an earlier pod", "without one")
+
+
+def _tables(
+    answer: object, what: str, dtype: np.dtype[Any], nodes: Nodes
+) -> Mapping[str, np.ndarray[Any, Any]]:
+    if not isinstance(answer, Mapping):
+        raise Fault(f"{what} returned {show(answer)}, expected a table per label key")
+    for key, table in answer.items():
+        size = nodes.label_count(key)
+        fits = isinstance(table, np.ndarray) and table.dtype == dtype and table.shape == (size,)
+        if not fits:
+            raise Fault(
+                f"{what} returned {show(table)} for {key},"
+                f" expected an array of {size} values of {dtype}"
+            )
+    return answer

@@ -1,0 +1,247 @@
+"""Many what-ifs at once equal those made node by node, whatever the cluster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.preemption.builders import NOW, budget, runs
+
+import mooring.framework as fw
+from mooring.cache.pods import Pod
+from mooring.preemption.candidates import search, worth_trying
+from mooring.preemption.victims import Budgets, Question
+from mooring.scheduler.profiles import Crew
+from mooring.simulator import Simulation
+from mooring.testing.builders import node, pod
+
+SSD = {"disk": "ssd"}
+APPS = [{}, {"app": "web"}, {"app": "db"}]
+NAMES = [f"n{i}" for i in range(4)]
+
+
+def near(app: str, by: str, kind: str = "podAffinity") -> dict[str, Any]:
+    term = {"topologyKey": by, "labelSelector": {"matchLabels": {"app": app}}}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+TOGETHER = near("web", "topology.kubernetes.io/zone")
+APART = near("db", "kubernetes.io/hostname", "podAntiAffinity")
+
+
+def mostly(usual: Any, *others: Any) -> Any:
+    return st.sampled_from([usual] * 6 + list(others))
+
+
+plain: Any = st.fixed_dictionaries(
+    {
+        "cpu": st.sampled_from(["250m", "500m", 1, 2]),
+        "ports": mostly((), (80,), (80, "127.0.0.1:81"), ("81/UDP",)),
+        "labels": st.sampled_from(APPS),
+    }
+)
+residents: Any = st.tuples(
+    plain,
+    st.fixed_dictionaries(
+        {"priority": st.integers(-1, 3), "since": st.none() | st.integers(0, 3)},
+    ),
+    st.sampled_from(NAMES),
+)
+claims: Any = st.tuples(plain, st.integers(0, 5), st.sampled_from([*NAMES, "gone"]))
+preemptors: Any = st.tuples(
+    plain,
+    st.fixed_dictionaries({"priority": st.integers(1, 4), "node_selector": mostly({}, SSD)}),
+    mostly({}, {"spread": {"zone": 1}}, {"affinity": TOGETHER}, {"affinity": APART}),
+)
+sizes: Any = st.lists(
+    st.fixed_dictionaries(
+        {
+            "cpu": st.integers(1, 2),
+            "max_pods": mostly(9, 1, 2, 3),
+            "zone": st.sampled_from("ab"),
+            "labels": st.sampled_from([{}, SSD]),
+        }
+    ),
+    min_size=len(NAMES),
+    max_size=len(NAMES),
+)
+
+
+class OneByOne:
+    """The same filters, which can't be asked about many nodes at once."""
+
+    def __init__(self, asked: fw.WhatIf) -> None:
+        self.add_pod = asked.add_pod
+        self.remove_pod = asked.remove_pod
+        self.fits = asked.fits
+        self.fixed = asked.fixed
+        self.is_ours = asked.is_ours
+
+    def imagine(self, *_: Any) -> None:
+        return None
+
+    def fits_all(self, *_: Any) -> None:
+        raise AssertionError("asked about many")
+
+
+def crew_of(sim: Simulation) -> Crew:
+    return sim.scheduler.crews["default-scheduler"]
+
+
+def filled(sim: Simulation, sizes: Sequence[Any], residents: Sequence[Any], claims: Any) -> None:
+    sim.apply(*(node(name, **about) for name, about in zip(NAMES, sizes, strict=True)))
+    for number, (about, more, on) in enumerate(residents):
+        # One of them minds others, which makes every pod with labels look further than its node.
+        minds: dict[str, Any] = {"affinity": APART} if number == 15 else {}
+        sim.apply(runs(f"r{number}", **about, **more, **minds, on=on))
+    for number, (about, priority, on) in enumerate(claims):
+        claimant = pod(f"c{number}", **about, priority=priority)
+        sim.scheduler.queue.nominator.nominate(claimant, on)
+
+
+def started(sim: Simulation, preemptor: Pod) -> fw.CycleState | None:
+    """The state before nodes are looked at; None if there is nothing to look for."""
+    state = fw.CycleState()
+    before = crew_of(sim).runner.pre_filter(state, preemptor, sim.scheduler.cache.nodes)
+    return state if before.status.ok else None
+
+
+@given(
+    sizes,
+    st.lists(residents, min_size=6, max_size=20),
+    st.lists(claims, max_size=3),
+    preemptors,
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(APPS[1:])), max_size=2),
+    st.none() | st.integers(1, 4),
+    st.integers(0, 5),
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_finds_the_same_victims_as_node_by_node(
+    sizes: Any, here: Any, claims: Any, who: Any, budgets: Any, wanted: int | None, start: int
+) -> None:
+    with Simulation(keep_attempts=False) as sim:
+        filled(sim, sizes, here, claims)
+        preemptor = pod("preemptor", **who[0], **who[1], **who[2])
+        state = started(sim, preemptor)
+        if state is None:
+            return
+        crew, nodes = crew_of(sim), sim.scheduler.cache.nodes
+        verdicts, status = crew.evaluation.filter(state, preemptor, nodes)
+        assert status.ok
+
+        def report(asked: fw.WhatIf) -> object:
+            question = Question(
+                state=state,
+                pod=preemptor,
+                what_if=asked,
+                budgets=Budgets(budget(f"b{i}", n, by) for i, (n, by) in enumerate(budgets)),
+                spares=lambda other: other.name.endswith("7"),
+                now=NOW,
+                fixed=asked.fixed(preemptor),
+            )
+            return search(question, nodes, worth_trying(verdicts), wanted=wanted, start=start)
+
+        asked = crew.handle.what_if
+        assert report(asked) == report(OneByOne(asked))
+
+
+@given(sizes, st.lists(residents, max_size=12), st.lists(claims, max_size=6), preemptors)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_respects_claims_as_node_by_node(sizes: Any, here: Any, claims: Any, who: Any) -> None:
+    with Simulation(keep_attempts=False) as sim:
+        filled(sim, sizes, here, claims)
+        newcomer = pod("newcomer", **who[0], **who[1], **who[2])
+        state = started(sim, newcomer)
+        if state is None:
+            return
+        ask, nodes = crew_of(sim).evaluation, sim.scheduler.cache.nodes
+        alone = [ask.filter_beside_nominated(state, newcomer, one) for one in nodes]
+        expected = {
+            row: status for row, status in enumerate(alone) if status is not None and not status.ok
+        }
+        assert dict(ask.refused_for_claims(state, newcomer, nodes)) == expected
+
+
+# --- when it goes node by node -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("about", "is_imagined"),
+    [
+        ({}, True),
+        ({"ports": (80,), "node_selector": {"disk": "ssd"}}, True),
+        ({"spread": {"zone": 1}}, False),
+        ({"affinity": TOGETHER}, False),
+    ],
+)
+def test_imagines_nodes_only_for_filters_that_look_no_further(
+    about: dict[str, Any], is_imagined: bool
+) -> None:
+    with Simulation() as sim:
+        sim.apply(node("a", zone="a"), runs("r", on="a", labels=APPS[1]))
+        preemptor = pod("p", priority=1, labels=APPS[1], **about)
+        state = started(sim, preemptor)
+        assert state is not None
+        nodes = sim.scheduler.cache.nodes
+        found = crew_of(sim).handle.what_if.imagine(state, preemptor, nodes, [0], [()])
+        assert (found is not None) == is_imagined
+
+
+def test_a_claim_of_a_pod_that_is_there_already_is_left_to_the_single_node() -> None:
+    with Simulation() as sim:
+        there = pod("there", on="a", cpu=1)
+        sim.apply(node("a"), there)
+        pending = pod("there", uid=there.uid, cpu=2, priority=9)
+        sim.scheduler.queue.nominator.nominate(pending, "a")
+        preemptor = pod("p", priority=1)
+        state = started(sim, preemptor)
+        assert state is not None
+        nodes = sim.scheduler.cache.nodes
+        assert crew_of(sim).handle.what_if.imagine(state, preemptor, nodes, [0], [()]) is None
+
+
+def test_goes_node_by_node_when_a_filter_breaks() -> None:
+    class Shaky(fw.Filter):
+        """Can't cope with one of the nodes."""
+
+        name = "Shaky"
+        scope = fw.Scope.NODE
+
+        def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+            if node.name == "bad" and not node.pods:
+                raise RuntimeError("shaken")
+            return fw.OK
+
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Shaky}]}}}]
+"""
+    with Simulation(config=config, plugins=[Shaky]) as sim:
+        sim.apply(node("bad", cpu=1), node("good", cpu=1))
+        sim.apply(runs("x", on="bad"), runs("y", on="good"))
+        sim.schedule(pod("vip", cpu=1, priority=1))
+        assert sim.placements() == {"x": "bad", "vip": "good"}
+
+
+def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
+    with Simulation() as sim:
+        sim.apply(*(node(f"n{i:03}", cpu=1) for i in range(200)))
+        sim.apply(*(runs(f"r{i}", on=f"n{i:03}", priority=i % 2) for i in range(200)))
+        preemptor = pod("p", cpu=1, priority=1)
+        state = started(sim, preemptor)
+        assert state is not None
+        question = Question(
+            state=state,
+            pod=preemptor,
+            what_if=crew_of(sim).handle.what_if,
+            budgets=Budgets(()),
+            spares=lambda other: False,
+            now=NOW,
+        )
+        rows = np.arange(200)
+        report = search(question, sim.scheduler.cache.nodes, rows, wanted=80, start=150)
+        assert list(report.candidates) == [f"n{(150 + i) % 200:03}" for i in range(0, 160, 2)]
+        assert len(report.failures) == 79

@@ -1,0 +1,179 @@
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from mooring.scheduler import workers as module
+from mooring.scheduler.workers import Workers
+
+
+class Bench:
+    """Pieces of work that note when they begin and end, and who did them."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.tasks: dict[str, asyncio.Task[Any] | None] = {}
+
+    async def work(self, name: str, until: asyncio.Event | None = None) -> None:
+        self.tasks[name] = asyncio.current_task()
+        self.notes.append(f"{name} begins")
+        if until is not None:
+            await until.wait()
+        self.notes.append(f"{name} ends")
+
+
+def with_workers(play: Callable[[Workers, Bench], Coroutine[Any, Any, None]]) -> Bench:
+    bench = Bench()
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            workers = Workers(group)
+            await play(workers, bench)
+            workers.dismiss()
+
+    asyncio.run(main())
+    return bench
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_does_what_it_is_given_in_the_next_turn_and_in_that_order() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        for name in "abc":
+            workers.give(bench.work(name))
+        assert bench.notes == []
+        await asyncio.sleep(0)
+        assert bench.notes == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
+
+    bench = with_workers(play)
+    assert len(set(bench.tasks.values())) == 1  # nobody had to wait
+
+
+def test_lets_nobody_wait_for_work_that_waits() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        answered = asyncio.Event()
+        for name in "abc":
+            workers.give(bench.work(name, answered))
+        await turns()
+        assert bench.notes == ["a begins", "b begins", "c begins"]
+        workers.give(bench.work("d"))
+        await turns()
+        assert bench.notes[3:] == ["d begins", "d ends"]
+        answered.set()
+        await turns()
+        assert len(bench.notes) == 8
+
+    with_workers(play)
+
+
+def test_keeps_its_tasks_for_later_work() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        for name in "abc":
+            workers.give(bench.work(name))
+            await turns()
+
+    bench = with_workers(play)
+    assert len(set(bench.tasks.values())) == 1
+
+
+def test_keeps_only_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_IDLE", 2)
+
+    async def play(workers: Workers, bench: Bench) -> None:
+        before = len(asyncio.all_tasks())
+        answered = asyncio.Event()
+        for number in range(5):
+            workers.give(bench.work(str(number), answered))
+        await turns(10)
+        assert len(asyncio.all_tasks()) == before + 5
+        answered.set()
+        await turns()
+        assert len(asyncio.all_tasks()) == before + 2
+
+    assert len(with_workers(play).notes) == 10
+
+
+def test_ends_only_when_all_work_has_ended() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        answered = asyncio.Event()
+
+        async def followed() -> None:
+            await answered.wait()
+            workers.give(bench.work("after"))
+
+        workers.give(followed())
+        await turns()
+        asyncio.get_running_loop().call_soon(answered.set)
+
+    assert with_workers(play).notes == ["after begins", "after ends"]
+
+
+def test_ends_its_group_when_work_breaks() -> None:
+    async def break_down() -> None:
+        raise ValueError("boom")
+
+    async def play(workers: Workers, bench: Bench) -> None:
+        workers.give(bench.work("patient", asyncio.Event()))
+        workers.give(break_down())
+        await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        with_workers(play)
+    assert [str(error) for error in caught.value.exceptions] == ["boom"]
+
+
+def test_goes_on_after_somebody_has_cancelled_a_task_of_its() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        workers.give(bench.work("a"))
+        await turns()
+        idle = bench.tasks["a"]
+        assert idle is not None
+        idle.cancel()
+        workers.give(bench.work("b"))
+        await turns()
+        workers.give(bench.work("c", asyncio.Event()))
+        await turns()
+        busy = bench.tasks["c"]
+        assert busy is not None
+        busy.cancel()
+        workers.give(bench.work("d"))
+        await turns()
+
+    done = ["a begins", "a ends", "b begins", "b ends", "c begins", "d begins", "d ends"]
+    assert with_workers(play).notes == done
+
+
+def test_gives_other_work_to_no_task_that_did_not_heed_its_cancellation() -> None:
+    async def stubborn(bench: Bench) -> None:
+        bench.tasks["stubborn"] = task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(0)
+
+    async def play(workers: Workers, bench: Bench) -> None:
+        workers.give(stubborn(bench))
+        workers.give(bench.work("next", None))
+        await turns()
+
+    bench = with_workers(play)
+    assert bench.tasks["next"] is not bench.tasks["stubborn"]
+    assert bench.notes == ["next begins", "next ends"]
+
+
+def test_drops_what_was_never_begun() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            workers = Workers(group)
+            workers.give(bench.work("a"))
+            workers.close()  # or there would be a warning about a coroutine nobody awaited
+            workers.dismiss()
+
+    asyncio.run(main())
+    assert bench.notes == []

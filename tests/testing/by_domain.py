@@ -1,0 +1,110 @@
+"""Plugins that answer by topology domain, and go wrong with it, each in one way."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from tests.testing.overclaims import NOT_HERE, ByLabels
+
+import mooring.framework as fw
+from mooring.testing.builders import ZONE
+
+
+class Zonal(fw.DomainFilter, fw.PreScore, fw.DomainScore):
+    """Honest: wants a zone, and likes those with more nodes."""
+
+    name = "Zonal"
+    scope = fw.Scope.CLUSTER
+    wakes_on = (fw.Event.NODE_LABELS_CHANGED,)
+    SIZES: fw.StateKey[fw.IntArray] = fw.StateKey("sizes")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if ZONE in node.labels else NOT_HERE
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.BoolArray]:
+        return {ZONE: np.arange(nodes.label_count(ZONE)) == 0}
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        everywhere = self.handle.nodes
+        size = everywhere.label_count(ZONE)
+        state[self.SIZES] = np.bincount(everywhere.label_codes(ZONE), minlength=size)
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(int(state[self.SIZES][node.label_code(ZONE)]), 100)
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.IntArray]:
+        return {ZONE: np.minimum(state[self.SIZES], 100)}
+
+
+class RefusesAll(Zonal):
+    """Refuses every domain."""
+
+    name = "RefusesAll"
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.BoolArray]:
+        return {ZONE: np.ones(nodes.label_count(ZONE), dtype=np.bool_)}
+
+
+class ShortTable(Zonal):
+    """Forgets the nodes without the label."""
+
+    name = "ShortTable"
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.BoolArray]:
+        return {ZONE: np.zeros(nodes.label_count(ZONE) - 1, dtype=np.bool_)}
+
+
+class OtherPoints(Zonal):
+    """Gives domains a point more than their nodes."""
+
+    name = "OtherPoints"
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.IntArray]:
+        return {ZONE: state[self.SIZES] + 1}
+
+
+class CountsTheFit(Zonal):
+    """Has points only where all nodes fit."""
+
+    name = "CountsTheFit"
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        super().pre_score(state, pod, nodes)
+        return fw.OK if len(nodes) == len(self.handle.nodes) else fw.SKIP
+
+
+class ByMean(ByLabels):
+    """Rescales by what most nodes have."""
+
+    name = "ByMean"
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        shares: fw.IntArray = 50 * len(scores) * scores // scores.sum()
+        return np.minimum(shares, 100)
+
+
+class StaysWithIt(fw.PreScore, fw.Score):
+    """Takes the numbers of an earlier pod for its own."""
+
+    name = "StaysWithIt"
+    PODS: fw.StateKey[int] = fw.StateKey("pods")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        known = state.earlier.get(self.PODS) if state.earlier is not None else None
+        state[self.PODS] = int(nodes.pod_counts.sum()) if known is None else known
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(state[self.PODS], 100)
