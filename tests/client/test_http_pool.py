@@ -18,6 +18,7 @@ from tests.client.http_server import (
     serve,
     until,
 )
+from tests.client.wires import Wire, both
 
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
@@ -163,10 +164,11 @@ def test_wants_at_least_one_connection() -> None:
 # --- time --------------------------------------------------------------------------------------
 
 
-def test_closes_a_connection_that_rests_too_long() -> None:
+@both
+def test_closes_a_connection_that_rests_too_long(wire: Wire) -> None:
     with Timed() as timed:
-        server = timed.enter(serve(always(answer())))
-        transport = timed.enter(client(server.port, idle_limit=30.0))
+        server = timed.enter(wire.serve(always(answer())))
+        transport = timed.enter(wire.client(server.port, idle_limit=30.0))
         timed.do(transport.send(get()))
         timed.loop.advance(20)
         timed.do(transport.send(get()))  # the rest begins anew
@@ -178,15 +180,16 @@ def test_closes_a_connection_that_rests_too_long() -> None:
         assert [len(peer.requests) for peer in server.peers] == [2, 1]
 
 
-def test_gives_up_when_the_time_of_the_request_is_over_and_not_before() -> None:
+@both
+def test_gives_up_when_the_time_of_the_request_is_over_and_not_before(wire: Wire) -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer(b"hello")[:-1])
         await peer.gone()
 
     with Timed() as timed:
-        server = timed.enter(serve(handler))
-        transport = timed.enter(client(server.port))
+        server = timed.enter(wire.serve(handler))
+        transport = timed.enter(wire.client(server.port))
         task = timed.loop.create_task(transport.send(post(timeout=60.0)))
         timed.do(until(lambda: bool(server.requests), pause=0))
         timed.loop.advance(59)
@@ -244,9 +247,10 @@ def test_closing_ends_what_is_still_connecting() -> None:
     run(scenario())
 
 
-def test_sends_nothing_after_closing() -> None:
+@both
+def test_sends_nothing_after_closing(wire: Wire) -> None:
     async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as to:
+        async with wire.serve(always(answer())) as server, wire.client(server.port) as to:
             await to.send(get())
             await asyncio.gather(to.close(), to.close())
             await to.close()

@@ -64,6 +64,11 @@ class Contexts:
         return False
 
 
+PROTOCOLS = ["http/1.1", "h2"]
+# Settings, and an answer to the first request.
+H2_ANSWER = bytes.fromhex("00000004000000000000000101050000000188")
+
+
 def test_carries_requests_over_tls_and_uses_connections_again() -> None:
     large = bytes(range(256)) * 20_000  # bytes, 5 MB: many records, more than buffers hold
 
@@ -87,10 +92,11 @@ def test_carries_requests_over_tls_and_uses_connections_again() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion) -> None:
+def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion, protocol: str) -> None:
     async def scenario() -> None:
-        context = server_context(SERVER)
+        context = server_context(SERVER, protocols=[protocol])
         context.minimum_version = context.maximum_version = version
         async with (
             serve(always(answer()), tls=context) as server,
@@ -103,11 +109,12 @@ def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion) -> None:
     run(scenario())
 
 
-def test_refuses_a_server_it_cannot_verify() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_refuses_a_server_it_cannot_verify(protocol: str) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
+            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             with pytest.raises(Unreachable, match="certificate verify failed: ") as found:
@@ -144,12 +151,13 @@ def test_verifies_the_name_of_the_server(host: str, server_name: str, said: str)
     run(scenario())
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_tries_again_with_a_renewed_context(streaming: bool) -> None:
+def test_tries_again_with_a_renewed_context(streaming: bool, protocol: str) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA), trusting(CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
+            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             if streaming:
@@ -163,7 +171,8 @@ def test_tries_again_with_a_renewed_context(streaming: bool) -> None:
     run(scenario())
 
 
-def test_takes_a_context_that_has_changed_by_itself() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_takes_a_context_that_has_changed_by_itself(protocol: str) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA), trusting(CA))
 
@@ -177,7 +186,7 @@ def test_takes_a_context_that_has_changed_by_itself() -> None:
                 return tls.context()
 
         async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
+            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
             client(server.port, tls=ChangesLate()) as to,
         ):
             assert (await to.send(post())).status == 200
@@ -185,17 +194,18 @@ def test_takes_a_context_that_has_changed_by_itself() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_shows_another_certificate_when_the_server_refuses_the_first(
-    version: ssl.TLSVersion,
+    version: ssl.TLSVersion, protocol: str
 ) -> None:
     # With TLS 1.3 we learn of it only after the request was written.
     async def scenario() -> None:
         tls = Contexts(trusting(CA, MALLORY), trusting(CA, ALICE))
-        context = server_context(SERVER, clients=CA)
+        context = server_context(SERVER, clients=CA, protocols=[protocol])
         context.maximum_version = version
         async with (
-            serve(picky(context, answer())) as server,
+            serve(picky(context, H2_ANSWER if protocol == "h2" else answer())) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             assert (await to.send(post())).status == 200
@@ -205,11 +215,13 @@ def test_shows_another_certificate_when_the_server_refuses_the_first(
     run(scenario())
 
 
-def test_knows_that_a_refused_certificate_means_nothing_was_done() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_knows_that_a_refused_certificate_means_nothing_was_done(protocol: str) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA, MALLORY))
+        context = server_context(SERVER, clients=CA, protocols=[protocol])
         async with (
-            serve(picky(server_context(SERVER, clients=CA), answer())) as server,
+            serve(picky(context, answer())) as server,
             client(server.port, tls=tls) as to,
         ):
             with pytest.raises(Unreachable, match=r"TLS failed: .*unknown ca") as found:
@@ -219,25 +231,30 @@ def test_knows_that_a_refused_certificate_means_nothing_was_done() -> None:
     run(scenario())
 
 
-def test_opens_new_connections_after_certificates_have_changed() -> None:
+@pytest.mark.parametrize(("protocol", "counts"), [("http/1.1", [1, 1, 2]), ("h2", [2, 2])])
+def test_opens_new_connections_after_certificates_have_changed(
+    protocol: str, counts: list[int]
+) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA), trusting(CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
+            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
             client(server.port, tls=tls) as to,
         ):
             await asyncio.gather(to.send(get()), to.send(get()))
-            assert len(server.peers) == 2
+            old = list(server.peers)
+            assert len(old) == len(counts) - 1
             tls.rotate()
             await to.send(post())
-            await until(lambda: all(peer.reader.at_eof() for peer in server.peers[:2]))
+            await until(lambda: all(peer.reader.at_eof() for peer in old))
             await to.send(post())
-            assert [len(peer.requests) for peer in server.peers] == [1, 1, 2]
+            assert [len(peer.requests) for peer in server.peers] == counts
 
     run(scenario())
 
 
-def test_closes_a_connection_that_was_in_use_when_certificates_changed() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_closes_a_connection_that_was_in_use_when_certificates_changed(protocol: str) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA), trusting(CA))
         free = asyncio.Event()
@@ -249,7 +266,7 @@ def test_closes_a_connection_that_was_in_use_when_certificates_changed() -> None
                 await peer.send(answer())
 
         async with (
-            serve(handler, tls=server_context(SERVER)) as server,
+            serve(handler, tls=server_context(SERVER, protocols=[protocol])) as server,
             client(server.port, tls=tls) as to,
         ):
             slow = asyncio.create_task(to.send(get("/slow")))

@@ -22,6 +22,7 @@ from tests.client.http_server import (
     serve,
     until,
 )
+from tests.client.wires import PLAIN, Wire, both
 
 from mooring.client import _connection
 from mooring.client.endpoint import Headers
@@ -29,11 +30,11 @@ from mooring.client.errors import Unreachable
 from mooring.client.transport import Request
 
 
-def failure(handler: Handler, *requests: Request) -> Unreachable:
+def failure(handler: Handler, *requests: Request, wire: Wire = PLAIN) -> Unreachable:
     """How the last of the requests fails."""
 
     async def scenario() -> Unreachable:
-        async with serve(handler) as server, client(server.port) as transport:
+        async with wire.serve(handler) as server, wire.client(server.port) as transport:
             for request in requests[:-1]:
                 await transport.send(request)
             with pytest.raises(Unreachable) as found:
@@ -44,11 +45,12 @@ def failure(handler: Handler, *requests: Request) -> Unreachable:
     return run(scenario())
 
 
-def test_names_a_refused_connection_and_knows_that_nothing_was_sent() -> None:
+@both
+def test_names_a_refused_connection_and_knows_that_nothing_was_sent(wire: Wire) -> None:
     async def scenario() -> None:
-        async with serve(always(answer())) as server:
+        async with wire.serve(always(answer())) as server:
             port = server.port
-        async with client(port) as transport:
+        async with wire.client(port) as transport:
             with pytest.raises(Unreachable) as found:
                 await transport.send(post())
             assert str(found.value) == f"127.0.0.1:{port}: connection refused"
@@ -57,9 +59,10 @@ def test_names_a_refused_connection_and_knows_that_nothing_was_sent() -> None:
     run(scenario())
 
 
-def test_names_a_host_that_does_not_exist() -> None:
+@both
+def test_names_a_host_that_does_not_exist(wire: Wire) -> None:
     async def scenario() -> None:
-        async with client(1, host="nowhere.invalid") as transport:
+        async with wire.client(1, host="nowhere.invalid") as transport:
             with pytest.raises(Unreachable) as found:
                 await transport.send(post())
             assert "nowhere.invalid:1: the name cannot be resolved" in str(found.value)
@@ -68,15 +71,17 @@ def test_names_a_host_that_does_not_exist() -> None:
     run(scenario())
 
 
+@both
 @pytest.mark.parametrize("request_", [get(), post()])
-def test_does_not_repeat_what_a_new_connection_loses(request_: Request) -> None:
-    error = failure(says_once(b""), request_)
+def test_does_not_repeat_what_a_new_connection_loses(request_: Request, wire: Wire) -> None:
+    error = failure(says_once(b""), request_, wire=wire)
     assert "closed the connection without an answer" in str(error)
     assert error.sent
 
 
-def test_does_not_know_the_outcome_of_a_cut_answer() -> None:
-    error = failure(says_once(answer(b"hello")[:-1]), get())
+@both
+def test_does_not_know_the_outcome_of_a_cut_answer(wire: Wire) -> None:
+    error = failure(says_once(answer(b"hello")[:-1]), get(), wire=wire)
     assert "closed the connection in the middle of its answer" in str(error)
     assert error.sent
 
@@ -106,21 +111,23 @@ def test_says_what_is_wrong_with_garbage(data: bytes, said: str) -> None:
     assert error.sent
 
 
-def test_gives_up_on_a_slow_answer() -> None:
+@both
+def test_gives_up_on_a_slow_answer(wire: Wire) -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer(b"hello")[:-1])
         await peer.gone()
 
-    error = failure(handler, get(timeout=0.05))
+    error = failure(handler, get(timeout=0.05), wire=wire)
     assert "no answer within 0.05s" in str(error)
     assert error.sent
 
 
-def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed() -> None:
+@both
+def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed(wire: Wire) -> None:
     async def scenario() -> None:
         handler = answers_then_closes({0: 1})
-        async with serve(handler) as server, client(server.port) as transport:
+        async with wire.serve(handler) as server, wire.client(server.port) as transport:
             for _ in range(3):
                 assert (await transport.send(get())).status == 200
             assert [len(peer.requests) for peer in server.peers] == [2, 2]
@@ -128,25 +135,28 @@ def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed() -> None
     run(scenario())
 
 
-def test_repeats_a_read_only_once() -> None:
-    error = failure(answers_then_closes({0: 1, 1: 0}), get(), get())
+@both
+def test_repeats_a_read_only_once(wire: Wire) -> None:
+    error = failure(answers_then_closes({0: 1, 1: 0}), get(), get(), wire=wire)
     assert "without an answer" in str(error)
     assert error.sent
 
 
-def test_does_not_repeat_a_write() -> None:
-    error = failure(answers_then_closes({0: 1}), get(), post())
+@both
+def test_does_not_repeat_a_write(wire: Wire) -> None:
+    error = failure(answers_then_closes({0: 1}), get(), post(), wire=wire)
     assert "without an answer" in str(error)
     assert error.sent
 
 
+@both
 def test_does_not_write_on_a_connection_that_was_closed_while_the_loop_stood_still(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, wire: Wire
 ) -> None:
     monkeypatch.setattr(_connection, "_LONG_IDLE", 0.0)  # as if it had stood still for long
 
     async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
+        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
             await transport.send(get())
             server.peers[0].writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
             assert (await transport.send(post())).status == 200
@@ -172,9 +182,10 @@ def test_closes_a_connection_on_which_the_server_speaks_unasked() -> None:
     run(scenario())
 
 
-def test_names_a_host_that_cannot_be_one() -> None:
+@both
+def test_names_a_host_that_cannot_be_one(wire: Wire) -> None:
     async def scenario() -> None:
-        async with client(1, host="bad..name") as transport:
+        async with wire.client(1, host="bad..name") as transport:
             with pytest.raises(Unreachable, match=r"bad\.\.name:1: ") as found:
                 await transport.send(post())
             assert not found.value.sent
@@ -182,7 +193,8 @@ def test_names_a_host_that_cannot_be_one() -> None:
     run(scenario())
 
 
-def test_writes_nothing_when_its_time_is_over_already() -> None:
+@both
+def test_writes_nothing_when_its_time_is_over_already(wire: Wire) -> None:
     class Slow:
         async def headers(self) -> Headers:
             await asyncio.sleep(40)
@@ -192,8 +204,8 @@ def test_writes_nothing_when_its_time_is_over_already() -> None:
             return False
 
     with Timed() as timed:
-        server = timed.enter(serve(always(answer())))
-        transport = timed.enter(client(server.port, credentials=Slow()))
+        server = timed.enter(wire.serve(always(answer())))
+        transport = timed.enter(wire.client(server.port, credentials=Slow()))
         task = timed.loop.create_task(transport.send(post(timeout=30)))
         timed.loop.advance(50)
         with pytest.raises(Unreachable) as found:

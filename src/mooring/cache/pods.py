@@ -17,6 +17,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.requests import (
     CPU,
     HostPort,
+    container_images,
     host_ports,
     is_counted,
     pod_nonzero_requests,
@@ -44,9 +45,10 @@ class _Weight:
     It does not depend on the node, so the states of a pod that weigh alike share one.
     """
 
-    __slots__ = ("host_ports", "nonzero", "requests", "usage", "usage_nonzero")
+    __slots__ = ("host_ports", "images", "nonzero", "requests", "usage", "usage_nonzero")
 
     def __init__(self) -> None:
+        self.images: tuple[str, ...] | None = None
         self.requests: Amounts | None = None
         self.usage: Amounts | None = None
         self.nonzero: tuple[int, int] | None = None
@@ -194,12 +196,25 @@ class Pod(_Open):
             weight.host_ports = host_ports(self.api)
         return weight.host_ports
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images it needs, with their tags, as nodes report those that they have."""
+        weight = self._weight
+        if weight.images is None:
+            weight.images = container_images(self.api)
+        return weight.images
+
     def assumed_on(self, node_name: str, labels: Mapping[str, str] = EMPTY) -> Pod:
         """This pod as if it were bound already, with labels that come from its node."""
         meta, spec = self.api.metadata, structs.replace(self.api.spec, node_name=node_name)
         if labels:
             meta = structs.replace(meta, labels=FrozenDict({**meta.labels, **labels}))
         return self._made(structs.replace(self.api, metadata=meta, spec=spec), self._weight)
+
+    def weigh_as(self, other: Pod) -> None:
+        """Take over what was computed for another pod, whose spec is the same where it counts."""
+        if not (self._was_measured or other._was_measured):
+            object.__setattr__(self, "_weight", other._weight)
 
     def weighs_like(self, other: Pod) -> bool:
         """Whether it counts on a node exactly as another state of it does.
@@ -211,7 +226,7 @@ class Pod(_Open):
             return False
         if self._was_measured or other._was_measured:
             return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
-        object.__setattr__(self, "_weight", other._weight)
+        self.weigh_as(other)
         return True
 
     @property

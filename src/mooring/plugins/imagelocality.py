@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.requests import container_images
 
 _MIB: Final = 1024 * 1024
 FLOOR: Final = 23 * _MIB  # bytes; less than this is not worth a detour
@@ -25,13 +24,13 @@ class ImageLocality(fw.Score):
     def stamp(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.
         everywhere = self.handle.nodes
-        spread = [everywhere.image_spread(image) for image in container_images(pod.api)]
+        spread = [everywhere.image_spread(image) for image in pod.images]
         return len(everywhere), *spread
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         everywhere = self.handle.nodes
         there = 0
-        for image in container_images(pod.api):
+        for image in pod.images:
             size = node.image_size(image)
             if size is not None:
                 there += scaled_size(size, everywhere.image_spread(image), len(everywhere))
@@ -40,7 +39,7 @@ class ImageLocality(fw.Score):
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         total = len(self.handle.nodes)
         there = np.zeros(len(nodes), dtype=np.int64)  # bytes
-        for image in container_images(pod.api):
+        for image in pod.images:
             found = nodes.with_image(image)
             if found is not None:
                 size, present = found

@@ -32,11 +32,12 @@ MOST_ROWS: Final = 1_500_000
 class _Class:
     """A class, and what is known of it."""
 
-    __slots__ = ("outline", "standing", "what")
+    __slots__ = ("example", "outline", "standing", "what")
 
-    def __init__(self, outline: Hashable, what: tuple[Any, ...]) -> None:
+    def __init__(self, outline: Hashable, what: tuple[Any, ...], example: Pod) -> None:
         self.outline = outline
         self.what = what
+        self.example = example
         self.standing: Standing | None = None
 
 
@@ -93,8 +94,9 @@ class Classes:
         for known in alike:
             if known.what == what:
                 self._recent.move_to_end(known)
+                pod.weigh_as(known.example)
                 return known
-        new = _Class(outline, what)
+        new = _Class(outline, what, pod)
         alike.append(new)
         self._recent[new] = None
         return new
@@ -125,4 +127,9 @@ def class_of(pod: Pod) -> tuple[Any, ...]:
 
 def _outline(pod: Pod) -> Hashable:
     """Something cheap that tells most classes apart."""
-    return pod.namespace, pod.nonzero_requests, tuple(pod.labels.values())
+    asked = [
+        amount.nanos
+        for container in pod.spec.containers[:1]
+        for amount in container.resources.requests.values()
+    ]
+    return pod.namespace, tuple(asked), tuple(pod.labels.values())
