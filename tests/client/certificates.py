@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import ssl
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,14 +92,12 @@ def key_pem(key: ec.EllipticCurvePrivateKey, password: bytes = b"") -> bytes:
     )
 
 
-def server_context(
-    pair: Pair, clients: Authority | None = None, protocols: Sequence[str] = ("http/1.1",)
-) -> ssl.SSLContext:
+def server_context(pair: Pair, clients: Authority | None = None) -> ssl.SSLContext:
     """A server's context; with `clients`, it asks for a certificate of that authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
         context.load_cert_chain(*pair.write(Path(folder), "server"))
-    context.set_alpn_protocols(protocols)
+    context.set_alpn_protocols(["h2", "http/1.1"])
     if clients is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cadata=clients.pem.decode())

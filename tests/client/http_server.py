@@ -79,15 +79,6 @@ class Peer:
                 continue
 
 
-def _peer(number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Peer:
-    session: ssl.SSLObject | None = writer.get_extra_info("ssl_object")
-    if session is not None and session.selected_alpn_protocol() == "h2":
-        from tests.client.h2_server import H2Peer  # it is made of what is here
-
-        return H2Peer(number, reader, writer)
-    return Peer(number, reader, writer)
-
-
 Handler = Callable[[Peer], Awaitable[None]]
 
 
@@ -114,7 +105,7 @@ async def serve(handler: Handler, *, tls: ssl.SSLContext | None = None) -> Async
             await handler(peer)
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = _peer(len(found.peers), reader, writer)
+        peer = Peer(len(found.peers), reader, writer)
         found.peers.append(peer)
         tasks.append(asyncio.get_running_loop().create_task(attend(peer)))
 

@@ -20,32 +20,29 @@ from tests.client.http_server import (
     says_once,
     serve,
 )
-from tests.client.wires import PLAIN, Wire, both
 
 from mooring.client.errors import Unreachable
 from mooring.client.transport import Answer, Request
 
 
-def ask(handler: Handler, *requests: Request, wire: Wire = PLAIN) -> list[Answer]:
+def ask(handler: Handler, *requests: Request) -> list[Answer]:
     """The answers to requests that are sent one after the other."""
 
     async def scenario() -> list[Answer]:
-        async with wire.serve(handler) as server, wire.client(server.port) as transport:
+        async with serve(handler) as server, client(server.port) as transport:
             return [await transport.send(request) for request in requests]
 
     return run(scenario())
 
 
-@both
-def test_an_answer_of_any_status_is_an_answer(wire: Wire) -> None:
-    found = ask(always(answer(b"no", 503, retry_after="7")), get(), wire=wire)[0]
+def test_an_answer_of_any_status_is_an_answer() -> None:
+    found = ask(always(answer(b"no", 503, retry_after="7")), get())[0]
     assert (found.status, found.body, found.headers["retry-after"]) == (503, b"no", "7")
 
 
-@both
-def test_uses_a_connection_again(wire: Wire) -> None:
+def test_uses_a_connection_again() -> None:
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
+        async with serve(always(answer())) as server, client(server.port) as transport:
             for request in (get(), post(), get()):
                 assert (await transport.send(request)).status == 200
             assert [len(peer.requests) for peer in server.peers] == [3]
@@ -79,8 +76,7 @@ def test_reads_chunks_and_compressed_answers() -> None:
     assert [one.body for one in found] == [b"abcd", b"abc" * 1000]
 
 
-@both
-def test_reads_an_answer_that_arrives_in_bits(wire: Wire) -> None:
+def test_reads_an_answer_that_arrives_in_bits() -> None:
     data = b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"0123456789")
 
     async def handler(peer: Peer) -> None:
@@ -88,19 +84,18 @@ def test_reads_an_answer_that_arrives_in_bits(wire: Wire) -> None:
             await peer.request()
             await peer.send(*(data[at : at + 3] for at in range(0, len(data), 3)))
 
-    found = ask(handler, get(), post(), wire=wire)
+    found = ask(handler, get(), post())
     assert [one.body for one in found] == [b"0123456789"] * 2
 
 
-@both
-def test_carries_large_bodies_both_ways(wire: Wire) -> None:
+def test_carries_large_bodies_both_ways() -> None:
     large = bytes(range(256)) * 40_000  # bytes, 10 MB: more than sockets and buffers hold
 
     async def handler(peer: Peer) -> None:
         request = await peer.request()
         await peer.send(answer(request.body))
 
-    assert ask(handler, post(body=large), wire=wire)[0].body == large
+    assert ask(handler, post(body=large))[0].body == large
 
 
 def test_gives_up_a_connection_whose_server_answers_before_it_has_read_all() -> None:
@@ -134,9 +129,8 @@ def test_an_answer_that_is_longer_than_it_may_be_is_no_answer(data: bytes) -> No
         ask(says_once(data), request)
 
 
-@both
-def test_an_answer_may_be_as_long_as_it_may_be(wire: Wire) -> None:
+def test_an_answer_may_be_as_long_as_it_may_be() -> None:
     request = Request(method="POST", path="/", max_answer=100)
     packed = answer(gzip.compress(b"x" * 100), content_encoding="gzip")
-    found = [ask(says_once(data), request, wire=wire)[0] for data in (answer(b"x" * 100), packed)]
+    found = [ask(says_once(data), request)[0] for data in (answer(b"x" * 100), packed)]
     assert [one.body for one in found] == [b"x" * 100] * 2

@@ -18,17 +18,15 @@ from tests.client.http_server import (
     serve,
     until,
 )
-from tests.client.wires import Wire, both
 
 from mooring.client.errors import Fenced, Unreachable
 
 
-@both
-def test_asks_the_fence_with_the_connection_in_hand_and_writes_at_once(wire: Wire) -> None:
+def test_asks_the_fence_with_the_connection_in_hand_and_writes_at_once() -> None:
     written: list[bool] = []
 
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
+        async with serve(always(answer())) as server, client(server.port) as transport:
             await transport.send(get())
             arrival = server.peers[0].writer.get_extra_info("socket").fileno()
 
@@ -46,14 +44,13 @@ def test_asks_the_fence_with_the_connection_in_hand_and_writes_at_once(wire: Wir
     assert written == [False, True]
 
 
-@both
-def test_asks_no_fence_before_there_is_a_connection(wire: Wire) -> None:
+def test_asks_no_fence_before_there_is_a_connection() -> None:
     asked: list[str] = []
 
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server:
+        async with serve(always(answer())) as server:
             port = server.port
-        async with wire.client(port) as transport:
+        async with client(port) as transport:
             with pytest.raises(Unreachable):
                 await transport.send(post(), lambda: asked.append("fence"))
 
@@ -61,13 +58,12 @@ def test_asks_no_fence_before_there_is_a_connection(wire: Wire) -> None:
     assert not asked
 
 
-@both
-def test_writes_nothing_when_the_fence_is_closed(wire: Wire) -> None:
+def test_writes_nothing_when_the_fence_is_closed() -> None:
     def closed() -> None:
         raise Fenced("the lease is lost")
 
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
+        async with serve(always(answer())) as server, client(server.port) as transport:
             with pytest.raises(Fenced):
                 await transport.send(post(), closed)
             assert (await transport.send(post())).status == 200
@@ -76,13 +72,12 @@ def test_writes_nothing_when_the_fence_is_closed(wire: Wire) -> None:
     run(scenario())
 
 
-@both
-def test_asks_the_fence_again_before_it_repeats(wire: Wire) -> None:
+def test_asks_the_fence_again_before_it_repeats() -> None:
     asked: list[int] = []
 
     async def scenario() -> None:
         handler = answers_then_closes({0: 1})
-        async with wire.serve(handler) as server, wire.client(server.port) as transport:
+        async with serve(handler) as server, client(server.port) as transport:
             await transport.send(get())
             await transport.send(get(), lambda: asked.append(len(server.peers)))
 
@@ -112,19 +107,18 @@ def test_closes_the_connection_of_a_request_that_is_cancelled() -> None:
     run(scenario())
 
 
-@both
-def test_tells_of_every_try(wire: Wire) -> None:
+def test_tells_of_every_try() -> None:
     told: list[tuple[str, str, int, bool]] = []
 
     def on_answer(method: str, host: str, status: int, seconds: float) -> None:
         told.append((method, host, status, 0 <= seconds < 30))
 
     async def scenario() -> int:
-        async with wire.serve(always(answer(b"", 404))) as server:
-            async with wire.client(server.port, on_answer=on_answer) as transport:
+        async with serve(always(answer(b"", 404))) as server:
+            async with client(server.port, on_answer=on_answer) as transport:
                 await transport.send(get())
             port = server.port
-        async with wire.client(port, on_answer=on_answer) as transport:
+        async with client(port, on_answer=on_answer) as transport:
             with pytest.raises(Unreachable):
                 await transport.send(post())
         return port

@@ -18,7 +18,6 @@ from tests.client.http_server import (
     serve,
     until,
 )
-from tests.client.wires import Wire, both
 
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
@@ -164,11 +163,10 @@ def test_wants_at_least_one_connection() -> None:
 # --- time --------------------------------------------------------------------------------------
 
 
-@both
-def test_closes_a_connection_that_rests_too_long(wire: Wire) -> None:
+def test_closes_a_connection_that_rests_too_long() -> None:
     with Timed() as timed:
-        server = timed.enter(wire.serve(always(answer())))
-        transport = timed.enter(wire.client(server.port, idle_limit=30.0))
+        server = timed.enter(serve(always(answer())))
+        transport = timed.enter(client(server.port, idle_limit=30.0))
         timed.do(transport.send(get()))
         timed.loop.advance(20)
         timed.do(transport.send(get()))  # the rest begins anew
@@ -180,16 +178,15 @@ def test_closes_a_connection_that_rests_too_long(wire: Wire) -> None:
         assert [len(peer.requests) for peer in server.peers] == [2, 1]
 
 
-@both
-def test_gives_up_when_the_time_of_the_request_is_over_and_not_before(wire: Wire) -> None:
+def test_gives_up_when_the_time_of_the_request_is_over_and_not_before() -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer(b"hello")[:-1])
         await peer.gone()
 
     with Timed() as timed:
-        server = timed.enter(wire.serve(handler))
-        transport = timed.enter(wire.client(server.port))
+        server = timed.enter(serve(handler))
+        transport = timed.enter(client(server.port))
         task = timed.loop.create_task(transport.send(post(timeout=60.0)))
         timed.do(until(lambda: bool(server.requests), pause=0))
         timed.loop.advance(59)
@@ -247,10 +244,9 @@ def test_closing_ends_what_is_still_connecting() -> None:
     run(scenario())
 
 
-@both
-def test_sends_nothing_after_closing(wire: Wire) -> None:
+def test_sends_nothing_after_closing() -> None:
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as to:
+        async with serve(always(answer())) as server, client(server.port) as to:
             await to.send(get())
             await asyncio.gather(to.close(), to.close())
             await to.close()

@@ -7,24 +7,22 @@ from tests.client.http_server import (
     Received,
     always,
     answer,
+    client,
     get,
     post,
     run,
+    serve,
 )
 from tests.client.test_http_tls import Contexts
-from tests.client.wires import Wire, both
 
 from mooring.client._dial import host_header
 from mooring.client.endpoint import Endpoint
 from mooring.client.transport import MERGE_PATCH, Request
 
 
-def sent(wire: Wire, request: Request, prefix: str = "") -> Received:
+def sent(request: Request, prefix: str = "") -> Received:
     async def scenario() -> Received:
-        async with (
-            wire.serve(always(answer())) as server,
-            wire.client(server.port, prefix=prefix) as to,
-        ):
+        async with serve(always(answer())) as server, client(server.port, prefix=prefix) as to:
             await to.send(request)
             assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
             return server.requests[0]
@@ -32,36 +30,31 @@ def sent(wire: Wire, request: Request, prefix: str = "") -> Received:
     return run(scenario())
 
 
-@both
-def test_sends_method_path_and_body(wire: Wire) -> None:
+def test_sends_method_path_and_body() -> None:
     path = "/api/v1/pods/x?fieldManager=m"
     request = Request(method="PATCH", path=path, body=b"{}", content_type=MERGE_PATCH)
-    received = sent(wire, request)
+    received = sent(request)
     assert (received.method, received.path, received.body) == ("PATCH", path, b"{}")
     assert received.headers["content-type"] == MERGE_PATCH
     assert received.headers["user-agent"] == "mooring-test"
     assert received.headers["accept"] == "application/json"
 
 
-@both
-def test_puts_the_prefix_before_the_path(wire: Wire) -> None:
-    assert sent(wire, get("/api"), prefix="/k8s/clusters/c-1").path == "/k8s/clusters/c-1/api"
+def test_puts_the_prefix_before_the_path() -> None:
+    assert sent(get("/api"), prefix="/k8s/clusters/c-1").path == "/k8s/clusters/c-1/api"
 
 
-@both
-def test_asks_for_compression_only_when_reading(wire: Wire) -> None:
-    assert sent(wire, get()).headers["accept-encoding"] == "gzip"
-    assert "accept-encoding" not in sent(wire, post()).headers
+def test_asks_for_compression_only_when_reading() -> None:
+    assert sent(get()).headers["accept-encoding"] == "gzip"
+    assert "accept-encoding" not in sent(post()).headers
 
 
-@both
-def test_says_that_a_body_is_empty_where_one_is_expected(wire: Wire) -> None:
-    assert sent(wire, Request(method="POST", path="/x")).headers["content-length"] == "0"
-    assert "content-length" not in sent(wire, Request(method="DELETE", path="/x")).headers
-    assert "content-type" not in sent(wire, get()).headers
+def test_says_that_a_body_is_empty_where_one_is_expected() -> None:
+    assert sent(Request(method="POST", path="/x")).headers["content-length"] == "0"
+    assert "content-length" not in sent(Request(method="DELETE", path="/x")).headers
+    assert "content-type" not in sent(get()).headers
 
 
-@both
 @pytest.mark.parametrize(
     "request_",
     [
@@ -76,9 +69,9 @@ def test_says_that_a_body_is_empty_where_one_is_expected(wire: Wire) -> None:
         Request(method="POST", path="/", body=b"x", content_type="a\r\nX: y"),
     ],
 )
-def test_refuses_what_would_end_a_line_early(request_: Request, wire: Wire) -> None:
+def test_refuses_what_would_end_a_line_early(request_: Request) -> None:
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
+        async with serve(always(answer())) as server, client(server.port) as transport:
             with pytest.raises(ValueError, match=r"percent-encoded|HTTP"):
                 await transport.send(request_)
             assert not server.peers

@@ -64,11 +64,6 @@ class Contexts:
         return False
 
 
-PROTOCOLS = ["http/1.1", "h2"]
-# Settings, and an answer to the first request.
-H2_ANSWER = bytes.fromhex("00000004000000000000000101050000000188")
-
-
 def test_carries_requests_over_tls_and_uses_connections_again() -> None:
     large = bytes(range(256)) * 20_000  # bytes, 5 MB: many records, more than buffers hold
 
@@ -92,11 +87,10 @@ def test_carries_requests_over_tls_and_uses_connections_again() -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion, protocol: str) -> None:
+def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion) -> None:
     async def scenario() -> None:
-        context = server_context(SERVER, protocols=[protocol])
+        context = server_context(SERVER)
         context.minimum_version = context.maximum_version = version
         async with (
             serve(always(answer()), tls=context) as server,
@@ -109,12 +103,11 @@ def test_speaks_both_versions_that_are_in_use(version: ssl.TLSVersion, protocol:
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_refuses_a_server_it_cannot_verify(protocol: str) -> None:
+def test_refuses_a_server_it_cannot_verify() -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
+            serve(always(answer()), tls=server_context(SERVER)) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             with pytest.raises(Unreachable, match="certificate verify failed: ") as found:
@@ -151,13 +144,12 @@ def test_verifies_the_name_of_the_server(host: str, server_name: str, said: str)
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_tries_again_with_a_renewed_context(streaming: bool, protocol: str) -> None:
+def test_tries_again_with_a_renewed_context(streaming: bool) -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA), trusting(CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
+            serve(always(answer()), tls=server_context(SERVER)) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             if streaming:
@@ -171,8 +163,7 @@ def test_tries_again_with_a_renewed_context(streaming: bool, protocol: str) -> N
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_takes_a_context_that_has_changed_by_itself(protocol: str) -> None:
+def test_takes_a_context_that_has_changed_by_itself() -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(OTHER_CA), trusting(CA))
 
@@ -186,7 +177,7 @@ def test_takes_a_context_that_has_changed_by_itself(protocol: str) -> None:
                 return tls.context()
 
         async with (
-            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
+            serve(always(answer()), tls=server_context(SERVER)) as server,
             client(server.port, tls=ChangesLate()) as to,
         ):
             assert (await to.send(post())).status == 200
@@ -194,18 +185,17 @@ def test_takes_a_context_that_has_changed_by_itself(protocol: str) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_shows_another_certificate_when_the_server_refuses_the_first(
-    version: ssl.TLSVersion, protocol: str
+    version: ssl.TLSVersion,
 ) -> None:
     # With TLS 1.3 we learn of it only after the request was written.
     async def scenario() -> None:
         tls = Contexts(trusting(CA, MALLORY), trusting(CA, ALICE))
-        context = server_context(SERVER, clients=CA, protocols=[protocol])
+        context = server_context(SERVER, clients=CA)
         context.maximum_version = version
         async with (
-            serve(picky(context, H2_ANSWER if protocol == "h2" else answer())) as server,
+            serve(picky(context, answer())) as server,
             client(server.port, tls=tls, credentials=tls) as to,
         ):
             assert (await to.send(post())).status == 200
@@ -215,13 +205,11 @@ def test_shows_another_certificate_when_the_server_refuses_the_first(
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_knows_that_a_refused_certificate_means_nothing_was_done(protocol: str) -> None:
+def test_knows_that_a_refused_certificate_means_nothing_was_done() -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA, MALLORY))
-        context = server_context(SERVER, clients=CA, protocols=[protocol])
         async with (
-            serve(picky(context, answer())) as server,
+            serve(picky(server_context(SERVER, clients=CA), answer())) as server,
             client(server.port, tls=tls) as to,
         ):
             with pytest.raises(Unreachable, match=r"TLS failed: .*unknown ca") as found:
@@ -231,30 +219,25 @@ def test_knows_that_a_refused_certificate_means_nothing_was_done(protocol: str) 
     run(scenario())
 
 
-@pytest.mark.parametrize(("protocol", "counts"), [("http/1.1", [1, 1, 2]), ("h2", [2, 2])])
-def test_opens_new_connections_after_certificates_have_changed(
-    protocol: str, counts: list[int]
-) -> None:
+def test_opens_new_connections_after_certificates_have_changed() -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA), trusting(CA))
         async with (
-            serve(always(answer()), tls=server_context(SERVER, protocols=[protocol])) as server,
+            serve(always(answer()), tls=server_context(SERVER)) as server,
             client(server.port, tls=tls) as to,
         ):
             await asyncio.gather(to.send(get()), to.send(get()))
-            old = list(server.peers)
-            assert len(old) == len(counts) - 1
+            assert len(server.peers) == 2
             tls.rotate()
             await to.send(post())
-            await until(lambda: all(peer.reader.at_eof() for peer in old))
+            await until(lambda: all(peer.reader.at_eof() for peer in server.peers[:2]))
             await to.send(post())
-            assert [len(peer.requests) for peer in server.peers] == counts
+            assert [len(peer.requests) for peer in server.peers] == [1, 1, 2]
 
     run(scenario())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_closes_a_connection_that_was_in_use_when_certificates_changed(protocol: str) -> None:
+def test_closes_a_connection_that_was_in_use_when_certificates_changed() -> None:
     async def scenario() -> None:
         tls = Contexts(trusting(CA), trusting(CA))
         free = asyncio.Event()
@@ -266,7 +249,7 @@ def test_closes_a_connection_that_was_in_use_when_certificates_changed(protocol:
                 await peer.send(answer())
 
         async with (
-            serve(handler, tls=server_context(SERVER, protocols=[protocol])) as server,
+            serve(handler, tls=server_context(SERVER)) as server,
             client(server.port, tls=tls) as to,
         ):
             slow = asyncio.create_task(to.send(get("/slow")))

@@ -22,7 +22,6 @@ from tests.client.http_server import (
     serve,
     until,
 )
-from tests.client.wires import PLAIN, Wire, both
 
 from mooring.client import _connection
 from mooring.client.endpoint import Headers
@@ -30,11 +29,11 @@ from mooring.client.errors import Unreachable
 from mooring.client.transport import Request
 
 
-def failure(handler: Handler, *requests: Request, wire: Wire = PLAIN) -> Unreachable:
+def failure(handler: Handler, *requests: Request) -> Unreachable:
     """How the last of the requests fails."""
 
     async def scenario() -> Unreachable:
-        async with wire.serve(handler) as server, wire.client(server.port) as transport:
+        async with serve(handler) as server, client(server.port) as transport:
             for request in requests[:-1]:
                 await transport.send(request)
             with pytest.raises(Unreachable) as found:
@@ -45,12 +44,11 @@ def failure(handler: Handler, *requests: Request, wire: Wire = PLAIN) -> Unreach
     return run(scenario())
 
 
-@both
-def test_names_a_refused_connection_and_knows_that_nothing_was_sent(wire: Wire) -> None:
+def test_names_a_refused_connection_and_knows_that_nothing_was_sent() -> None:
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server:
+        async with serve(always(answer())) as server:
             port = server.port
-        async with wire.client(port) as transport:
+        async with client(port) as transport:
             with pytest.raises(Unreachable) as found:
                 await transport.send(post())
             assert str(found.value) == f"127.0.0.1:{port}: connection refused"
@@ -59,10 +57,9 @@ def test_names_a_refused_connection_and_knows_that_nothing_was_sent(wire: Wire) 
     run(scenario())
 
 
-@both
-def test_names_a_host_that_does_not_exist(wire: Wire) -> None:
+def test_names_a_host_that_does_not_exist() -> None:
     async def scenario() -> None:
-        async with wire.client(1, host="nowhere.invalid") as transport:
+        async with client(1, host="nowhere.invalid") as transport:
             with pytest.raises(Unreachable) as found:
                 await transport.send(post())
             assert "nowhere.invalid:1: the name cannot be resolved" in str(found.value)
@@ -71,17 +68,15 @@ def test_names_a_host_that_does_not_exist(wire: Wire) -> None:
     run(scenario())
 
 
-@both
 @pytest.mark.parametrize("request_", [get(), post()])
-def test_does_not_repeat_what_a_new_connection_loses(request_: Request, wire: Wire) -> None:
-    error = failure(says_once(b""), request_, wire=wire)
+def test_does_not_repeat_what_a_new_connection_loses(request_: Request) -> None:
+    error = failure(says_once(b""), request_)
     assert "closed the connection without an answer" in str(error)
     assert error.sent
 
 
-@both
-def test_does_not_know_the_outcome_of_a_cut_answer(wire: Wire) -> None:
-    error = failure(says_once(answer(b"hello")[:-1]), get(), wire=wire)
+def test_does_not_know_the_outcome_of_a_cut_answer() -> None:
+    error = failure(says_once(answer(b"hello")[:-1]), get())
     assert "closed the connection in the middle of its answer" in str(error)
     assert error.sent
 
@@ -111,23 +106,21 @@ def test_says_what_is_wrong_with_garbage(data: bytes, said: str) -> None:
     assert error.sent
 
 
-@both
-def test_gives_up_on_a_slow_answer(wire: Wire) -> None:
+def test_gives_up_on_a_slow_answer() -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer(b"hello")[:-1])
         await peer.gone()
 
-    error = failure(handler, get(timeout=0.05), wire=wire)
+    error = failure(handler, get(timeout=0.05))
     assert "no answer within 0.05s" in str(error)
     assert error.sent
 
 
-@both
-def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed(wire: Wire) -> None:
+def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed() -> None:
     async def scenario() -> None:
         handler = answers_then_closes({0: 1})
-        async with wire.serve(handler) as server, wire.client(server.port) as transport:
+        async with serve(handler) as server, client(server.port) as transport:
             for _ in range(3):
                 assert (await transport.send(get())).status == 200
             assert [len(peer.requests) for peer in server.peers] == [2, 2]
@@ -135,28 +128,25 @@ def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed(wire: Wir
     run(scenario())
 
 
-@both
-def test_repeats_a_read_only_once(wire: Wire) -> None:
-    error = failure(answers_then_closes({0: 1, 1: 0}), get(), get(), wire=wire)
+def test_repeats_a_read_only_once() -> None:
+    error = failure(answers_then_closes({0: 1, 1: 0}), get(), get())
     assert "without an answer" in str(error)
     assert error.sent
 
 
-@both
-def test_does_not_repeat_a_write(wire: Wire) -> None:
-    error = failure(answers_then_closes({0: 1}), get(), post(), wire=wire)
+def test_does_not_repeat_a_write() -> None:
+    error = failure(answers_then_closes({0: 1}), get(), post())
     assert "without an answer" in str(error)
     assert error.sent
 
 
-@both
 def test_does_not_write_on_a_connection_that_was_closed_while_the_loop_stood_still(
-    monkeypatch: pytest.MonkeyPatch, wire: Wire
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_connection, "_LONG_IDLE", 0.0)  # as if it had stood still for long
 
     async def scenario() -> None:
-        async with wire.serve(always(answer())) as server, wire.client(server.port) as transport:
+        async with serve(always(answer())) as server, client(server.port) as transport:
             await transport.send(get())
             server.peers[0].writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
             assert (await transport.send(post())).status == 200
@@ -182,10 +172,9 @@ def test_closes_a_connection_on_which_the_server_speaks_unasked() -> None:
     run(scenario())
 
 
-@both
-def test_names_a_host_that_cannot_be_one(wire: Wire) -> None:
+def test_names_a_host_that_cannot_be_one() -> None:
     async def scenario() -> None:
-        async with wire.client(1, host="bad..name") as transport:
+        async with client(1, host="bad..name") as transport:
             with pytest.raises(Unreachable, match=r"bad\.\.name:1: ") as found:
                 await transport.send(post())
             assert not found.value.sent
@@ -193,8 +182,7 @@ def test_names_a_host_that_cannot_be_one(wire: Wire) -> None:
     run(scenario())
 
 
-@both
-def test_writes_nothing_when_its_time_is_over_already(wire: Wire) -> None:
+def test_writes_nothing_when_its_time_is_over_already() -> None:
     class Slow:
         async def headers(self) -> Headers:
             await asyncio.sleep(40)
@@ -204,8 +192,8 @@ def test_writes_nothing_when_its_time_is_over_already(wire: Wire) -> None:
             return False
 
     with Timed() as timed:
-        server = timed.enter(wire.serve(always(answer())))
-        transport = timed.enter(wire.client(server.port, credentials=Slow()))
+        server = timed.enter(serve(always(answer())))
+        transport = timed.enter(client(server.port, credentials=Slow()))
         task = timed.loop.create_task(transport.send(post(timeout=30)))
         timed.loop.advance(50)
         with pytest.raises(Unreachable) as found:

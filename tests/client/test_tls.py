@@ -48,8 +48,7 @@ def complaints(error: pytest.ExceptionInfo[ConfigError]) -> list[str]:
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])
 def test_trusts_a_server_of_its_authority(name: str) -> None:
-    server = server_context(SERVER, protocols=["h2", "http/1.1"])
-    made = shake_hands(build_context(data(CA.pem)), server, name)
+    made = shake_hands(build_context(data(CA.pem)), server_context(SERVER), name)
     assert made.client.selected_alpn_protocol() == "http/1.1"
 
 

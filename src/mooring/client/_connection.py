@@ -5,8 +5,7 @@
                                       └── idle too long, or bytes ───┘
                                           that nobody asked for
 
-The session of HTTP/2 is a receiver that stays. In HTTP/1.1 each exchange is one, and in between a
-connection is `reusable` as long as nothing is owed on it: no request half written, no answer
+A connection is `reusable` as long as nothing is owed on it: no request half written, no answer
 half read. Whoever holds it gives it back to the pool, which closes it if it is not.
 """
 
@@ -77,8 +76,6 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.context: ssl.SSLContext | None = None  # with which the server was verified
         self.reusable: bool = False
-        self.has_answered: bool = False  # a request, so that the server knows us
-        self.why: Broken | None = None  # it was given up
         self._loop = loop
         self._keeper = keeper
         self._space = space
@@ -135,13 +132,11 @@ class Connection(asyncio.BufferedProtocol):
         The loop may not have heard yet: a process that was busy or stopped for a while writes
         before it reads. A POST on a dead connection would leave its outcome unknown.
         """
-        return self.is_open and not self.is_unread(self._idle_since)
-
-    def is_unread(self, since: float) -> bool:
-        """Whether something has come that the loop did not bring yet; asked after a long rest."""
-        if self._transport is None or self._loop.time() - since < _LONG_IDLE:
+        if self._transport is None or not self.is_open:
             return False
-        return _readable(self._transport.get_extra_info("socket"))
+        if self._loop.time() - self._idle_since < _LONG_IDLE:
+            return True
+        return not _readable(self._transport.get_extra_info("socket"))
 
     def expire_at(self, due: float) -> None:
         """Set the one timer: of the receiver, or of idleness without one.
@@ -169,7 +164,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def fail(self, why: Broken) -> None:
         """Give it up; the receiver is told."""
-        self.why = self.why or why
         receiver, self._receiver = self._receiver, None
         self.close()
         if receiver is not None:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from mooring.client._connection import READ_SIZE, Connection, Keeper
-from mooring.client._exchange import BeginH2, Exchange, Handshake
+from mooring.client._exchange import Exchange, Handshake
 from mooring.client._failures import Broken, is_distrust, words_of
 from mooring.client._request_format import header_lines
 from mooring.client._tls_layer import TlsLayer
@@ -94,13 +94,8 @@ class Dialer:
             return server
         return f"{server} through the proxy {authority(self._proxy.host, self._proxy.port)}"
 
-    async def open(
-        self, context: ssl.SSLContext | None, deadline: float, begin_h2: BeginH2 | None = None
-    ) -> Connection:
-        """A connection ready for its first request; without a context, in plain text.
-
-        With `begin_h2`, the server may choose HTTP/2, and what that makes is the receiver.
-        """
+    async def open(self, context: ssl.SSLContext | None, deadline: float) -> Connection:
+        """A connection ready for its first request; without a context, in plain text."""
         if self._closed:
             raise Broken("the client is closed")
         loop = asyncio.get_running_loop()
@@ -112,7 +107,7 @@ class Dialer:
             async with guard:
                 self._guards.add(guard)
                 try:
-                    await self._build(connection, context, limit, begin_h2)
+                    await self._build(connection, context, limit)
                 finally:
                     self._guards.discard(guard)
         except (OSError, ValueError) as error:  # ValueError: a name that cannot be one
@@ -127,7 +122,7 @@ class Dialer:
             connection.close()
             raise
         if not connection.is_open:
-            raise connection.why or Broken("the server closed the connection at once")
+            raise Broken("the server closed the connection at once")
         connection.context = context
         connection.reusable = True
         return connection
@@ -141,11 +136,7 @@ class Dialer:
     # --- inside ----------------------------------------------------------------------------------
 
     async def _build(
-        self,
-        connection: Connection,
-        context: ssl.SSLContext | None,
-        limit: float,
-        begin_h2: BeginH2 | None,
+        self, connection: Connection, context: ssl.SSLContext | None, limit: float
     ) -> None:
         proxy = self._proxy
         if proxy is None:
@@ -156,7 +147,7 @@ class Dialer:
                 await _secure(connection, self._trust_in_proxy(), proxy.host)
             await self._tunnel(connection, proxy, limit)
         if context is not None:
-            await _secure(connection, context, self._server_name, begin_h2)
+            await _secure(connection, context, self._server_name)
 
     async def _tunnel(self, connection: Connection, proxy: Proxy, limit: float) -> None:
         loop = asyncio.get_running_loop()
@@ -191,15 +182,9 @@ async def _connect(connection: Connection, host: str, port: int) -> None:
     await loop.create_connection(lambda: connection, host, port, happy_eyeballs_delay=pause)
 
 
-async def _secure(
-    connection: Connection,
-    context: ssl.SSLContext,
-    server_name: str,
-    begin_h2: BeginH2 | None = None,
-) -> None:
-    protocols = ("http/1.1",) if begin_h2 is None else ("h2", "http/1.1")
-    layer = TlsLayer(context, server_name, protocols)
-    await Handshake(connection, asyncio.get_running_loop(), layer, begin_h2).begin()
+async def _secure(connection: Connection, context: ssl.SSLContext, server_name: str) -> None:
+    layer = TlsLayer(context, server_name)
+    await Handshake(connection, asyncio.get_running_loop(), layer).begin()
 
 
 def _is_address(host: str) -> bool:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
 
-from mooring.client._connection import Connection, Receiver
+from mooring.client._connection import Connection
 from mooring.client._failures import Broken, is_distrust, words_of
 from mooring.client._http1 import Malformed, ResponseParser
 from mooring.client._tls_layer import TlsLayer
-
-BeginH2 = Callable[[Connection], Receiver]
-"""Makes the receiver of a connection whose server chose HTTP/2."""
 
 
 class Exchange:
@@ -78,16 +74,11 @@ class Handshake:
     """TLS being agreed upon: `future` is done when everything goes through the new layer."""
 
     def __init__(
-        self,
-        connection: Connection,
-        loop: asyncio.AbstractEventLoop,
-        layer: TlsLayer,
-        begin_h2: BeginH2 | None = None,
+        self, connection: Connection, loop: asyncio.AbstractEventLoop, layer: TlsLayer
     ) -> None:
         self.future: asyncio.Future[None] = loop.create_future()
         self._connection = connection
         self._layer = layer
-        self._begin_h2 = begin_h2
 
     def begin(self) -> asyncio.Future[None]:
         self._connection.attach(self)
@@ -105,9 +96,6 @@ class Handshake:
         self._speak()
         if finished:
             connection.detach(reusable=True)
-            if self._begin_h2 is not None and layer.protocol == "h2":
-                # Before any byte: a server that speaks HTTP/2 does not wait to be asked.
-                connection.attach(self._begin_h2(connection))
             connection.add_layer(layer)
             if not self.future.done():
                 self.future.set_result(None)

@@ -11,27 +11,10 @@ import ssl
 class Broken(Exception):
     """The connection did not carry it to the end; the message says why in plain words."""
 
-    def __init__(
-        self,
-        words: str,
-        *,
-        expired: bool = False,
-        distrusted: bool = False,
-        untouched: bool = False,
-    ) -> None:
+    def __init__(self, words: str, *, expired: bool = False, distrusted: bool = False) -> None:
         super().__init__(words)
         self.expired: bool = expired  # it took too long
         self.distrusted: bool = distrusted  # one side did not accept the other's certificate
-        self.untouched: bool = untouched  # the server has done nothing, and will not
-
-    def again(self, *, untouched: bool = False) -> Broken:
-        """The same for another request that failed of it; one that is untouched has time left."""
-        return Broken(
-            str(self),
-            expired=self.expired and not untouched,
-            distrusted=self.distrusted,
-            untouched=self.untouched or untouched,
-        )
 
 
 def words_of(error: BaseException) -> str:

@@ -39,16 +39,6 @@ class Pool:
             if connection.context is not context:
                 connection.close()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is neither a request nor a connection at rest."""
-        return not self._taken and not self._resting
-
-    def adopt(self, connection: Connection) -> None:
-        """Keep a new connection for whoever comes next."""
-        connection.rest()
-        self._resting.append(connection)
-
     async def enter(self, deadline: float) -> Connection | None:
         """Take a place; a connection at rest, or None: open one. To be followed by `leave`."""
         if self._closed:

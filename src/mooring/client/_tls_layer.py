@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Sequence
 from typing import Final
 
 _RECORD: Final = 16 * 1024  # bytes; no record of TLS holds more
@@ -21,13 +20,9 @@ class TlsLayer:
 
     __slots__ = ("_incoming", "_outgoing", "_pending", "_read", "_session", "_write", "ended")
 
-    def __init__(
-        self, context: ssl.SSLContext, server_name: str, protocols: Sequence[str] = ("http/1.1",)
-    ) -> None:
+    def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        # A session takes over what its context says when it is made, so that each has its own.
-        context.set_alpn_protocols(protocols)
         self._session = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=server_name or None
         )
@@ -35,11 +30,6 @@ class TlsLayer:
         self._write = self._session.write
         self._pending = self._session.pending
         self.ended: bool = False  # the other side said that nothing more will come
-
-    @property
-    def protocol(self) -> str | None:
-        """Which of the protocols the server chose, after the handshake."""
-        return self._session.selected_alpn_protocol()
 
     def handshake(self, data: bytes) -> bool:
         """Take the next step; whether it was the last. Raises `ssl.SSLError`."""

@@ -1,16 +1,11 @@
-"""The transport over sockets: with TLS and through proxies, to one API server.
+"""The transport over sockets: HTTP/1.1, with TLS and through proxies, to one API server.
 
 Our own and lean, because a scheduler pays for it with every bind. What happens to one request:
 
-    credentials ┬► session of HTTP/2 ─► place in line ─► end of the turn ┬► fence ─► write ─► answer
-                └► place in the pool ─► connection, at rest or new ──────┘
+    credentials ─► place in the pool ─► connection, at rest or new ─► fence ─► write ─► answer
 
 The fence is asked with the connection in hand, and nothing is awaited between it and the write: a
 process that was stopped anywhere before cannot write after it lost its lease.
-
-HTTP/2 is for requests to a server that chooses it in the TLS handshake. Streams have connections
-of their own, in HTTP/1.1: one that stands still must not hold up the others. What goes in plain
-text or through a proxy is HTTP/1.1 too.
 """
 
 from __future__ import annotations
@@ -19,26 +14,20 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from functools import cached_property
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mooring.client._connection import Connection
 from mooring.client._dial import Dialer, host_header
 from mooring.client._exchange import Exchange
 from mooring.client._failures import Broken, words_of
-from mooring.client._h2 import Session
-from mooring.client._h2_exchange import H2Exchange
-from mooring.client._h2_sessions import Sessions
 from mooring.client._http1 import Malformed, ResponseParser, decoded
 from mooring.client._pool import Pool
-from mooring.client._request_format import Proof, RequestFormat
+from mooring.client._request_format import RequestFormat, header_lines
 from mooring.client._stream import HttpStream
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
 from mooring.client.transport import Answer, Fence, Request, Stream, Transport
-
-_MOST_REPEATS: Final = 2  # of a request that the server did not touch
 
 OnAnswer = Callable[[str, str, int, float], None]
 """Told of every try: method, host, status (0 without an answer) and seconds."""
@@ -47,9 +36,8 @@ OnAnswer = Callable[[str, str, int, float], None]
 class HttpTransport(Transport):
     """Carries requests to one endpoint; belongs to one event loop.
 
-    At most `max_connections` requests are under way at a time, streams not counted, or with HTTP/2
-    as many as the server wants on one connection; the others wait in line. All limits are in
-    seconds.
+    At most `max_connections` requests are under way at a time, streams not counted; the others
+    wait in line. All limits are in seconds.
     """
 
     def __init__(
@@ -77,15 +65,12 @@ class HttpTransport(Transport):
             connect_timeout=connect_timeout,
             idle_limit=idle_limit,
         )
-        self._sessions: Sessions | None = None
-        if endpoint.tls is not None and not endpoint.proxy:
-            self._sessions = Sessions(self._dialer, self._pool)
         self._renewing = asyncio.Lock()
         self._proof: tuple[tuple[str, str], ...] = ()  # of whom we know
-        self._known = _Identity(Proof(), None)
+        self._known = _Identity(b"", None)
 
     async def send(self, request: Request, fence: Fence | None = None) -> Answer:
-        deadline = self._loop.time() + request.timeout
+        deadline = asyncio.get_running_loop().time() + request.timeout
         used = await self._identity()
         try:
             answer = await self._ask(request, used, fence, deadline)
@@ -103,7 +88,7 @@ class HttpTransport(Transport):
 
     async def open_stream(self, request: Request) -> HttpStream:
         """What `stream` enters; to be closed by the caller."""
-        deadline = self._loop.time() + request.timeout
+        deadline = asyncio.get_running_loop().time() + request.timeout
         used = await self._identity()
         try:
             stream = await self._begin_stream(request, used, deadline)
@@ -126,84 +111,32 @@ class HttpTransport(Transport):
     async def _ask(
         self, request: Request, identity: _Identity, fence: Fence | None, deadline: float
     ) -> Answer:
-        started = self._loop.time()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         method = request.method
-        found: H2Exchange | ResponseParser | None = None
+        payload = self._format.encode(request, identity.proof, compressed=method == "GET")
         try:
-            if self._sessions is not None:
-                found = await self._exchange_h2(self._sessions, request, identity, fence, deadline)
-            if found is None:
-                found = await self._exchange(request, identity, fence, deadline)
-            body = decoded(found.headers, found.take(), request.max_answer)
+            self._pool.trust(identity.context)
+            parser = await self._exchange(request, payload, fence, deadline)
+            body = decoded(parser.headers, parser.take(), request.max_answer)
         except Malformed as error:
             self._notice(method, 0, started)
             raise Unreachable(f"{self._dialer.where}: {error}", sent=True) from error
         except Unreachable:
             self._notice(method, 0, started)
             raise
-        self._notice(method, found.status, started)
-        return Answer(found.status, found.headers, body)
-
-    async def _exchange_h2(
-        self,
-        sessions: Sessions,
-        request: Request,
-        identity: _Identity,
-        fence: Fence | None,
-        deadline: float,
-    ) -> H2Exchange | None:
-        """None: the server speaks HTTP/1.1."""
-        loop = self._loop
-        target = self._format.target(request)
-        template = self._format.template(request, identity.proof)
-        tries = 0  # that the server did not touch, or lost with the connection
-        while True:
-            session = sessions.usable(identity.context)
-            if session is None:
-                session = await self._find_session(sessions, deadline)
-                if session is None:
-                    return None
-            exchange = H2Exchange(request, target, template, fence, deadline, loop)
-            try:
-                await session.ask(exchange)
-            except asyncio.CancelledError:
-                session.drop(exchange)
-                raise
-            except Broken as why:
-                begun, rested = bool(exchange.status), exchange.rested
-                # The server closed a connection at rest in the moment when we wrote.
-                missed = rested and not begun and session.is_over and request.method == "GET"
-                # Who only stood in line on a good connection may stand in the next one's.
-                if exchange.number or not session.answers:
-                    tries += 1
-                is_final = why.expired or why.distrusted or not (why.untouched or missed)
-                if is_final or tries > (_MOST_REPEATS if why.untouched else 1):
-                    sent = bool(exchange.number) and not why.untouched
-                    raise self._failed(why, begun=begun, rested=rested, sent=sent) from why
-            else:
-                return exchange
-
-    async def _find_session(self, sessions: Sessions, deadline: float) -> Session | None:
-        context = self._context()  # of now: there may have been a wait
-        self._pool.trust(context)
-        if context is None:
-            return None
-        try:
-            return await sessions.find(context, deadline)
-        except Broken as why:
-            raise self._failed(why, begun=False, rested=False, sent=False) from why
+        self._notice(method, parser.status, started)
+        return Answer(parser.status, parser.headers, body)
 
     async def _exchange(
-        self, request: Request, identity: _Identity, fence: Fence | None, deadline: float
+        self, request: Request, payload: bytes, fence: Fence | None, deadline: float
     ) -> ResponseParser:
-        loop = self._loop
-        payload = self._format.encode(request, identity.proof, compressed=request.method == "GET")
-        self._pool.trust(identity.context)
+        loop = asyncio.get_running_loop()
         try:
             connection = await self._pool.enter(deadline)
         except Broken as why:
             raise self._unreachable(why, sent=False) from why
-        rested = connection is not None and connection.has_answered
+        rested = connection is not None
         try:
             while True:
                 if connection is None:
@@ -225,7 +158,6 @@ class HttpTransport(Transport):
                         raise self._failed(why, begun=begun, rested=rested) from why
                     connection, rested = None, False
                 else:
-                    connection.has_answered = True
                     return exchange.parser
         finally:
             self._pool.leave(connection)
@@ -233,7 +165,7 @@ class HttpTransport(Transport):
     async def _begin_stream(
         self, request: Request, identity: _Identity, deadline: float
     ) -> HttpStream:
-        loop = self._loop
+        loop = asyncio.get_running_loop()
         started = loop.time()
         payload = self._format.encode(request, identity.proof, compressed=False)
         try:
@@ -279,7 +211,7 @@ class HttpTransport(Transport):
         if self._credentials is not None:
             proof = await self._credentials.headers()
             if proof != self._proof:
-                known = _Identity(Proof(proof), None)
+                known = _Identity(header_lines(proof), None)
                 self._proof = proof
         context = self._context()  # second: who gives us a token may also give us a certificate
         if known.context is not context:
@@ -300,11 +232,6 @@ class HttpTransport(Transport):
 
     # --- inside ----------------------------------------------------------------------------------
 
-    @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        # Once: each time would cost a call to the kernel, for the case that somebody has forked.
-        return asyncio.get_running_loop()
-
     def _failed(self, why: Broken, *, begun: bool, rested: bool, sent: bool = True) -> Unreachable:
         """The error for a connection that broke before, or after, a request was written."""
         if why.distrusted and not begun and not rested:
@@ -318,7 +245,7 @@ class HttpTransport(Transport):
 
     def _notice(self, method: str, status: int, started: float) -> None:
         if self._on_answer is not None:
-            seconds = self._loop.time() - started
+            seconds = asyncio.get_running_loop().time() - started
             self._on_answer(method, self._host, status, seconds)
 
 
@@ -329,7 +256,7 @@ class _Distrusted(Unreachable):
 class _Identity(NamedTuple):
     """Who we were in one try."""
 
-    proof: Proof
+    proof: bytes  # credentials as header lines
     context: ssl.SSLContext | None
 
 
