@@ -181,3 +181,31 @@ def test_a_class_that_was_not_asked_about_for_long_makes_room() -> None:
         classes._most_rows = 3 * 10  # for ten classes on three nodes
         sim.schedule(*(pod(f"p{i}", labels={"class": str(i)}) for i in range(40)))
         assert len(classes) == 10
+
+
+class Picky(fw.PreFilter):
+    """Knows the only node by a label of the pod."""
+
+    name = "Picky"
+    scope = fw.Scope.OBJECT
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.OnlyNodes:
+        return fw.OnlyNodes(frozenset({pod.labels["to"]}))
+
+
+def test_classes_that_will_not_do_make_room_too() -> None:
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins: {multiPoint: {enabled: [{name: Picky}]}}
+"""
+    with Simulation(config=config, plugins=[Picky], keep_attempts=False) as sim:
+        sim.apply(*(node(name) for name in "abc"))
+        classes = next(iter(sim.scheduler.crews.values())).cycle._classes
+        assert classes is not None
+        classes._most_rows = 3 * 10
+        targets = {f"p{i}": "abc"[i % 3] for i in range(40)}
+        sim.schedule(*(pod(name, labels={"to": to, "of": name}) for name, to in targets.items()))
+        assert {name: sim.node_of(name) for name in targets} == targets
+        assert len(classes) == 10

@@ -59,7 +59,7 @@ class Classes:
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes) -> Chosen | None:
         """What is best for the pod; None, and a state that is as good as new: take the full way."""
-        known = self._class(pod)
+        known = self._class(pod, len(nodes))
         try:
             chosen = self._choose(known, state, pod, nodes)
         except (Unsure, PluginError) as error:
@@ -82,10 +82,9 @@ class Classes:
         known.standing = None
         standing = Standing(self._lineup, self._shared, pod, nodes)
         known.standing = standing
-        self._make_room(len(nodes))
         return standing.choose(state, pod, nodes, self._claims)
 
-    def _class(self, pod: Pod) -> _Class:
+    def _class(self, pod: Pod, rows: int) -> _Class:
         # To compare with a few is cheaper than to hash all of a spec.
         outline, what = _outline(pod), class_of(pod)
         alike = self._by_outline.get(outline)
@@ -99,6 +98,8 @@ class Classes:
         new = _Class(outline, what, pod)
         alike.append(new)
         self._recent[new] = None
+        # Also of classes that will not do: each pod of a DaemonSet, bound for one node, is its own.
+        self._make_room(rows)
         return new
 
     def _make_room(self, rows: int) -> None:
@@ -132,4 +133,11 @@ def _outline(pod: Pod) -> Hashable:
         for container in pod.spec.containers[:1]
         for amount in container.resources.requests.values()
     ]
-    return pod.namespace, tuple(asked), tuple(pod.labels.values())
+    # Whoever has an affinity may have one of its own.
+    affinity = pod.spec.affinity
+    return (
+        pod.namespace,
+        tuple(asked),
+        tuple(pod.labels.values()),
+        hash(affinity) if affinity is not None else 0,
+    )
