@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.apiserver.failures import forbidden, not_found
 from mooring.apiserver.namespaces import NAMESPACES
@@ -30,8 +31,6 @@ _PATIENCE: Final = 300  # seconds that pods stay on a node in trouble
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
-
-_TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 _PreemptionPolicy = str | None
 
@@ -79,7 +78,7 @@ def topology_labels(store: Store, node_name: str) -> dict[str, str]:
     if item is None:
         return {}
     labels = _read_labels(item.raw).metadata.labels
-    return {key: labels[key] for key in _TOPOLOGY if key in labels}
+    return {key: labels[key] for key in GIVEN_TO_PODS if key in labels}
 
 
 def admit_new(store: Store, resource: Resource, value: Object) -> None:

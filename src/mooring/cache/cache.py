@@ -16,19 +16,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.api.requests import PODS
+from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.cache.nodes import NodeTable
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import InternalError
-
-# An API server since 1.35 copies these from a node to the pods that are bound to it.
-_GIVEN_TO_PODS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class Cache:
@@ -165,7 +162,7 @@ class Cache:
         if row is None:
             return EMPTY
         labels = self.table.api[row].metadata.labels
-        return {key: labels[key] for key in _GIVEN_TO_PODS if key in labels}
+        return {key: labels[key] for key in GIVEN_TO_PODS if key in labels}
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod

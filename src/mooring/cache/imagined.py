@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.api.requests import CPU, MEMORY, HostPort
 from mooring.api.selectors import Selector
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.columns import wrapped
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features, Node, Nodes
@@ -67,10 +67,10 @@ class Thought(Nodes, abc.ABC):
 
     def requested(self, resource: str) -> IntArray:
         change = self._change(("usage", resource), lambda pod: pod.usage.get(resource, 0))
-        return _frozen(super().requested(resource) + change)
+        return frozen(super().requested(resource) + change)
 
     def spare(self, resource: str) -> IntArray:
-        return _frozen(self.allocatable(resource) - self.requested(resource))
+        return frozen(self.allocatable(resource) - self.requested(resource))
 
     def nonzero_requested(self, resource: str) -> IntArray:
         if resource not in (CPU, MEMORY):
@@ -78,11 +78,11 @@ class Thought(Nodes, abc.ABC):
         which = 0 if resource == CPU else 1
         key = ("nonzero usage", resource)
         change = self._change(key, lambda pod: wrapped(pod.nonzero_usage[which]))
-        return _frozen(super().nonzero_requested(resource) + change)
+        return frozen(super().nonzero_requested(resource) + change)
 
     @property
     def pod_counts(self) -> IntArray:
-        return _frozen(super().pod_counts + self._change("pods", lambda pod: 1))
+        return frozen(super().pod_counts + self._change("pods", lambda pod: 1))
 
     def port_taken(self, port: HostPort) -> BoolArray:
         return np.fromiter((node.port_taken(port) for node in self), np.bool_, len(self))
@@ -91,7 +91,7 @@ class Thought(Nodes, abc.ABC):
         self, key: Hashable, matches: Callable[[Pod], bool], selector: Selector | None = None
     ) -> IntArray:
         change = self._change(("count", key), lambda pod: int(matches(pod)))
-        return _frozen(super().count_pods(key, matches, selector) + change)
+        return frozen(super().count_pods(key, matches, selector) + change)
 
     def count_features(
         self, key: Hashable, extract: Extract, parts: Parts | None = None
@@ -259,8 +259,3 @@ def _too_much(what: str) -> TypeError:
         f"expected questions about single nodes, for these are only imagined: cannot count {what};"
         " a plugin that does has Scope.CLUSTER, or no scope"
     )
-
-
-def _frozen(array: IntArray) -> IntArray:
-    array.flags.writeable = False
-    return array

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-_REGION_KEYS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-_ZONE_KEYS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+from mooring.api.wellknown import REGION, ZONE
+
+_REGION_KEYS = ("failure-domain.beta.kubernetes.io/region", REGION)
+_ZONE_KEYS = ("failure-domain.beta.kubernetes.io/zone", ZONE)
 
 
 def zone_of(labels: Mapping[str, str]) -> tuple[str, str]:

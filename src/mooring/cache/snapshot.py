@@ -7,7 +7,7 @@ The views read the live columns: they are true during the call they were given t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,21 +15,15 @@ from mooring.api import core
 from mooring.api.requests import HostPort
 from mooring.api.selectors import LabelRequirement, NodeTerm, Selector
 from mooring.cache import labels as label_columns
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.columns import wrapped
 from mooring.cache.indexes import ips_conflict
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
-A = TypeVar("A", IntArray, BoolArray)
 _MEMORY: Final = "memory"
 _CPU: Final = "cpu"
-
-
-def _frozen(array: A) -> A:
-    array.flags.writeable = False
-    return array
 
 
 class Mark(NamedTuple):
@@ -123,7 +117,7 @@ class Nodes(Sequence["Node"]):
         key = ("spare", resource)
         found: IntArray | None = self._cache.get(key)
         if found is None:
-            found = _frozen(self.allocatable(resource) - self.requested(resource))
+            found = frozen(self.allocatable(resource) - self.requested(resource))
             self._cache[key] = found
         return found
 
@@ -144,7 +138,7 @@ class Nodes(Sequence["Node"]):
     @property
     def unschedulable(self) -> BoolArray:
         view = self._table.unschedulable.view
-        return view if self._rows is None else _frozen(view[self._rows])
+        return view if self._rows is None else frozen(view[self._rows])
 
     @property
     def has_taints(self) -> bool:
@@ -228,7 +222,7 @@ class Nodes(Sequence["Node"]):
         `selector`, which all those pods must satisfy, only pods with the labels it names are.
         """
         view = self._table.counter(key, matches, selector).per_row.view
-        return view if self._rows is None else _frozen(view[self._rows])
+        return view if self._rows is None else frozen(view[self._rows])
 
     def count_pods_by(
         self,
@@ -303,7 +297,7 @@ class Nodes(Sequence["Node"]):
     def _resource(self, kind: str, columns: Mapping[str, Any], resource: str) -> IntArray:
         column = columns.get(resource)
         if column is None:
-            return _frozen(np.zeros(len(self), dtype=np.int64))
+            return frozen(np.zeros(len(self), dtype=np.int64))
         view: IntArray = column.view
         return self._select((kind, resource), view)
 
@@ -312,7 +306,7 @@ class Nodes(Sequence["Node"]):
             return view
         found: IntArray | None = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = _frozen(view[self._rows])
+            found = self._cache[key] = frozen(view[self._rows])
         return found
 
 
@@ -338,7 +332,7 @@ class Features:
     def per_node(self, feature: Hashable) -> IntArray:
         """Pods per node that have this feature."""
         counts = self._index.per_row(feature, len(self._table.names))
-        return _frozen(counts if self._rows is None else counts[self._rows])
+        return frozen(counts if self._rows is None else counts[self._rows])
 
     def per_domain(self, feature: Hashable, topology_key: str) -> IntArray:
         """Likewise, summed over the whole cluster per label code of `topology_key`."""

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
+from mooring.api.wellknown import ZONE
 from mooring.apiserver.resources import known
 from mooring.apiserver.store import Change, Store
 
-_ZONE: Final = "topology.kubernetes.io/zone"
 _PODS: Final = known("pods")
 _NODES: Final = known("nodes")
 _MOST: Final = 20  # lines at a time; more pods than that are counted
@@ -62,7 +62,7 @@ class Report:
 
     def _zone(self, node: str) -> str:
         item = self._store.get(_NODES, "", node)
-        zone = item.labels.get(_ZONE) if item is not None else ""
+        zone = item.labels.get(ZONE) if item is not None else ""
         return f" ({zone})" if zone else ""
 
     def _hear(self, change: Change) -> None:

@@ -25,9 +25,8 @@ from mooring.api.core import (
     Volume,
 )
 from mooring.api.storage import CSINode
+from mooring.api.wellknown import REGION, ZONE
 
-ZONE: Final = "topology.kubernetes.io/zone"
-REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 SEVERAL: Final = "__"  # between the zones in one label value

@@ -10,7 +10,8 @@ import mooring.framework as fw
 from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.selectors import LabelRequirement
 from mooring.api.storage import StorageClass
-from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, REGION, SEVERAL, ZONE
+from mooring.api.wellknown import REGION, ZONE
+from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, SEVERAL
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,

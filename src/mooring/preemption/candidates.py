@@ -17,7 +17,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.preemption.atonce import find_all_victims
+from mooring.preemption.all_victims import find_all_victims
 from mooring.preemption.victims import NO_VICTIMS, Question
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

@@ -27,9 +27,8 @@ from mooring.framework.status import OK, Status
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 
-_seconds: Final = lru_cache(maxsize=65_536)(
-    parse_time
-)  # of pods that are looked at again and again
+# Of pods that are looked at again and again.
+_seconds: Final = lru_cache(maxsize=65_536)(parse_time)
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 

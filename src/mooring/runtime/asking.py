@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from mooring.errors import PluginError
-from mooring.framework.plugin import Base
+from mooring.framework.plugin import Base, Filter
 from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.observe.family import Histogram, Value
 from mooring.runtime.guard import Guard
@@ -93,6 +93,11 @@ class Asker:
 @lru_cache(maxsize=1024)  # said for nearly every pod, by few
 def _skip_of(plugin: str) -> Status:
     return SKIP.by(plugin)
+
+
+def is_vectorised(plugin: Filter) -> bool:
+    """Whether it has an answer for all nodes of its own, and not that for each of them."""
+    return type(plugin).filter_all is not Filter.filter_all
 
 
 def accident(running: str, error: PluginError) -> Status:

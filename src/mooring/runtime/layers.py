@@ -20,6 +20,7 @@ from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.runtime.asking import is_vectorised
 from mooring.runtime.guard import Guard
 
 _ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
@@ -209,10 +210,6 @@ class Layer:
 
 
 # --- asking --------------------------------------------------------------------------------------
-
-
-def is_vectorised(plugin: contract.Filter) -> bool:
-    return type(plugin).filter_all is not contract.Filter.filter_all
 
 
 def refused_by(

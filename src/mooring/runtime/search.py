@@ -20,7 +20,7 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.family import Value
-from mooring.runtime.asking import accident, as_error
+from mooring.runtime.asking import accident, as_error, is_vectorised
 from mooring.runtime.guard import Guard
 
 
@@ -55,13 +55,13 @@ class Search:
 
     def ask_vectorised(self) -> None:
         for place, plugin in enumerate(self.plugins):
-            if _is_vectorised(plugin):
+            if is_vectorised(plugin):
                 self._ask_all(place, plugin)
 
     def ask_in_order(self) -> None:
         """One plugin after the other, so that every refusal is that of the first to object."""
         for place, plugin in enumerate(self.plugins):
-            if _is_vectorised(plugin):
+            if is_vectorised(plugin):
                 self._ask_all(place, plugin)
             else:
                 self._ask(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
@@ -71,7 +71,7 @@ class Search:
         slow = [
             (place, plugin)
             for place, plugin in enumerate(self.plugins)
-            if not _is_vectorised(plugin)
+            if not is_vectorised(plugin)
         ]
         if not slow:
             return
@@ -204,10 +204,6 @@ class Search:
         if self.by is None:
             self.by = np.full(len(self.nodes), -1, dtype=np.int64)
         self.by[fresh] = place
-
-
-def _is_vectorised(plugin: contract.Filter) -> bool:
-    return type(plugin).filter_all is not contract.Filter.filter_all
 
 
 def _running(plugin: contract.Filter) -> str:

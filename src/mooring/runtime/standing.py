@@ -22,6 +22,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
+from mooring.runtime.asking import is_vectorised
 from mooring.runtime.domains import ByDomain
 from mooring.runtime.field import Field
 from mooring.runtime.layers import (
@@ -31,7 +32,6 @@ from mooring.runtime.layers import (
     Unsure,
     check_range,
     checked_points,
-    is_vectorised,
     points_by,
     refused_by,
 )

@@ -7,7 +7,7 @@ filters that look at no more than the node, by their `scope`: they are asked in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -23,6 +23,7 @@ from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.asking import Asker, as_error
 from mooring.runtime.guard import Guard
+from mooring.runtime.lineup import scope_of
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
 from mooring.runtime.search import Abort, Search
@@ -150,8 +151,7 @@ class WhatIfs(Asker):
         return list(
             takewhile(
                 lambda plugin: (
-                    plugin.scope_of(pod) in (Scope.OBJECT, Scope.NODE)
-                    and not self._runner.follows_pods(plugin.name)
+                    scope_of(plugin, pod) is not None and not self._runner.follows_pods(plugin.name)
                 ),
                 self._active_filters(state),
             )
@@ -187,6 +187,43 @@ class WhatIfs(Asker):
             state.active_filters = (len(skipped), found)
         active: list[contract.Filter] = found
         return active
+
+
+class ProfileWhatIf:
+    """Fulfils `framework.WhatIf` for the plugins of one profile."""
+
+    def __init__(self, runner: Runner, filters: WhatIfs, is_ours: Callable[[Pod], bool]) -> None:
+        self._runner = runner
+        self._filters = filters
+        self._is_ours = is_ours
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        return self._runner.add_pod(state, pod, added, node)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        return self._runner.remove_pod(state, pod, removed, node)
+
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        return self._filters.filter_node_with_nominated(state, pod, node)
+
+    def imagine(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+        without: Sequence[Sequence[Pod]],
+    ) -> Imagined | None:
+        return self._filters.imagine(state, pod, nodes, rows, without)
+
+    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        return self._filters.filter_imagined(state, pod, nodes)
+
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        return self._filters.fixed_filters(pod)
+
+    def is_ours(self, pod: Pod) -> bool:
+        return self._is_ours(pod)
 
 
 def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
 
-from mooring.cache.imagined import Imagined
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
 from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
-from mooring.framework.state import CycleState
-from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
 from mooring.runtime.evaluation import Evaluation
@@ -46,45 +41,6 @@ class Crew(msgspec.Struct, frozen=True):
     committer: Committer
     cycle: Cycle
     binder: Binder
-
-
-class ProfileWhatIf:
-    """Fulfils `framework.WhatIf` for the plugins of one profile."""
-
-    def __init__(
-        self, runner: Runner, evaluation: Evaluation, is_ours: Callable[[Pod], bool]
-    ) -> None:
-        self._runner = runner
-        self._evaluation = evaluation
-        self._is_ours = is_ours
-
-    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
-        return self._runner.add_pod(state, pod, added, node)
-
-    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
-        return self._runner.remove_pod(state, pod, removed, node)
-
-    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        return self._evaluation.filter_node_with_nominated(state, pod, node)
-
-    def imagine(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
-        return self._evaluation.imagine(state, pod, nodes, rows, without)
-
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        return self._evaluation.filter_imagined(state, pod, nodes)
-
-    def fixed(self, pod: Pod) -> frozenset[str]:
-        return self._evaluation.fixed_filters(pod)
-
-    def is_ours(self, pod: Pod) -> bool:
-        return self._is_ours(pod)
 
 
 def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:

@@ -36,6 +36,7 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.whatifs import ProfileWhatIf
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
@@ -47,7 +48,7 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import Crew, ProfileWhatIf, all_registrations
+from mooring.scheduler.profiles import Crew, all_registrations
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.workers import Workers
 

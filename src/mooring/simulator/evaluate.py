@@ -33,10 +33,10 @@ from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
 from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.whatifs import ProfileWhatIf
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
 from mooring.scheduler.handle import SchedulerHandle
-from mooring.scheduler.profiles import ProfileWhatIf
 from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.scenario import BadLine, Scenario, read_scenarios
 

@@ -12,11 +12,9 @@ from mooring import __version__
 from mooring.api.meta import format_time
 from mooring.api.quantity import Quantity, parse_quantity
 from mooring.api.taints import parse_taint
+from mooring.api.wellknown import HOSTNAME, REGION, ZONE
 from mooring.apiserver.store import Object
 
-HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
-REGION: Final = "topology.kubernetes.io/region"
 MOST_MACHINES: Final = 65_536  # so many have an address of their own
 
 _IDENTITY: Final = uuid.UUID("5a6d7c2e-8f52-5b8e-9a0b-6d6f6f72696e")  # same name, same machine id

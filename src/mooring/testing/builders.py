@@ -14,15 +14,15 @@ from typing import Any
 
 from mooring.api import codec, core
 from mooring.api.taints import parse_taint
+from mooring.api.wellknown import HOSTNAME as HOSTNAME
+from mooring.api.wellknown import REGION as REGION
+from mooring.api.wellknown import ZONE as ZONE
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 
 _uids = itertools.count(1)
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
 _TOPOLOGY = {"zone": ZONE, "region": REGION, "hostname": HOSTNAME, "host": HOSTNAME}
 
 Amount = str | int | float

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mooring.api.wellknown import ZONE
 from mooring.simulator.machines import MachineTemplate
-
-ZONE: Final = "topology.kubernetes.io/zone"
 
 CONFIG: Final = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,6 +16,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from mooring.api.wellknown import ZONE
 from mooring.cli.demo import plugin
 from mooring.scheduler.scheduler import Attempt, Scheduler
 
@@ -106,7 +107,7 @@ class Screen:
             used, total = node.requested("cpu"), max(node.allocatable("cpu"), 1)
             table.add_row(
                 node.name,
-                labels.get("topology.kubernetes.io/zone", ""),
+                labels.get(ZONE, ""),
                 labels.get("price", ""),
                 str(node.pod_count),
                 _bar(used / total).append(f" {used / 1000:g} of {total / 1000:g}"),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+from mooring.api.wellknown import ZONE
 from mooring.apiserver.resources import known
 from mooring.cli.demo import manifests
 from mooring.cli.demo.screen import Screen
@@ -58,7 +59,7 @@ class Story:
 
     async def _spread(self) -> None:
         self._screen.chapter("A spread", "at most one more pod in a zone than in any other")
-        self._cluster.apply(manifests.deployment("api", 6, "250m", manifests.ZONE))
+        self._cluster.apply(manifests.deployment("api", 6, "250m", ZONE))
         await self._until("api", 6)
         zones = Counter(self._zone(name) for name in self._nodes_of("api"))
         shown = ", ".join(f"{count} in zone {zone}" for zone, count in sorted(zones.items()))
@@ -148,7 +149,7 @@ class Story:
         return ""
 
     def _zone(self, node: str) -> str:
-        return self._label(node, manifests.ZONE)
+        return self._label(node, ZONE)
 
     def _price(self, node: str) -> str:
         return self._label(node, "price")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from mooring import config as cfg
+from mooring.api.wellknown import HOSTNAME, ZONE
 from mooring.cli.manifests.labels import labels, selector
 from mooring.cli.manifests.rights import Object
 from mooring.cli.manifests.wanted import Wanted
@@ -116,8 +117,8 @@ def _pod(wanted: Wanted) -> Object:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "topologySpreadConstraints": [
-            _apart(wanted, "kubernetes.io/hostname"),
-            _apart(wanted, "topology.kubernetes.io/zone"),
+            _apart(wanted, HOSTNAME),
+            _apart(wanted, ZONE),
         ],
         "containers": [_container(wanted)],
         "volumes": [{"name": "config", "configMap": _one_file(wanted)}],

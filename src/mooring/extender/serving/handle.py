@@ -16,18 +16,12 @@ from contextlib import contextmanager
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
-from mooring.cache.imagined import Imagined
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.client.client import ApiClient
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Recorder, WaitingPod, WhatIf
-from mooring.framework.state import CycleState
-from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.evaluation import Evaluation
-from mooring.runtime.runner import Runner
 
 log = logging.getLogger(__name__)
 
@@ -119,42 +113,6 @@ class LoggingRecorder:
         related: Pod | None = None,
     ) -> None:
         log.info("event", extra={"pod": pod.key, "type": type_, "reason": reason, "note": note})
-
-
-class AnsweringWhatIf:
-    """Fulfils `framework.WhatIf`. All pods are ours: they were offered by who schedules them."""
-
-    def __init__(self, runner: Runner, evaluation: Evaluation) -> None:
-        self._runner = runner
-        self._evaluation = evaluation
-
-    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
-        return self._runner.add_pod(state, pod, added, node)
-
-    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
-        return self._runner.remove_pod(state, pod, removed, node)
-
-    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        return self._evaluation.filter_node(state, pod, node)
-
-    def imagine(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
-        return self._evaluation.imagine(state, pod, nodes, rows, without)
-
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        return self._evaluation.filter_imagined(state, pod, nodes)
-
-    def fixed(self, pod: Pod) -> frozenset[str]:
-        return self._evaluation.fixed_filters(pod)
-
-    def is_ours(self, pod: Pod) -> bool:
-        return True
 
 
 class BindingClient:

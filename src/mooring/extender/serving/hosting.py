@@ -16,7 +16,7 @@ import msgspec
 from mooring import config as cfg
 from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.figures import ExtenderMetrics
-from mooring.extender.serving.handle import AnsweringWhatIf, ExtenderHandle
+from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.question import Failure
 from mooring.framework.plugin import Base
 from mooring.runtime.commit import Committer
@@ -25,6 +25,7 @@ from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import POINTS, Registry, implements
 from mooring.runtime.runner import Runner
+from mooring.runtime.whatifs import ProfileWhatIf
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -121,7 +122,8 @@ class Hosted:
             self.profile, self.guard, self.runner, handle.nominator
         )
         self.committer: Committer = Committer(self.profile, self.guard)
-        handle.what_if = AnsweringWhatIf(self.runner, self.evaluation)
+        # All pods are ours: they were offered by who schedules them.
+        handle.what_if = ProfileWhatIf(self.runner, self.evaluation, lambda pod: True)
 
     @property
     def filters(self) -> bool:

@@ -68,13 +68,6 @@ class InterPodAffinity(
     CROWDED = fw.Status.unschedulable("node(s) didn't match pod anti-affinity rules")
     BANNED = fw.Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
-        return fw.Scope.OBJECT if alone else self.scope
-
-    def stamp(self, pod: fw.Pod) -> Hashable:
-        return self._is_left_alone(pod)
-
     def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
         self._bans_key = (self.name, "bans")
@@ -82,6 +75,13 @@ class InterPodAffinity(
         # By namespace and labels, whether nobody has a rule about such pods; at that version.
         self._alone: dict[tuple[str, Mapping[str, str]], bool] = {}
         self._alone_at: tuple[int, ...] = ()
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
+        return fw.Scope.OBJECT if alone else self.scope
+
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return self._is_left_alone(pod)
 
     # --- filter ----------------------------------------------------------------------------------
 

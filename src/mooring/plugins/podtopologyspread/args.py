@@ -10,6 +10,7 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.selectors import Selector, SelectorError
+from mooring.api.wellknown import HOSTNAME, ZONE
 
 SYSTEM: Final = "System"
 LIST: Final = "List"
@@ -79,10 +80,6 @@ def _unsupported(value: str, choices: tuple[str, ...]) -> str:
 
 
 SYSTEM_CONSTRAINTS: Final = (
-    DefaultConstraint(
-        topology_key="kubernetes.io/hostname", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3
-    ),
-    DefaultConstraint(
-        topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5
-    ),
+    DefaultConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
+    DefaultConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
 )

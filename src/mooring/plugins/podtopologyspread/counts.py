@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
+from mooring.api.wellknown import HOSTNAME
 from mooring.cache.snapshot import Mark
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
@@ -21,7 +22,6 @@ from mooring.plugins.podtopologyspread.constraints import (
     with_all_keys,
 )
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 _NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
 
 

@@ -14,11 +14,11 @@ from mooring.api import codec, core
 from mooring.api.quantity import Quantity
 from mooring.api.selectors import Selector, SelectorError
 from mooring.api.storage import StorageClass
+from mooring.api.wellknown import HOSTNAME, ZONE
 from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Change, Object
 from mooring.simulator.controllers.base import NODES, Controller, Shared
 from mooring.simulator.controllers.loop import Key
-from mooring.simulator.machines import HOSTNAME, ZONE
 
 CLAIMS: Final = known("persistentvolumeclaims")
 VOLUMES: Final = known("persistentvolumes")
