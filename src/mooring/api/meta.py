@@ -149,8 +149,8 @@ def format_time(seconds: float, *, micros: bool = False) -> str:
     """The RFC 3339 text of an instant, in seconds, or in microseconds as leases and events do."""
     if not micros:
         return _whole_second(math.floor(round(seconds, 6)))
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
-    return text.removesuffix("+00:00") + "Z"
+    whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
+    return f"{_whole_second(whole)[:-1]}.{rest:06d}Z"
 
 
 @lru_cache(maxsize=16)  # much happens within a second

@@ -7,20 +7,23 @@ The views read the live columns: they are true during the call they were given t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.api import core
 from mooring.api.requests import HostPort
 from mooring.api.selectors import LabelRequirement, NodeTerm, Selector
 from mooring.cache import labels as label_columns
 from mooring.cache.arrays import BoolArray, IntArray, frozen
-from mooring.cache.columns import wrapped
+from mooring.cache.columns import Column, wrapped
 from mooring.cache.indexes import ips_conflict
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
 from mooring.cache.topology import Extract, FeatureIndex, Parts
+
+S = TypeVar("S", bound=np.generic)
 
 _MEMORY: Final = "memory"
 _CPU: Final = "cpu"
@@ -93,7 +96,7 @@ class Nodes(Sequence["Node"]):
     def take(self, chosen: BoolArray | IntArray) -> Nodes:
         """The nodes at these places (a mask, or places in ascending order)."""
         places: IntArray = (
-            chosen.nonzero()[0] if chosen.dtype.kind == "b" else chosen.astype(np.int64)
+            chosen.nonzero()[0] if chosen.dtype.kind == "b" else chosen.astype(np.int64, copy=False)
         )
         rows = places if self._rows is None else self._rows[places]
         return Nodes(self._table, rows)
@@ -101,7 +104,7 @@ class Nodes(Sequence["Node"]):
     # --- resources: milli-CPU for "cpu", whole units for all else; shape (n_nodes,) --------------
 
     def allocatable(self, resource: str) -> IntArray:
-        return self._resource("allocatable", self._table.allocatable, resource)
+        return self._resource(self._table.allocatable.get(resource))
 
     def allocatable_bounds(self, resource: str) -> tuple[int, int]:
         """The least and the most that any node of the whole cluster has."""
@@ -110,7 +113,7 @@ class Nodes(Sequence["Node"]):
 
     def requested(self, resource: str) -> IntArray:
         """What the pods of each node occupy."""
-        return self._resource("requested", self._table.requested, resource)
+        return self._resource(self._table.requested.get(resource))
 
     def spare(self, resource: str) -> IntArray:
         """Allocatable less requested; negative on an overcommitted node."""
@@ -124,21 +127,20 @@ class Nodes(Sequence["Node"]):
     def nonzero_requested(self, resource: str) -> IntArray:
         """As `requested`; for cpu and memory, containers that ask for none count with a default."""
         if resource == _CPU:
-            return self._select("nonzero_cpu", self._table.nonzero_cpu.view)
+            return self._values(self._table.nonzero_cpu)
         if resource == _MEMORY:
-            return self._select("nonzero_memory", self._table.nonzero_memory.view)
+            return self._values(self._table.nonzero_memory)
         return self.requested(resource)
 
     @property
     def pod_counts(self) -> IntArray:
-        return self._select("pod_count", self._table.pod_count.view)
+        return self._values(self._table.pod_count)
 
     # --- what nodes are --------------------------------------------------------------------------
 
     @property
     def unschedulable(self) -> BoolArray:
-        view = self._table.unschedulable.view
-        return view if self._rows is None else frozen(view[self._rows])
+        return self._values(self._table.unschedulable)
 
     @property
     def has_taints(self) -> bool:
@@ -157,8 +159,7 @@ class Nodes(Sequence["Node"]):
 
     def label_codes(self, key: str) -> IntArray:
         """A small number per node for the value of a label: equal if the values are; 0: absent."""
-        column = self._table.label(key)
-        return self._select(("label", key), column.codes.view)
+        return self._values(self._table.label(key).codes)
 
     def label_count(self, key: str) -> int:
         """How many label codes there are, 0 included; some perhaps of no node any more."""
@@ -221,8 +222,7 @@ class Nodes(Sequence["Node"]):
         The first time all pods are looked at; from then on the count is kept current. With a
         `selector`, which all those pods must satisfy, only pods with the labels it names are.
         """
-        view = self._table.counter(key, matches, selector).per_row.view
-        return view if self._rows is None else frozen(view[self._rows])
+        return self._values(self._table.counter(key, matches, selector).per_row)
 
     def count_pods_by(
         self,
@@ -292,21 +292,19 @@ class Nodes(Sequence["Node"]):
 
     @property
     def _taint_codes(self) -> IntArray:
-        return self._select("taint_code", self._table.taint_code.view)
+        return self._values(self._table.taint_code)
 
-    def _resource(self, kind: str, columns: Mapping[str, Any], resource: str) -> IntArray:
-        column = columns.get(resource)
-        if column is None:
+    def _resource(self, column: Column[np.int64] | None) -> IntArray:
+        if column is None:  # nobody has it, or asks for it
             return frozen(np.zeros(len(self), dtype=np.int64))
-        view: IntArray = column.view
-        return self._select((kind, resource), view)
+        return self._values(column)
 
-    def _select(self, key: Hashable, view: IntArray) -> IntArray:
+    def _values(self, column: Column[S]) -> NDArray[S]:
         if self._rows is None:
-            return view
-        found: IntArray | None = self._cache.get(key)
+            return column.view
+        found: NDArray[S] | None = self._cache.get(column)
         if found is None:
-            found = self._cache[key] = frozen(view[self._rows])
+            found = self._cache[column] = frozen(column.view[self._rows])
         return found
 
 
@@ -397,10 +395,12 @@ class Node:
         return len(self._table.pods[self._row]) + len(self._added) - len(self._removed)
 
     def allocatable(self, resource: str) -> int:
-        return self._read(self._table.allocatable, resource)
+        column = self._table.allocatable.get(resource)
+        return column.cells[self._row] if column is not None else 0
 
     def requested(self, resource: str) -> int:
-        here = self._read(self._table.requested, resource)
+        column = self._table.requested.get(resource)
+        here: int = column.cells[self._row] if column is not None else 0
         if self._added or self._removed:
             for pod in self._added:
                 here += pod.usage.get(resource, 0)
@@ -480,7 +480,3 @@ class Node:
         removed = {**self._removed, pod.uid: here}
         moves = (*self._moves, (False, here))
         return Node(self._table, self._row, self._added, removed, moves)
-
-    def _read(self, columns: Mapping[str, Any], resource: str) -> int:
-        column = columns.get(resource)
-        return column.cells[self._row] if column is not None else 0

@@ -116,6 +116,7 @@ class Standing:
                     self._graders.append((grader, ByDomain(np.int64, size), rescaled))
                 else:
                     self._live_scorers.append(grader)
+        self._live_scorer_names = [one.name for one in self._live_scorers]
         domain_scorers = {grader.name for grader, _, _ in self._graders}
         self._graders_pre_scores = [one for one in live_pre_scores if one.name in domain_scorers]
         self._live_pre_scores = [one for one in live_pre_scores if one.name not in domain_scorers]
@@ -155,11 +156,12 @@ class Standing:
             return self._choose_apart(state, pod, nodes, besides)
         if field.count < 2:
             return Chosen(field.count, field.any_row if field.count else -1)
-        self._grade(state, pod, nodes)
+        if self._graders:
+            self._grade(state, pod, nodes)
         for rescaled in self._rescaled:
             self._settle(rescaled, state, pod, nodes)
         skipped = state.skip_score
-        if all(plugin.name in skipped for plugin in self._live_scorers):
+        if not self._live_scorers or skipped.issuperset(self._live_scorer_names):
             return Chosen(field.count, field.best())
         rows = None if field.count == len(nodes) else field.rows
         feasible = nodes if rows is None else nodes.take(rows)

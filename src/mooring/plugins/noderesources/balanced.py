@@ -33,14 +33,14 @@ class NodeResourcesBalancedAllocation(
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         asks = self._asks_of(pod)
-        if asks_for_nothing(asks):
+        if not asks:
             return fw.SKIP  # or all best-effort pods would go to the same node
         state[ASKS] = asks
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         asks = self._asks(state, pod)
-        if asks_for_nothing(asks):
+        if not asks:
             return 0
         before: list[float] = []
         after: list[float] = []
@@ -54,7 +54,7 @@ class NodeResourcesBalancedAllocation(
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         asks = self._asks(state, pod)
-        if asks_for_nothing(asks):
+        if not asks:
             return np.zeros(len(nodes), dtype=np.int64)
         if all(is_everywhere(ask.resource, nodes) for ask in asks):
             return change_of_balance(asks, nodes)
@@ -79,16 +79,13 @@ class NodeResourcesBalancedAllocation(
         return self._asks_of(pod) if found is None else found
 
     def _asks_of(self, pod: fw.Pod) -> tuple[Ask, ...]:
-        return tuple(
+        """None at all if the pod would leave every balance as it is."""
+        asks = tuple(
             Ask(spec.name, pod.requests(spec.name))
             for spec in self.args.resources
             if spec.name != PODS and (pod.requests(spec.name) or not is_scalar(spec.name))
         )
-
-
-def asks_for_nothing(asks: Sequence[Ask]) -> bool:
-    """Whether the pod would leave every balance as it is."""
-    return not any(ask.amount for ask in asks)
+        return asks if any(ask.amount for ask in asks) else ()
 
 
 def balance(fractions: Sequence[float]) -> int:
