@@ -100,7 +100,9 @@ def test_round_trips_every_kind(kind: type[Object], data: st.DataObject) -> None
 
 
 def values(kind: type[Value]) -> set[type[Value]]:
-    return {kind}.union(*(values(child) for child in kind.__subclasses__()))
+    """The structs of this room: plugins derive arguments from them, whoever imported those."""
+    ours = (child for child in kind.__subclasses__() if child.__module__.startswith("mooring.api"))
+    return {kind}.union(*(values(child) for child in ours))
 
 
 @pytest.mark.parametrize("kind", sorted(values(Value), key=str))
