@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,33 @@ def test_stops_a_plugin_that_does_not_end_and_all_that_it_started(stage: Stage) 
     stage.script("cat answer")
     stage.say({"token": "t0ken"})
     assert headers(plugin) == bearer("t0ken")  # who gave up does not stop the others
+
+
+@pytest.mark.parametrize("turns", range(10))
+def test_leaves_nothing_behind_when_it_is_called_off_while_it_starts(
+    stage: Stage, turns: int
+) -> None:
+    stage.script("mkfifo never", "cat never & echo $! > child.new", "mv child.new child", "wait")
+    child = stage.folder / "child"
+
+    async def ask() -> None:
+        asking = asyncio.create_task(stage.plugin().headers())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        deadline = time.monotonic() + 30
+        while _has_children() and not child.exists():  # the script gets on, and the loop does not
+            assert time.monotonic() < deadline
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(ask())
+    if child.exists():
+        wait_until_gone(int(child.read_text()))
+
+
+def _has_children() -> bool:
+    return bool(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text())
 
 
 def test_loses_patience_after_the_limit(stage: Stage) -> None:

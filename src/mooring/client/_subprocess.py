@@ -56,6 +56,9 @@ class _Run(asyncio.SubprocessProtocol):
         self.ended.set()
 
 
+_Started = tuple[asyncio.SubprocessTransport, _Run]
+
+
 async def run_command(
     command: Sequence[str],
     environ: Mapping[str, str],
@@ -66,8 +69,8 @@ async def run_command(
 ) -> bytes:
     """What the command prints; an interactive one talks to our terminal meanwhile."""
     loop = asyncio.get_running_loop()
-    try:
-        transport, run = await loop.subprocess_exec(
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
             _Run,
             *command,
             env=environ,
@@ -77,22 +80,35 @@ async def run_command(
             # the terminal's may not read from it.
             start_new_session=not is_interactive,
         )
+    )
+    failure = ""
+    try:
+        # Not to be cancelled half way: it may be running by then, and its children with it.
+        _, run = await asyncio.shield(starting)
+        failure = await _wait(run, time_limit)
     except (OSError, ValueError) as error:
         raise CommandFailed(f"cannot be started: {_words(error)}") from error
-    try:
-        failure = await _wait(run, time_limit)
     finally:
-        if not run.ended.is_set():
-            _kill(transport.get_pid(), is_group=not is_interactive)
-        transport.close()
-        # Killed if need be, so nobody waits long; and no process outlives its caller unseen.
-        await asyncio.shield(run.ended.wait())
+        await asyncio.shield(_end(starting, is_group=not is_interactive))
+    transport, run = starting.result()
     code = transport.get_returncode()
     if not failure and code:
         failure = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
     if failure:
         raise CommandFailed(failure + _last_words(bytes(run.complaint), secrets))
     return bytes(run.output)
+
+
+async def _end(starting: asyncio.Future[_Started], *, is_group: bool) -> None:
+    """Killed if need be, so nobody waits long; and no process outlives its caller unseen."""
+    await asyncio.wait([starting])
+    if starting.exception() is not None:
+        return
+    transport, run = starting.result()
+    if not run.ended.is_set():
+        _kill(transport.get_pid(), is_group=is_group)
+    transport.close()
+    await run.ended.wait()
 
 
 async def _wait(run: _Run, time_limit: float) -> str:
