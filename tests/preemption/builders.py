@@ -11,6 +11,7 @@ from mooring.api.policy import PodDisruptionBudget
 from mooring.cache.pods import Pod
 from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.candidates import Report, search, worth_trying
+from mooring.preemption.ranks import Ranks
 from mooring.preemption.victims import Budgets, Question
 from mooring.testing.build import StubWhatIf, build, prepare
 from mooring.testing.builders import pod
@@ -55,6 +56,7 @@ def question(
     *budgets: PodDisruptionBudget,
     asked: fw.WhatIf | None = None,
     spares: Callable[[Pod], bool] = lambda other: False,
+    ranks: Ranks | None = None,
 ) -> Question:
     return Question(
         state=prepare(build(NodeResourcesFit), preemptor),
@@ -63,6 +65,7 @@ def question(
         budgets=Budgets(budgets),
         spares=spares,
         now=NOW,
+        ranks=Ranks() if ranks is None else ranks,
     )
 
 

@@ -138,3 +138,22 @@ def test_the_watchdog_leaves_our_own_code_alone() -> None:
         sim.scheduler.guard.timer = watch
         sim.schedule(pod("p"))
         assert sim.node_of("p") == "a"
+
+
+@pytest.mark.parametrize("dawdles", [True, False])
+def test_others_get_a_turn_after_a_decision_that_took_long(
+    dawdles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: Log = []
+    watch = Stopwatch()
+    answers = {"filter": watch.dawdle} if dawdles else {}
+    with world(probe("First", log, **answers), nodes=["a"]) as sim:
+        monkeypatch.setattr(sim.loop, "time", watch)
+        sim.apply(pod("p"), pod("q"))
+        sim.settle()
+    decided, begins_to_bind = "First.filter", "First.pre_flight"
+    steps = [step for step in log if step in (decided, begins_to_bind)]
+    if dawdles:
+        assert steps == [decided, begins_to_bind] * 2
+    else:
+        assert steps == [decided] * 2 + [begins_to_bind] * 2

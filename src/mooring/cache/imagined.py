@@ -7,7 +7,8 @@ that vectorised filters can be asked about all of them in one call.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -20,8 +21,8 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features, Node, Nodes
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
-Weigh = Callable[[Pod], int]
-"""What a pod adds to a column."""
+Weigh = Callable[[Iterable[Pod]], list[int]]
+"""What each of these pods adds to a column."""
 
 PodLists = Sequence[Sequence[Pod]]
 """Some pods of each node."""
@@ -66,7 +67,9 @@ class Thought(Nodes, abc.ABC):
     # --- what depends on pods --------------------------------------------------------------------
 
     def requested(self, resource: str) -> IntArray:
-        change = self._change(("usage", resource), lambda pod: pod.usage.get(resource, 0))
+        change = self._change(
+            ("usage", resource), lambda pods: [pod.usage.get(resource, 0) for pod in pods]
+        )
         return frozen(super().requested(resource) + change)
 
     def spare(self, resource: str) -> IntArray:
@@ -76,13 +79,15 @@ class Thought(Nodes, abc.ABC):
         if resource not in (CPU, MEMORY):
             return self.requested(resource)
         which = 0 if resource == CPU else 1
-        key = ("nonzero usage", resource)
-        change = self._change(key, lambda pod: wrapped(pod.nonzero_usage[which]))
+        change = self._change(
+            ("nonzero usage", resource),
+            lambda pods: [wrapped(pod.nonzero_usage[which]) for pod in pods],
+        )
         return frozen(super().nonzero_requested(resource) + change)
 
     @property
     def pod_counts(self) -> IntArray:
-        return frozen(super().pod_counts + self._change("pods", lambda pod: 1))
+        return frozen(super().pod_counts + self._change("pods", lambda pods: [1 for _ in pods]))
 
     def port_taken(self, port: HostPort) -> BoolArray:
         return np.fromiter((node.port_taken(port) for node in self), np.bool_, len(self))
@@ -90,7 +95,7 @@ class Thought(Nodes, abc.ABC):
     def count_pods(
         self, key: Hashable, matches: Callable[[Pod], bool], selector: Selector | None = None
     ) -> IntArray:
-        change = self._change(("count", key), lambda pod: int(matches(pod)))
+        change = self._change(("count", key), lambda pods: [int(matches(pod)) for pod in pods])
         return frozen(super().count_pods(key, matches, selector) + change)
 
     def count_features(
@@ -130,7 +135,7 @@ class Imagined(Thought):
     are pods that are not there and may come, by place: `beside` is those nodes with them.
     """
 
-    __slots__ = ("_away", "_changes", "_moves", "_scalar", "_without", "beside")
+    __slots__ = ("_away", "_changes", "_moves", "_numbers", "_scalar", "_without", "beside")
 
     def __init__(
         self,
@@ -141,7 +146,8 @@ class Imagined(Thought):
     ) -> None:
         super().__init__(nodes, places)
         self._without = without
-        self._away: BoolArray = _numbered(without)  # who is gone at present
+        self._numbers: BoolArray = _numbered(without)  # which there are
+        self._away: BoolArray = self._numbers.copy()  # who is gone at present
         self._changes: dict[Hashable, _Change] = {}  # of the columns that were asked for
         self._moves: list[_Move] = []  # that `_scalar` does not know of
         self._scalar: list[Node] | None = None
@@ -168,7 +174,7 @@ class Imagined(Thought):
         if known is not None:
             return known.total
         weights = np.zeros(self._away.shape, dtype=np.int64)
-        weights[_numbered(self._without)] = [weigh(pod) for pods in self._without for pod in pods]
+        weights[self._numbers] = weigh(chain.from_iterable(self._without))
         total: IntArray = -np.sum(weights, axis=1, where=self._away)
         self._changes[key] = _Change(weights, total)
         return total
@@ -191,29 +197,33 @@ class Imagined(Thought):
 class Beside(Thought):
     """Some imagined nodes with more pods, which were never there; it follows what is imagined."""
 
-    __slots__ = ("_more", "_origin", "_sums", "places")
+    __slots__ = ("_homes", "_more", "_origin", "_overlaps", "_sums", "places")
 
     def __init__(self, origin: Thought, more: Mapping[int, Sequence[Pod]]) -> None:
         self.places: IntArray = np.array(list(more), dtype=np.int64)  # at the origin
         super().__init__(origin, self.places)
         self._origin = origin
         self._more: PodLists = list(more.values())
+        # Where each of them comes to, in a row.
+        self._homes: IntArray = np.repeat(np.arange(len(more)), _counts(self._more))
         self._sums: dict[Hashable, IntArray] = {}  # what more pods add, by column
+        self._overlaps: bool | None = None
 
     @property
     def overlaps(self) -> bool:
         """Whether any of them is there after all: it would be replaced, and not come as well."""
-        homes = map(self._table.pods.__getitem__, self.rows.tolist())
-        return any(
-            pod.uid in here for here, pods in zip(homes, self._more, strict=True) for pod in pods
-        )
+        if self._overlaps is None:
+            homes = map(self._table.pods.__getitem__, self.rows.tolist())
+            guests = zip(homes, self._more, strict=True)
+            self._overlaps = any(pod.uid in here for here, pods in guests for pod in pods)
+        return self._overlaps
 
     def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
         sums = self._sums.get(key)
         if sums is None:
-            homes = [place for place, pods in enumerate(self._more) for _ in pods]
             sums = self._sums[key] = np.zeros(len(self), dtype=np.int64)
-            np.add.at(sums, homes, [weigh(pod) for pods in self._more for pod in pods])
+            more = np.array(weigh(chain.from_iterable(self._more)), dtype=np.int64)
+            np.add.at(sums, self._homes, more)
         there: IntArray = self._origin._change(key, weigh)[self.places] + sums
         return there
 
@@ -249,9 +259,13 @@ def _without(node: Node, gone: Sequence[Pod]) -> Node:
 
 def _numbered(pods: PodLists) -> BoolArray:
     """Which numbers the pods of each place have: (n_places, most pods of a place)."""
-    counts = np.fromiter(map(len, pods), np.int64, len(pods))
+    counts = _counts(pods)
     found: BoolArray = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
     return found
+
+
+def _counts(pods: PodLists) -> IntArray:
+    return np.fromiter(map(len, pods), np.int64, len(pods))
 
 
 def _too_much(what: str) -> TypeError:

@@ -387,6 +387,8 @@ class Node:
         """The pods on this node, in no particular order."""
         here = self._table.pods[self._row]
         removed = self._removed
+        if not removed:
+            return (*here.values(), *self._added)
         kept = (pod for uid, pod in here.items() if uid not in removed)
         return (*kept, *self._added)
 

@@ -7,6 +7,7 @@ from typing import Final
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
 from mooring.preemption.candidates import Report, pick, search, worth_trying
+from mooring.preemption.ranks import Ranks
 from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, Budgets, Question
 
 NEVER: Final = "Never"
@@ -53,6 +54,10 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         "preemption: not eligible due to a terminating pod on the nominated node."
     )
 
+    def __init__(self, args: DefaultPreemptionArgs, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._ranks = Ranks()
+
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
         # A pod is kept out of the queue while its victims are being evicted. Only the scheduler
         # knows when that is: it keeps the gate, in this plugin's name and for its `wakes_on`.
@@ -98,6 +103,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             spares=self._spares,
             now=handle.clock.now(),
             fixed=handle.what_if.fixed(pod),
+            ranks=self._ranks,
         )
 
     def _search(self, question: Question, nodes: fw.Nodes, verdicts: fw.Verdicts) -> Report:

@@ -30,11 +30,9 @@ def find_all_victims(question: Question, nodes: Nodes, rows: Sequence[int]) -> F
 
 def _find(question: Question, nodes: Nodes, rows: Sequence[int]) -> Found | None:
     """None: the filters have to be asked node by node."""
-    budgets = [
-        question.budgets.split(question.by_importance(question.removable(nodes[row])))
-        for row in rows
-    ]
-    turns = [(*protected, *free) for protected, free in budgets]
+    question.ranks.keep(len(nodes))
+    budgets = [question.budgets.split(question.ranked(nodes[row])) for row in rows]
+    turns = [(*protected, *free) if protected else free for protected, free in budgets]
     state, pod, what_if = question.state.clone(), question.pod, question.what_if
     imagined = what_if.imagine(state, pod, nodes, rows, turns)
     verdicts = None if imagined is None else what_if.fits_all(state, pod, imagined)

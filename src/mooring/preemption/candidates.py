@@ -6,7 +6,7 @@ Called by the plugin that preempts; `worth_trying` says where, `search` tries.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -116,23 +116,30 @@ def _tried(
 
 def pick(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates that do least harm, in the order given; several if nothing sets them apart."""
-    harms = [(_harm(question, candidate), candidate) for candidate in candidates]
-    least = min((harm for harm, _ in harms), default=None)
-    return [candidate for harm, candidate in harms if harm == least]
+    best = list(candidates)
+    for harms_of in _HARMS:
+        if len(best) < 2:
+            break
+        harms = harms_of(question, best)
+        least = min(harms)
+        best = [candidate for candidate, harm in zip(best, harms, strict=True) if harm == least]
+    return best
 
 
-def _harm(question: Question, candidate: Candidate) -> tuple[float, ...]:
-    """What counts against a candidate, what matters most first."""
-    victims = candidate.victims
-    return (
-        candidate.pdb_violations,
-        victims[0].priority,
-        # From zero up, so that more victims are never better, however unimportant they are.
-        sum(victim.priority - _LOWEST_PRIORITY for victim in victims),
-        len(victims),
-        # The first is, of the most important ones, the one that runs longest: it should be young.
-        -question.started(victims[0]),
-    )
+def _priorities(question: Question, candidates: list[Candidate]) -> list[float]:
+    # From zero up, so that more victims are never better, however unimportant they are.
+    return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
+
+
+_HARMS: Final[tuple[Callable[[Question, list[Candidate]], list[float]], ...]] = (
+    lambda question, candidates: [c.pdb_violations for c in candidates],
+    lambda question, candidates: [c.victims[0].priority for c in candidates],
+    _priorities,
+    lambda question, candidates: [len(c.victims) for c in candidates],
+    # The first is, of the most important ones, the one that runs longest: it should be young.
+    lambda question, candidates: [-question.started(c.victims[0]) for c in candidates],
+)
+"""What counts against each of some candidates, what matters most first."""
 
 
 def _with_less_important_pods(question: Question, nodes: Nodes) -> BoolArray:

@@ -7,6 +7,7 @@ pod still fits: that is the *reprieve*. Who can't be put back is a victim.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,7 @@ from mooring.framework.handle import WhatIf
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
+from mooring.preemption.ranks import Ranks
 
 # The condition that marks a pod as evicted by a scheduler.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
@@ -52,6 +54,8 @@ class Budgets:
 
         Evictions are counted in the order given: a budget that allows two protects the third.
         """
+        if not self._by_namespace:
+            return [], list(pods)
         protected: list[Pod] = []
         free: list[Pod] = []
         spent: dict[int, int] = {}  # id of a budget -> evictions so far
@@ -78,11 +82,24 @@ class Question(msgspec.Struct, frozen=True):
     spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
     now: float  # seconds; when pods started that do not say
     fixed: frozenset[str] = frozenset()  # filters that need not see a node more than once
+    ranks: Ranks = msgspec.field(default_factory=Ranks)  # what earlier searches left
 
     def removable(self, node: Node) -> list[Pod]:
         """Whoever may be evicted from a node."""
         limit, spares = self.pod.priority, self.spares
         return [other for other in node.pods if other.priority < limit and not spares(other)]
+
+    def ranked(self, node: Node) -> Sequence[Pod]:
+        """Likewise, by importance; hardly any work for a node that is as it was last time."""
+        found = self.ranks.of(node, self._rank)
+        limit = self.pod.priority
+        if not found or found[0].priority < limit:
+            return found
+        return found[bisect_right(found, -limit, key=lambda other: -other.priority) :]
+
+    def _rank(self, pods: Iterable[Pod]) -> list[Pod]:
+        spares = self.spares
+        return self.by_importance(other for other in pods if not spares(other))
 
     def started(self, other: Pod) -> float:
         text = other.status.start_time
@@ -93,10 +110,16 @@ class Question(msgspec.Struct, frozen=True):
         return sorted(pods, key=lambda p: (-p.priority, self.started(p), p.key))
 
     def candidate(self, node_name: str, victims: Sequence[Pod], broken: int) -> Candidate | Status:
-        """A node and who has to leave it; a search that finds nobody has gone wrong."""
+        """A node and who has to leave it; a search that finds nobody has gone wrong.
+
+        Of the victims those come first whose eviction breaks a budget, so many are `broken`; both
+        parts are given by importance.
+        """
         if not victims:
             return Status.error(f'expected at least one victim pod on node "{node_name}"')
-        return Candidate(node_name, tuple(self.by_importance(victims)), broken)
+        if 0 < broken < len(victims):
+            victims = self.by_importance(victims)
+        return Candidate(node_name, tuple(victims), broken)
 
 
 class _Thought:

@@ -17,14 +17,14 @@ class NominatedPods:
     __slots__ = ("_by_node", "_node_of")
 
     def __init__(self) -> None:
-        self._by_node: dict[str, dict[str, Pod]] = {}  # node -> uid -> pod
+        self._by_node: dict[str, tuple[Pod, ...]] = {}  # asked for often, changed seldom
         self._node_of: dict[str, str] = {}  # uid -> node
 
     def __len__(self) -> int:
         return len(self._node_of)
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
-        return tuple(self._by_node.get(node_name, {}).values())
+        return self._by_node.get(node_name, ())
 
     def nominated_nodes(self) -> Iterable[str]:
         return tuple(self._by_node)
@@ -42,7 +42,7 @@ class NominatedPods:
         claimed = pod.nominated_node_name if node_name is None else node_name
         if claimed and not pod.node_name:
             self._node_of[pod.uid] = claimed
-            self._by_node.setdefault(claimed, {})[pod.uid] = pod
+            self._by_node[claimed] = (*self._by_node.get(claimed, ()), pod)
 
     def update(self, old: Pod, new: Pod) -> None:
         """The pod has changed; its claim follows its status.
@@ -60,7 +60,8 @@ class NominatedPods:
         node_name = self._node_of.pop(pod.uid, None)
         if node_name is None:
             return
-        pods = self._by_node[node_name]
-        del pods[pod.uid]
-        if not pods:
+        others = tuple(other for other in self._by_node[node_name] if other.uid != pod.uid)
+        if others:
+            self._by_node[node_name] = others
+        else:
             del self._by_node[node_name]

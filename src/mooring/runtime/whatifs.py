@@ -40,6 +40,7 @@ class WhatIfs(Asker):
         self._nominator = nominator
         self._filters = profile.at("filter", contract.Filter)
         self._filtered = self.evaluations("Filter", self._filters)
+        self._latest_claims: tuple[Nodes, dict[int, list[Pod]], Beside] | None = None
 
     # --- one node ------------------------------------------------------------------------------
 
@@ -83,17 +84,17 @@ class WhatIfs(Asker):
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
         """The nodes where the pod would not fit beside the pods that have a claim on them."""
-        rows = [
-            row
+        claimed = {
+            row: found
             for name in self._nominator.nominated_nodes()
-            if (row := nodes.index_of(name)) is not None
-        ]
-        claims = self._claims(pod, nodes, rows)
-        if not claims:
+            if (row := nodes.index_of(name)) is not None and (found := self._claims_on(name, pod))
+        }
+        if not claimed:
             return
-        beside = Imagined(nodes, np.array(rows), [()] * len(rows), claims).beside
-        left = list(claims)
-        if beside is not None and not beside.overlaps:
+        rows = list(claimed)
+        left = list(range(len(rows)))
+        beside = self._with_claimants(nodes, claimed)
+        if not beside.overlaps:
             filters = self._leading_filters(state, pod)
             verdicts = self._ask_imagined(filters, state, pod, beside)
             if verdicts is not None:
@@ -105,6 +106,16 @@ class WhatIfs(Asker):
             answer = self.filter_beside_nominated(state, pod, nodes[rows[place]])
             if answer is not None and not answer.ok:
                 yield rows[place], answer
+
+    def _with_claimants(self, nodes: Nodes, claimed: dict[int, list[Pod]]) -> Beside:
+        """These rows with those who have a claim on them; an attempt may ask more than once."""
+        latest = self._latest_claims
+        if latest is None or latest[0] is not nodes or latest[1] != claimed:
+            rows = np.array(list(claimed), dtype=np.int64)
+            as_it_is = Imagined(nodes, rows, [()] * len(rows))
+            beside = Beside(as_it_is, dict(enumerate(claimed.values())))
+            latest = self._latest_claims = (nodes, claimed, beside)
+        return latest[2]
 
     # --- many what-ifs at once -----------------------------------------------------------------
 
@@ -169,14 +180,15 @@ class WhatIfs(Asker):
         return {
             place: found
             for place, row in enumerate(rows)
-            if names[row] in nominated and (found := self._claims_on(names[row], pod))
+            if (name := names[row]) in nominated and (found := self._claims_on(name, pod))
         }
 
     def _claims_on(self, node_name: str, pod: Pod) -> list[Pod]:
+        priority, uid = pod.priority, pod.uid
         return [
             other
             for other in self._nominator.nominated_on(node_name)
-            if other.priority >= pod.priority and other.uid != pod.uid
+            if other.priority >= priority and other.uid != uid
         ]
 
     def _active_filters(self, state: CycleState) -> list[contract.Filter]:

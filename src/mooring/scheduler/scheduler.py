@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 _FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
 _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
+_LONGEST_TURN: Final = 0.005  # seconds, and one decision
 _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
 
 
@@ -279,12 +280,15 @@ class Scheduler:
         return frozenset(self._holds)
 
     async def _loop(self) -> None:
-        decided = 0
+        loop = asyncio.get_running_loop()
+        decided, until = 0, loop.time() + _LONGEST_TURN
         while not self._stopping:
             if not self._holds and await self.schedule_one():
                 decided += 1
-                if decided % _TURN == 0:
+                # One that evicts takes as long as a hundred others, and its victims should go.
+                if decided >= _TURN or loop.time() >= until:
                     await asyncio.sleep(0)  # bindings, watches and timers get their turn
+                    decided, until = 0, loop.time() + _LONGEST_TURN
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
                 self._ready.clear()

@@ -26,14 +26,14 @@ class Workers:
         self._group = group
         self._waiting: deque[Work] = deque()
         self._idle: list[asyncio.Future[None]] = []  # set to wake the worker behind it
-        # Whether a worker is on its way that will look for work. As long as some is waiting, there
-        # is one: a second would find nothing. To call one too many does no harm.
-        self._called = False
+        # Workers on their way that will look for work: one for each piece, for any of them may have
+        # to wait, and the next is not to wait with it. To call one too many does no harm.
+        self._called = 0
         self._dismissed = False
 
     def give(self, work: Work) -> None:
         self._waiting.append(work)
-        if not self._called:
+        if self._called < len(self._waiting):
             self._call()
 
     def dismiss(self) -> None:
@@ -50,7 +50,7 @@ class Workers:
             self._waiting.popleft().close()
 
     def _call(self) -> None:
-        self._called = True
+        self._called += 1
         while self._idle:
             bell = self._idle.pop()
             if not bell.done():  # else somebody has cancelled its worker
@@ -62,12 +62,9 @@ class Workers:
         loop, ours = asyncio.get_running_loop(), asyncio.current_task()
         try:
             while True:
-                self._called = False
+                self._called = max(self._called - 1, 0)
                 while self._waiting:
-                    work = self._waiting.popleft()
-                    if self._waiting and not self._called:
-                        self._call()  # for this work may have to wait, and the next need not
-                    await work
+                    await self._waiting.popleft()
                     if ours is not None and ours.cancelling():
                         return  # a cancellation that was not heeded must not hit other work
                 if self._dismissed or len(self._idle) >= MOST_IDLE:
@@ -76,4 +73,4 @@ class Workers:
                 self._idle.append(bell)
                 await bell
         finally:
-            self._called = False
+            self._called = 0  # whoever ends here may have been among them
