@@ -1,8 +1,8 @@
 """The nodes that a pod can choose from, with their points, and the best of them.
 
 Everything here is in listing order, by rank: of nodes with equal points the winner depends on their
-places among those that can be chosen (see `picking`). On each level of the heap that is the leftmost
-one, so there is one candidate per level, however many nodes have the same points.
+places among those that can be chosen (see `picking`). On a level of the heap the leftmost one comes
+first, so there is one candidate per level, however many nodes have the same points.
 
 From one choice to the next few nodes differ, so nothing is looked for among all of them: the best
 nodes are marked, and for when they run out, the most points in each block of ranks are known.
@@ -10,6 +10,8 @@ nodes are marked, and for when they run out, the most points in each block of ra
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
@@ -22,6 +24,9 @@ _BLOCK: Final = 128  # ranks: about as many as there are blocks in a large clust
 _FEW: Final = 32  # up to so many ranks are brought up to date one by one
 _FEW_BLOCKS: Final = 8  # likewise
 _NONE: Final = -1  # less than any points
+
+_Candidate = tuple[int, int, int]  # the way to its place, level, rank: the least comes first
+_RANK: Final = 2
 
 
 class Field:
@@ -53,6 +58,8 @@ class Field:
         self._tie_cells = bytearray(whole)  # by rank, whether it offers the most
         self._ties: BoolArray = np.frombuffer(self._tie_cells, dtype=np.bool_)
         self._tie_count = 0
+        # Of each level, the first of the best; None: to be looked for.
+        self._candidates: list[_Candidate] | None = None
         # The same memory, for one value at a time.
         self._rank_cells = self._ranks.data
         self._point_cells = self._points.data
@@ -82,21 +89,12 @@ class Field:
     def best(self) -> int:
         """The row of the winner."""
         self._catch_up()
-        if self._starts is None:
-            self._starts = self._find_starts()
-        starts, find = self._starts, self._tie_cells.find
-        winner, first = -1, -1
-        for level in range(len(starts) - 1):
-            start = starts[level]
-            rank = find(1, start, starts[level + 1])
-            if rank == start:
-                winner = rank  # nothing further down or further right comes earlier
-                break
-            if rank > start:
-                turn = way(level, self._between(start, rank))
-                if winner < 0 or turn < first:
-                    winner, first = rank, turn
-        return self._order.item(winner)
+        if self._candidates is None:
+            self._candidates = self._find_candidates()
+        candidates = self._candidates
+        while not self._tie_cells[candidates[0][_RANK]]:
+            self._find_next(candidates)
+        return self._order.item(candidates[0][_RANK])
 
     def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
         """The winner with so many points more for each of the rows; None: all, and all pass."""
@@ -145,6 +143,7 @@ class Field:
         self._passed_cells[rank] = passes
         self.count += 1 if passes else -1
         self._changed.append(rank)
+        self._candidates = None
         if self._starts is not None:
             self._move_starts(self._starts, rank, passes)
         return True
@@ -157,7 +156,7 @@ class Field:
             return None
         self._passed[ranks] = passes
         self.count = int(np.count_nonzero(self._passed))
-        self._starts = None
+        self._starts = self._candidates = None
         self._many_changed(ranks)
         return news
 
@@ -179,14 +178,36 @@ class Field:
     def _move_starts(self, starts: list[int], rank: int, passes: bool) -> None:
         """One more or one less in front of whoever is behind that rank."""
         passed, size = self._passed_cells, self._size
-        for level, start in enumerate(starts[:-1]):
-            if start < rank or (start == size and 2**level != self.count):
-                continue
+        most = self.count if passes else self.count + 1
+        for level in range(bisect_left(starts, rank), most.bit_length()):
             if passes:
-                starts[level] = passed.rfind(1, 0, start)
-            elif start < size:
-                later = passed.find(1, start + 1)
+                starts[level] = passed.rfind(1, 0, starts[level])
+            else:
+                later = passed.find(1, starts[level] + 1)
                 starts[level] = later if later >= 0 else size
+
+    def _find_candidates(self) -> list[_Candidate]:
+        if self._starts is None:
+            self._starts = self._find_starts()
+        starts, found = self._starts, []
+        for level in range(self.count.bit_length()):
+            start = starts[level]
+            rank = self._tie_cells.find(1, start, starts[level + 1])
+            if rank >= 0:
+                found.append((way(level, self._between(start, rank)), level, rank))
+        heapq.heapify(found)
+        return found
+
+    def _find_next(self, candidates: list[_Candidate]) -> None:
+        """The first is no longer one of the best: is there another on its level?"""
+        assert self._starts is not None
+        turn, level, rank = candidates[0]
+        later = self._tie_cells.find(1, rank + 1, self._starts[level + 1])
+        if later < 0:
+            heapq.heappop(candidates)
+        else:
+            turn += way(level, self._between(rank, later))
+            heapq.heapreplace(candidates, (turn, level, later))
 
     def _between(self, start: int, rank: int) -> int:
         """How many can be chosen from one rank up to another."""
@@ -229,6 +250,7 @@ class Field:
         if new == self._most:
             self._tie_cells[rank] = True
             self._tie_count += 1
+            self._candidates = None
         elif old == self._most:
             self._tie_cells[rank] = False
             self._tie_count -= 1
@@ -242,7 +264,8 @@ class Field:
             self._find_peaks()
         block = int(self._peaks.argmax())
         while block in self._loose:
-            self._peak_cells[block] = int(self._by_block[block].max())
+            here = self._by_block[block]
+            self._peak_cells[block] = here.item(int(here.argmax()))
             self._loose.remove(block)
             block = int(self._peaks.argmax())
         self._most = self._peak_cells[block]
@@ -251,3 +274,4 @@ class Field:
         self._ties.fill(False)
         self._ties.reshape(-1, _BLOCK)[blocks] = found
         self._tie_count = int(np.count_nonzero(found))
+        self._candidates = None

@@ -18,6 +18,7 @@ from mooring.framework.plugin import (
     PreFilter,
     PreScore,
 )
+from mooring.framework.results import LocalTable
 from mooring.framework.scope import Scope
 from mooring.testing._attempt import Attempt, Bench, Fault, Trial, asking, describe, same, show
 from mooring.testing._changes import changes
@@ -133,12 +134,17 @@ def _tables(
 ) -> Mapping[str, np.ndarray[Any, Any]]:
     if not isinstance(answer, Mapping):
         raise Fault(f"{what} returned {show(answer)}, expected a table per label key")
+    tables = {}
     for key, table in answer.items():
         size = nodes.label_count(key)
+        if isinstance(table, LocalTable):
+            with asking("LocalTable.at"):
+                table = table.at(np.arange(size))
         fits = isinstance(table, np.ndarray) and table.dtype == dtype and table.shape == (size,)
         if not fits:
             raise Fault(
                 f"{what} returned {show(table)} for {key},"
                 f" expected an array of {size} values of {dtype}"
             )
-    return answer
+        tables[key] = table
+    return tables
