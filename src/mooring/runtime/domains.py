@@ -125,7 +125,7 @@ class ByDomain(Generic[S]):
             return _NO_ROWS
         codes = codes[differs]
         kept[codes] = entries[differs]
-        return codes if len(codes) == 1 else np.unique(codes)
+        return codes if len(codes) == 1 else _as_array({*codes.tolist()})
 
     def _entries(self, key: str, table: LocalTable[S], codes: IntArray) -> NDArray[S]:
         return self._checked(key, self._ask(table.at, codes), len(codes))

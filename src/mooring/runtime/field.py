@@ -26,6 +26,7 @@ _FEW_BLOCKS: Final = 8  # likewise
 _NONE: Final = -1  # less than any points
 
 _Candidate = tuple[int, int, int]  # the way to its place, level, rank: the least comes first
+_WAY: Final = 0
 _RANK: Final = 2
 
 
@@ -89,11 +90,12 @@ class Field:
     def best(self) -> int:
         """The row of the winner."""
         self._catch_up()
-        if self._candidates is None:
-            self._candidates = self._find_candidates()
         candidates = self._candidates
-        while not self._tie_cells[candidates[0][_RANK]]:
-            self._find_next(candidates)
+        while candidates is None or not self._tie_cells[candidates[0][_RANK]]:
+            if candidates is None or candidates[0][_WAY] == 0:
+                candidates = self._candidates = self._find_candidates()
+            else:
+                self._find_next(candidates)
         return self._order.item(candidates[0][_RANK])
 
     def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
@@ -187,6 +189,7 @@ class Field:
                 starts[level] = later if later >= 0 else size
 
     def _find_candidates(self) -> list[_Candidate]:
+        """Those that have to be known, as a heap: if the first has no way to go, not all."""
         if self._starts is None:
             self._starts = self._find_starts()
         starts, found = self._starts, []
@@ -195,6 +198,8 @@ class Field:
             rank = self._tie_cells.find(1, start, starts[level + 1])
             if rank >= 0:
                 found.append((way(level, self._between(start, rank)), level, rank))
+            if rank == start:
+                break  # nobody comes before this one
         heapq.heapify(found)
         return found
 

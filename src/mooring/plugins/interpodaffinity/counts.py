@@ -49,7 +49,7 @@ class Domains:
         if self._sums is None:
             found: fw.BoolArray = np.zeros(len(codes), dtype=np.bool_)
         else:
-            found = (self._sums[codes] > 0) & (codes != 0)
+            found = self._sums[codes] * codes > 0  # whatever stands at code 0
         for code, change in self._changes.items():
             known = 0 if self._sums is None else self._sums[code]
             found[codes == code] = known + change > 0
