@@ -141,7 +141,7 @@ class Surroundings:
     def refusing(self) -> dict[str, fw.LocalTable[np.bool_]]:
         """For any of these reasons."""
         lacking = self.lacking_company()
-        basis = (self._relations, lacking and lacking[0][1] is _are_none)
+        basis = (self._relations, bool(lacking) and lacking[0][1] is _are_none)
         tests: dict[str, list[Test]] = {}
         for test in (*lacking, *self.meeting_others(), *self.banning()):
             tests.setdefault(test[0], []).append(test)
