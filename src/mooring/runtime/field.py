@@ -45,12 +45,13 @@ class Field:
         whole = blocks * _BLOCK  # ranks from the size on are nobody's
         self._passed_cells = bytearray(whole)
         self._passed: BoolArray = np.frombuffer(self._passed_cells, dtype=np.bool_)
-        self._points: IntArray = np.zeros(whole, dtype=np.int64)
+        self._scaled: IntArray = np.zeros(whole, dtype=np.int64)  # points times SCALE
         # The first rank on each level of the heap, and where there is none, the size.
         self._starts: list[int] | None = [self._size] * (self._size.bit_length() + 1)
+        self._many_did = False  # change since the last choice
         # What follows is brought up to date before a choice.
         self._changed: list[int] = []  # ranks with other points, or that can be chosen or not now
-        self._is_stale = False  # many ranks are
+        self._is_stale = True  # too many ranks are for anything of the following to be known
         self._offers: IntArray = np.full(whole, _NONE)  # points of those that can be chosen
         self._by_block = self._offers.reshape(blocks, _BLOCK)
         self._peaks: IntArray = np.full(blocks, _NONE)  # the most in each block
@@ -63,7 +64,7 @@ class Field:
         self._candidates: list[_Candidate] | None = None
         # The same memory, for one value at a time.
         self._rank_cells = self._ranks.data
-        self._point_cells = self._points.data
+        self._scaled_cells = self._scaled.data
         self._offer_cells = self._offers.data
         self._peak_cells = self._peaks.data
 
@@ -89,6 +90,11 @@ class Field:
 
     def best(self) -> int:
         """The row of the winner."""
+        if self._many_did:
+            # It may be like that for the next choice as well, so nothing is made ready for it.
+            self._many_did = False
+            self._forget()
+            return self._order.item(self._best_of(self._listing()))
         self._catch_up()
         candidates = self._candidates
         while candidates is None or not self._tie_cells[candidates[0][_RANK]]:
@@ -100,41 +106,52 @@ class Field:
 
     def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
         """The winner with so many points more for each of the rows; None: all, and all pass."""
+        listing = self._listing()
         if rows is None:
-            listing = np.arange(self._size)
-            totals = extra.take(self._order)
+            added = extra.take(self._order)
         else:
-            listing = self._passed.nonzero()[0]
-            added = np.empty(self._size, dtype=np.int64)  # by rank, only of those that pass
-            added[self._ranks[rows]] = extra
-            totals = added.take(listing)
-        totals += self._points.take(listing)
-        totals *= SCALE
+            by_rank = np.empty(self._size, dtype=np.int64)  # only of those that pass
+            by_rank[self._ranks[rows]] = extra
+            added = by_rank.take(listing)
+        added *= SCALE
+        return self._order.item(self._best_of(listing, added))
+
+    def _listing(self) -> IntArray:
+        """The ranks that can be chosen."""
+        found: IntArray = self._passed.nonzero()[0]
+        return found
+
+    def _best_of(self, listing: IntArray, added: IntArray | None = None) -> int:
+        totals = self._scaled.take(listing)
         totals -= turns(self.count)
-        return self._order.item(listing.item(int(totals.argmax())))
+        if added is not None:
+            totals += added
+        return listing.item(int(totals.argmax()))
 
     # --- writing -------------------------------------------------------------------------------
 
     def put_one(self, row: int, points: int) -> None:
         """The points of a row, whether or not it can be chosen."""
         rank = self._rank_cells[row]
-        self._point_cells[rank] = points
+        self._scaled_cells[rank] = points * SCALE
         self._changed.append(rank)
+        if len(self._changed) > _BLOCK:  # long since a choice was made
+            self._forget()
 
     def put(self, rows: IntArray, points: IntArray) -> None:
         ranks = self._ranks[rows]
-        self._points[ranks] = points
+        self._scaled[ranks] = points * SCALE
         self._many_changed(ranks)
 
     def add_one(self, row: int, points: int) -> None:
         """More points for a row, or fewer."""
         rank = self._rank_cells[row]
-        self._point_cells[rank] += points
+        self._scaled_cells[rank] += points * SCALE
         self._changed.append(rank)
 
     def add(self, rows: IntArray, points: IntArray) -> None:
         ranks = self._ranks[rows]
-        self._points[ranks] += points
+        self._scaled[ranks] += points * SCALE
         self._many_changed(ranks)
 
     def open_one(self, row: int, passes: bool) -> bool:
@@ -164,14 +181,18 @@ class Field:
 
     def _many_changed(self, ranks: IntArray) -> None:
         if len(ranks) > _FEW:
-            self._is_stale = True
+            self._many_did = True
         else:
             self._changed += ranks.tolist()
+
+    def _forget(self) -> None:
+        self._is_stale = True
+        self._changed.clear()
 
     # --- the levels of the heap ----------------------------------------------------------------
 
     def _find_starts(self) -> list[int]:
-        listing = self._passed.nonzero()[0]
+        listing = self._listing()
         starts = [self._size] * (self._size.bit_length() + 1)
         for level in range(self.count.bit_length()):
             starts[level] = listing.item(2**level - 1)
@@ -226,12 +247,12 @@ class Field:
         if self._is_stale or len(self._changed) > _FEW:
             self._is_stale = False
             np.copyto(self._offers, _NONE)
-            np.copyto(self._offers, self._points, where=self._passed)
+            np.copyto(self._offers, self._scaled, where=self._passed)
             self._find_peaks()
             self._find_ties()
         else:
             for rank in self._changed:
-                new = self._point_cells[rank] if self._passed_cells[rank] else _NONE
+                new = self._scaled_cells[rank] if self._passed_cells[rank] else _NONE
                 old = self._offer_cells[rank]
                 if new != old:
                     self._offer_cells[rank] = new
