@@ -59,6 +59,7 @@ class Field:
         self._most = _NONE  # that anybody offers
         self._tie_cells = bytearray(whole)  # by rank, whether it offers the most
         self._ties: BoolArray = np.frombuffer(self._tie_cells, dtype=np.bool_)
+        self._ties_by_block = self._ties.reshape(blocks, _BLOCK)
         self._tie_count = 0
         # Of each level, the first of the best; None: to be looked for.
         self._candidates: list[_Candidate] | None = None
@@ -295,9 +296,10 @@ class Field:
             self._loose.remove(block)
             block = int(self._peaks.argmax())
         self._most = self._peak_cells[block]
-        blocks = (self._peaks == self._most).nonzero()[0]
-        found = self._by_block[blocks] == self._most
-        self._ties.fill(False)
-        self._ties.reshape(-1, _BLOCK)[blocks] = found
-        self._tie_count = int(np.count_nonzero(found))
+        if np.count_nonzero(self._peaks == self._most) == 1:
+            self._ties.fill(False)
+            np.equal(self._by_block[block], self._most, out=self._ties_by_block[block])
+        else:
+            np.equal(self._offers, self._most, out=self._ties)
+        self._tie_count = int(np.count_nonzero(self._ties))
         self._candidates = None
