@@ -4,8 +4,9 @@ Everything here is in listing order, by rank: of nodes with equal points the win
 places among those that can be chosen (see `picking`). On a level of the heap the leftmost one comes
 first, so there is one candidate per level, however many nodes have the same points.
 
-From one choice to the next few nodes differ, so nothing is looked for among all of them: the best
-nodes are marked, and for when they run out, the most points in each block of ranks are known.
+From one choice to the next few nodes differ, so in a large cluster nothing is looked for among all
+of them: the best are marked, and for when they run out, the most points in each block of ranks are
+known.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
 from mooring.runtime.picking import SCALE, turns, way
 
+SMALL = 1_024  # up to so many nodes it is cheapest to look at all of them for each choice
 _BLOCK: Final = 128  # ranks: about as many as there are blocks in a large cluster
 _FEW: Final = 32  # up to so many ranks are brought up to date one by one
 _FEW_BLOCKS: Final = 8  # likewise
@@ -47,7 +49,7 @@ class Field:
         self._passed: BoolArray = np.frombuffer(self._passed_cells, dtype=np.bool_)
         self._scaled: IntArray = np.zeros(whole, dtype=np.int64)  # points times SCALE
         # The first rank on each level of the heap, and where there is none, the size.
-        self._starts: list[int] | None = [self._size] * (self._size.bit_length() + 1)
+        self._starts: list[int] | None = None  # None: not known
         self._many_did = False  # change since the last choice
         # What follows is brought up to date before a choice.
         self._changed: list[int] = []  # ranks with other points, or that can be chosen or not now
@@ -91,11 +93,11 @@ class Field:
 
     def best(self) -> int:
         """The row of the winner."""
-        if self._many_did:
+        if self._many_did or self._size <= SMALL:
             # It may be like that for the next choice as well, so nothing is made ready for it.
             self._many_did = False
             self._forget()
-            return self._order.item(self._best_of(self._listing()))
+            return self._order.item(self._best_of_all())
         self._catch_up()
         candidates = self._candidates
         while candidates is None or not self._tie_cells[candidates[0][_RANK]]:
@@ -107,26 +109,25 @@ class Field:
 
     def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
         """The winner with so many points more for each of the rows; None: all, and all pass."""
-        listing = self._listing()
         if rows is None:
-            added = extra.take(self._order)
+            by_rank = extra.take(self._order)
         else:
             by_rank = np.empty(self._size, dtype=np.int64)  # only of those that pass
             by_rank[self._ranks[rows]] = extra
-            added = by_rank.take(listing)
-        added *= SCALE
-        return self._order.item(self._best_of(listing, added))
+        return self._order.item(self._best_of_all(by_rank))
 
-    def _listing(self) -> IntArray:
-        """The ranks that can be chosen."""
-        found: IntArray = self._passed.nonzero()[0]
-        return found
-
-    def _best_of(self, listing: IntArray, added: IntArray | None = None) -> int:
+    def _best_of_all(self, extra: IntArray | None = None) -> int:
+        """The rank of the winner, with so many points more for each rank."""
+        if self.count == self._size:
+            totals = self._scaled[: self._size] - turns(self._size)
+            if extra is not None:
+                totals += extra * SCALE
+            return int(totals.argmax())
+        listing = self._passed.nonzero()[0]
         totals = self._scaled.take(listing)
         totals -= turns(self.count)
-        if added is not None:
-            totals += added
+        if extra is not None:
+            totals += extra.take(listing) * SCALE
         return listing.item(int(totals.argmax()))
 
     # --- writing -------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Field:
     # --- the levels of the heap ----------------------------------------------------------------
 
     def _find_starts(self) -> list[int]:
-        listing = self._listing()
+        listing = self._passed.nonzero()[0]
         starts = [self._size] * (self._size.bit_length() + 1)
         for level in range(self.count.bit_length()):
             starts[level] = listing.item(2**level - 1)
