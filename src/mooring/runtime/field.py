@@ -26,6 +26,8 @@ _BLOCK: Final = 128  # ranks: about as many as there are blocks in a large clust
 _FEW: Final = 32  # up to so many ranks are brought up to date one by one
 _FEW_BLOCKS: Final = 8  # likewise
 _NONE: Final = -1  # less than any points
+_UNKNOWN: Final = 2**63 - 1  # more than any points
+_NOBODY: Final = -1  # no rank
 
 _Candidate = tuple[int, int, int]  # the way to its place, level, rank: the least comes first
 _WAY: Final = 0
@@ -58,7 +60,9 @@ class Field:
         self._by_block = self._offers.reshape(blocks, _BLOCK)
         self._peaks: IntArray = np.full(blocks, _NONE)  # the most in each block
         self._loose: set[int] = set()  # blocks where the most may be less by now
-        self._most = _NONE  # that anybody offers
+        self._most = _NONE  # that anybody offers, but for a leader
+        # A node often gets ahead of all others for a while: so they need not be looked for again.
+        self._leader = _NOBODY  # the rank of the only one that offers more
         self._tie_cells = bytearray(whole)  # by rank, whether it offers the most
         self._ties: BoolArray = np.frombuffer(self._tie_cells, dtype=np.bool_)
         self._ties_by_block = self._ties.reshape(blocks, _BLOCK)
@@ -99,6 +103,8 @@ class Field:
             self._forget()
             return self._order.item(self._best_of_all())
         self._catch_up()
+        if self._leader != _NOBODY:
+            return self._order.item(self._leader)
         candidates = self._candidates
         while candidates is None or not self._tie_cells[candidates[0][_RANK]]:
             if candidates is None or candidates[0][_WAY] == 0:
@@ -259,7 +265,7 @@ class Field:
                 if new != old:
                     self._offer_cells[rank] = new
                     self._follow(rank, old, new)
-            if not self._tie_count:
+            if not self._tie_count and self._leader == _NOBODY:
                 self._find_ties()
         self._changed.clear()
 
@@ -271,17 +277,23 @@ class Field:
             self._loose.discard(block)
         elif old == self._peak_cells[block]:
             self._loose.add(block)
+        if old == self._most:
+            self._tie_cells[rank] = False
+            self._tie_count -= 1
         if new > self._most:
-            self._most = new
-            self._ties.fill(False)
-            self._tie_count = 0
+            if self._leader in (_NOBODY, rank):
+                self._leader = rank
+            else:
+                self._leader = _NOBODY
+                self._most = _UNKNOWN
+                self._tie_count = 0
+            return
+        if rank == self._leader:
+            self._leader = _NOBODY
         if new == self._most:
             self._tie_cells[rank] = True
             self._tie_count += 1
             self._candidates = None
-        elif old == self._most:
-            self._tie_cells[rank] = False
-            self._tie_count -= 1
 
     def _find_peaks(self) -> None:
         self._by_block.max(axis=1, out=self._peaks)
@@ -303,4 +315,5 @@ class Field:
         else:
             np.equal(self._offers, self._most, out=self._ties)
         self._tie_count = int(np.count_nonzero(self._ties))
+        self._leader = _NOBODY
         self._candidates = None
