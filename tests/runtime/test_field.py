@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ import mooring.framework as fw
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.snapshot import Nodes
+from mooring.runtime import field as field_module
 from mooring.runtime.domains import ByDomain
 from mooring.runtime.field import Field
 from mooring.runtime.layers import Unsure
@@ -23,20 +26,21 @@ ROWS = st.integers(0, SIZE - 1)
 MANY_ROWS = st.lists(ROWS, unique=True, max_size=SIZE)
 
 
-def nodes() -> Nodes:
+def nodes(size: int = SIZE) -> Nodes:
     """Three zones of different sizes, so that rows are listed in another order."""
     cache = Cache()
-    for i in range(SIZE):
+    for i in range(size):
         zone = "a" if i < 50 else "b" if i < 80 else "c"
         cache.put_node(node(f"n{i}", zone=zone, labels={"rack": f"r{i % 7}"}).api)
     return cache.nodes
 
 
 NODES = nodes()
+MANY_NODES = {size: nodes(size) for size in (2, 31, 128, 600)}
 
 
-def winner(passed: dict[int, bool], points: dict[int, int]) -> int:
-    listed = [row for row in NODES.listing.tolist() if passed[row]]
+def winner(passed: dict[int, bool], points: dict[int, int], nodes: Nodes = NODES) -> int:
+    listed = [row for row in nodes.listing.tolist() if passed[row]]
     row: int = listed[pick(np.array([points[row] for row in listed]))]
     return row
 
@@ -121,38 +125,145 @@ def test_chooses_as_if_all_points_were_added_up_anew(
         assert [row for row in range(SIZE) if field.passes(row)] == field.rows.tolist()
 
 
+@pytest.mark.parametrize("is_small", [False, True])
+@pytest.mark.parametrize("size", MANY_NODES)
+@given(dice=st.randoms(use_true_random=False))
+def test_chooses_the_same_of_ties_as_a_heap(size: int, is_small: bool, dice: random.Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(field_module, "SMALL", size if is_small else 0)
+        choose_among_ties(size, dice)
+
+
+def choose_among_ties(size: int, dice: random.Random) -> None:
+    nodes = MANY_NODES[size]
+    field = Field(nodes)
+    everybody = range(size)
+    passed, points = dict.fromkeys(everybody, False), dict.fromkeys(everybody, 0)
+    most, openness = dice.choice((0, 1, 3, 1_000)), dice.choice((0.02, 0.5, 0.98, 1.0))
+    for _ in range(dice.randrange(40)):
+        rows = dice.sample(everybody, dice.choice((1, 1, 2, min(size, 5), size // 2, size)))
+        opened = {row: dice.random() < openness for row in rows}
+        given = {row: dice.randint(0, most) for row in rows}
+        if dice.random() < 0.5 and sum(passed.values()) > 1:  # as if it took a pod, and will again
+            best = winner(passed, points, nodes)
+            opened[best] = given[best] = dice.random() < 0.5
+        if len(opened) < 10:
+            for row in opened:
+                field.put_one(row, given[row])
+                field.open_one(row, opened[row])
+        else:
+            field.put(np.array([*given]), np.array([*given.values()]))
+            field.open(np.array([*opened]), np.array([*opened.values()]))
+        passed.update(opened)
+        points.update(given)
+        if sum(passed.values()) > 1 and dice.random() < 0.8:
+            assert field.best() == winner(passed, points, nodes)
+
+
 TABLES = st.dictionaries(
     st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]),
     st.lists(st.integers(-1, 2), min_size=SIZE + 1, max_size=SIZE + 1),
 )
 
 
+def by_domain() -> ByDomain[np.int64]:
+    return ByDomain("Any", lambda at, codes: at(codes), np.int64, SIZE)
+
+
+def on_nodes(tables: dict[str, IntArray]) -> list[int]:
+    expected = np.zeros(SIZE, dtype=np.int64)
+    for key, table in tables.items():
+        expected += table[NODES.label_codes(key)]
+    found: list[int] = expected.tolist()
+    return found
+
+
 @given(st.lists(st.tuples(TABLES, st.booleans()), min_size=1, max_size=6))
 def test_tables_are_followed_entry_by_entry(
     rounds: list[tuple[dict[str, list[int]], bool]],
 ) -> None:
-    kept = ByDomain(np.int64, SIZE)
+    kept = by_domain()
     tables: dict[str, IntArray] = {}
     for given_tables, is_new in rounds:
         changed = {
             key: np.array(values[: NODES.label_count(key)]) for key, values in given_tables.items()
         }
         tables = changed if is_new else {**tables, **changed}
-        rows, answers = kept.follow("Any", tables, (), NODES)
+        rows, answers = kept.follow(tables, (), (), NODES)
         assert len(set(rows.tolist())) == len(rows)
         kept.column[rows] = answers
-        expected = np.zeros(SIZE, dtype=np.int64)
-        for key, table in tables.items():
-            expected += table[NODES.label_codes(key)]
-        assert kept.column.tolist() == expected.tolist()
+        assert kept.column.tolist() == on_nodes(tables)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from(["kubernetes.io/hostname", "rack"]), MANY_ROWS),
+            st.lists(ROWS, max_size=5),
+            st.sampled_from(["same", "other basis", "moved", "plain"]),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_of_local_tables_only_domains_that_were_touched_are_looked_at(
+    rounds: list[tuple[dict[str, list[int]], list[int], str]],
+) -> None:
+    kept = by_domain()
+    tables: dict[str, IntArray] = {}
+    basis = 0
+    for number, (changed, moved, what) in enumerate(rounds):
+        touched = set()
+        for key, rows in changed.items():
+            old = tables.get(key, np.zeros(NODES.label_count(key), dtype=np.int64))
+            codes = NODES.label_codes(key)[np.array(rows, dtype=np.int64)]
+            tables = {**tables, key: old.copy()}
+            tables[key][codes] = number - codes % 3
+            touched |= {*rows}
+        given_tables: dict[str, object] = dict(tables)
+        if what == "other basis":
+            basis += 1
+        if what != "plain":
+            given_tables = {
+                key: fw.LocalTable((key, basis), table.__getitem__) for key, table in tables.items()
+            }
+        gone = moved if what == "moved" else []
+        found, answers = kept.follow(given_tables, touched | {*gone}, gone, NODES)
+        assert len(set(found.tolist())) == len(found)
+        kept.column[found] = answers
+        assert kept.column.tolist() == on_nodes(tables)
+
+
+def test_a_local_table_is_asked_about_nothing_else() -> None:
+    kept = by_domain()
+    asked: list[list[int]] = []
+
+    def at(codes: IntArray) -> IntArray:
+        asked.append(codes.tolist())
+        return np.zeros(len(codes), dtype=np.int64)
+
+    table = {"rack": fw.LocalTable("basis", at)}
+    kept.follow(table, {1}, (), NODES)
+    kept.follow(table, {1, 9}, (), NODES)
+    kept.follow(table, {1, 9}, {9}, NODES)
+    everything = list(range(NODES.label_count("rack")))
+    codes = NODES.label_codes("rack")
+    assert asked[0] == asked[2] == everything
+    assert set(asked[1]) == {int(codes[1]), int(codes[9])}
 
 
 @pytest.mark.parametrize(
-    "tables", [None, {"rack": np.zeros(3, dtype=np.int64)}, {"none": np.zeros(1, dtype=np.bool_)}]
+    "tables",
+    [
+        None,
+        {"rack": np.zeros(3, dtype=np.int64)},
+        {"none": np.zeros(1, dtype=np.bool_)},
+        {"rack": fw.LocalTable(None, lambda codes: codes[:1])},
+    ],
 )
 def test_tables_that_do_not_fit_are_not_believed(tables: object) -> None:
     with pytest.raises(Unsure):
-        ByDomain(np.int64, SIZE).follow("Any", tables, (), NODES)  # type: ignore[arg-type]
+        by_domain().follow(tables, (), (), NODES)
 
 
 def test_extra_points_count_for_one_choice() -> None:

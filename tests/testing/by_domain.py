@@ -83,6 +83,36 @@ class CountsTheFit(Zonal):
         return fw.OK if len(nodes) == len(self.handle.nodes) else fw.SKIP
 
 
+class Local(fw.DomainScore):
+    """Honest: likes zones with more pods, and says that it looks no further."""
+
+    name = "Local"
+    scope = fw.Scope.CLUSTER
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int(self._points(np.array([node.label_code(ZONE)]))[0])
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.LocalTable[np.int64]]:
+        return {ZONE: fw.LocalTable("", self._points)}
+
+    def _points(self, codes: fw.IntArray) -> fw.IntArray:
+        return np.minimum(self._pods()[codes], 100)
+
+    def _pods(self) -> fw.IntArray:
+        return self.handle.nodes.count_pods_by(ZONE, self.name, lambda pod: True)
+
+
+class NotLocal(Local):
+    """Looks at the pods of all zones."""
+
+    name = "NotLocal"
+
+    def _points(self, codes: fw.IntArray) -> fw.IntArray:
+        return np.full(len(codes), min(int(self._pods().sum()), 100))
+
+
 class ByMean(ByLabels):
     """Rescales by what most nodes have."""
 

@@ -27,7 +27,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
-from mooring.framework.results import Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.results import LocalTable, Nominate, OnlyNodes, QueuedPod, Wait
 from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -180,11 +180,11 @@ class DomainFilter(Filter):
     @abc.abstractmethod
     def filter_by_domain(
         self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Mapping[str, BoolArray]:
+    ) -> Mapping[str, BoolArray | LocalTable[np.bool_]]:
         """Whom `filter` refuses, by label key and code: any table refuses, whatever others say.
 
         Each table has an entry for every code (`nodes.label_count`), code 0 for nodes without the
-        label, and is kept: it must not change later.
+        label, and is kept: it must not change later. A `LocalTable` is cheaper to follow.
         """
 
 
@@ -226,7 +226,9 @@ class DomainScore(Score):
     """
 
     @abc.abstractmethod
-    def score_by_domain(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray]:
+    def score_by_domain(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Mapping[str, IntArray | LocalTable[np.int64]]:
         """The points of `score`, by label key and code: what all tables say of a node is added up.
 
         As with `filter_by_domain`, tables are kept.

@@ -1,25 +1,42 @@
 """What a plugin says about topology domains, followed from pod to pod.
 
 The plugin gives its tables anew for every pod. Few entries differ from those before, and only nodes
-in these domains have another answer: all of a zone, or the one node of a host name.
+in these domains have another answer: all of a zone, or the one node of a host name. In a table that
+is local, entries can differ only where pods came or went, so that others are not even looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
+from mooring.framework.results import LocalTable
 from mooring.runtime.layers import Unsure
 
 _ONE_BY_ONE: Final = 16  # up to so many domains or nodes are looked at one by one
 _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
 
+_NOT_LOCAL: Final = object()  # the basis of a table that has none
+
 S = TypeVar("S", np.bool_, np.int64)
+Ask = Callable[[Callable[[IntArray], Any], IntArray], Any]
+"""To call a function of the plugin's."""
+Rows = Collection[int]
+
+
+class _Kept(Generic[S]):
+    """What a table said last."""
+
+    __slots__ = ("basis", "entries")
+
+    def __init__(self, entries: NDArray[S], basis: Hashable) -> None:
+        self.entries: NDArray[S] = entries  # by label code
+        self.basis: Hashable = basis
 
 
 class ByDomain(Generic[S]):
@@ -28,32 +45,42 @@ class ByDomain(Generic[S]):
     Of a node's entries, one per table, the sum is taken; of truth values that is whether any holds.
     """
 
-    def __init__(self, dtype: type[S], size: int) -> None:
+    def __init__(self, name: str, ask: Ask, dtype: type[S], size: int) -> None:
         self.column: NDArray[S] = np.zeros(size, dtype=dtype)  # per row
+        self._name = name
+        self._ask = ask
         self._dtype: np.dtype[S] = np.dtype(dtype)
-        self._tables: dict[str, NDArray[S]] = {}
+        self._tables: dict[str, _Kept[S]] = {}  # by label key
 
     def follow(
-        self, name: str, tables: Mapping[str, Any], moved: Iterable[int], nodes: Nodes
+        self, tables: Any, touched: Rows, moved: Rows, nodes: Nodes
     ) -> tuple[IntArray, NDArray[S]]:
         """The rows with another answer, and that answer, which is not yet in the column.
 
-        `moved` are the rows whose node changed: it may be in other domains than before.
+        `touched` are the rows that changed since the last time, and `moved` those of them whose
+        node did: it may be in other domains than before.
         """
+        if not isinstance(tables, Mapping):
+            raise Unsure(f"{self._name} gave no tables")
         before = self._tables
-        self._tables = self._checked(name, tables, nodes)
-        if not before and not self._tables:
+        if not before and not tables:
             return _NO_ROWS, self.column[:0]
-        found = [self._rows_that_differ(key, before, nodes) for key in {**before, **self._tables}]
-        found = [rows for rows in found if len(rows)]
-        also = {*moved}
-        if also:
-            found.append(np.fromiter(also, np.int64, len(also)))
+        found = []
+        for key in before.keys() - tables:
+            codes = before.pop(key).entries.nonzero()[0]
+            found.append(_rows_labelled(key, codes, nodes))
+        was_one = len(before) == len(tables) == 1 and not found and not moved
+        for key, table in tables.items():
+            codes = self._codes_that_differ(key, table, touched, moved, nodes)
+            if len(codes):
+                found.append(_rows_labelled(key, codes, nodes))
+        if moved:
+            found.append(_as_array({*moved}))
         if not found:
             return _NO_ROWS, self.column[:0]
         rows = found[0] if len(found) == 1 else _joined(found, len(self.column))
         answers = self._answers(rows, nodes)
-        if len(self._tables) == len(before) == 1 and not also:
+        if was_one:
             return rows, answers  # nothing else could have made up for the difference
         changed = (answers != self.column[rows]).nonzero()[0]
         return rows[changed], answers[changed]
@@ -61,42 +88,71 @@ class ByDomain(Generic[S]):
     def _answers(self, rows: IntArray, nodes: Nodes) -> NDArray[S]:
         answers: NDArray[S] | None = None
         for key, table in self._tables.items():
-            here = table[nodes.label_codes(key)[rows]]
+            here = table.entries[nodes.label_codes(key)[rows]]
             answers = here if answers is None else answers + here
         return np.zeros(len(rows), dtype=self._dtype) if answers is None else answers
 
-    def _rows_that_differ(self, key: str, before: dict[str, NDArray[S]], nodes: Nodes) -> IntArray:
-        """The rows in domains of which a table says something else now."""
-        old, new = before.get(key), self._tables.get(key)
-        if old is None or new is None:
-            given = new if old is None else old
-            assert given is not None
-            differs = given != 0
-        elif len(old) == len(new):
-            differs = old != new
-        else:  # nodes with codes that are new have changed themselves
-            least = min(len(old), len(new))
-            differs = old[:least] != new[:least]
-        codes = differs.nonzero()[0]
-        if not len(codes):
-            return _NO_ROWS
-        if len(codes) == 1:
-            return nodes.rows_labelled(key, codes.item(0))
-        if len(codes) <= _ONE_BY_ONE:
-            return np.concatenate([nodes.rows_labelled(key, code) for code in codes.tolist()])
-        if len(differs) < nodes.label_count(key):
-            differs = np.concatenate((differs, np.zeros(nodes.label_count(key), dtype=np.bool_)))
-        rows: IntArray = differs[nodes.label_codes(key)].nonzero()[0]
-        return rows
+    def _codes_that_differ(
+        self, key: str, table: Any, touched: Rows, moved: Rows, nodes: Nodes
+    ) -> IntArray:
+        """The domains of which a table says something else now, which is kept."""
+        kept, size = self._tables.get(key), nodes.label_count(key)
+        basis: Hashable = _NOT_LOCAL
+        if isinstance(table, LocalTable):
+            basis = table.basis
+            is_known = kept is not None and kept.basis == basis and len(kept.entries) == size
+            if kept is not None and is_known and not moved:
+                codes = nodes.label_codes(key)[_as_array(touched)]
+                return self._look_again(key, table, codes, kept.entries)
+            entries = self._entries(key, table, np.arange(size)).copy()  # to be written to
+        else:
+            entries = self._checked(key, table, size)
+        self._tables[key] = _Kept(entries, basis)
+        if kept is None:
+            codes = entries.nonzero()[0]
+        else:
+            # Nodes with codes that are new have changed themselves.
+            least = min(len(kept.entries), size)
+            codes = (kept.entries[:least] != entries[:least]).nonzero()[0]
+        return codes
 
-    def _checked(self, name: str, tables: Any, nodes: Nodes) -> dict[str, NDArray[S]]:
-        if not isinstance(tables, Mapping):
-            raise Unsure(f"{name} gave no tables")
-        for key, table in tables.items():
-            fits = isinstance(table, np.ndarray) and table.dtype == self._dtype
-            if not fits or table.shape != (nodes.label_count(key),):
-                raise Unsure(f"{name} gave an odd table for {key}")
-        return dict(tables)
+    def _look_again(
+        self, key: str, table: LocalTable[S], codes: IntArray, kept: NDArray[S]
+    ) -> IntArray:
+        entries = self._entries(key, table, codes)
+        differs = (entries != kept[codes]).nonzero()[0]
+        if not len(differs):
+            return _NO_ROWS
+        codes = codes[differs]
+        kept[codes] = entries[differs]
+        return codes if len(codes) == 1 else _as_array({*codes.tolist()})
+
+    def _entries(self, key: str, table: LocalTable[S], codes: IntArray) -> NDArray[S]:
+        return self._checked(key, self._ask(table.at, codes), len(codes))
+
+    def _checked(self, key: str, entries: Any, size: int) -> NDArray[S]:
+        fits = isinstance(entries, np.ndarray) and entries.dtype == self._dtype
+        if not fits or entries.shape != (size,):
+            raise Unsure(f"{self._name} gave an odd table for {key}")
+        found: NDArray[S] = entries
+        return found
+
+
+def _rows_labelled(key: str, codes: IntArray, nodes: Nodes) -> IntArray:
+    """The rows in these domains, which must be different ones."""
+    if len(codes) == 1:
+        return nodes.rows_labelled(key, codes.item(0))
+    if len(codes) <= _ONE_BY_ONE:
+        rows = [nodes.rows_labelled(key, code) for code in codes.tolist()]
+        return np.concatenate(rows) if rows else _NO_ROWS
+    is_meant: BoolArray = np.zeros(nodes.label_count(key), dtype=np.bool_)
+    is_meant[codes] = True
+    found: IntArray = is_meant[nodes.label_codes(key)].nonzero()[0]
+    return found
+
+
+def _as_array(rows: Rows) -> IntArray:
+    return np.fromiter(rows, np.int64, len(rows))
 
 
 def _joined(parts: list[IntArray], size: int) -> IntArray:

@@ -31,16 +31,18 @@ def turns(size: int) -> IntArray:
     if size > len(_turns):
         numbers = np.arange(1, max(2 * len(_turns), size, 1024) + 1, dtype=np.int64)
         levels = np.frexp(numbers.astype(np.float64))[1].astype(np.int64) - 1
-        # The way to a place from the root is in the bits of its number, one per level.
-        ways = (numbers - (1 << levels)) << (_DEPTH - levels)
-        _turns = ways * _LEVELS + levels
+        _turns = way(levels, numbers - (1 << levels)) * _LEVELS + levels
         _turns.flags.writeable = False
     return _turns[:size]
 
 
-def ranked(points: N, turn: N) -> N:
-    """Points, from -1 to `MAX_POINTS`, and turns as one number, greatest for the winner."""
-    return points * SCALE - turn
+def way(level: N, place: N) -> N:
+    """The way from the root to a place on a level, counted from the left, as a number.
+
+    It has one bit per level and is less the further left. Of two places on one way, the one on the
+    upper level comes first.
+    """
+    return place << (_DEPTH - level)
 
 
 def pick(totals: IntArray) -> int:

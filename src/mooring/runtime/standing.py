@@ -9,6 +9,7 @@ wants to know more, or meets anything unusual (`Unsure`), takes the full way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final
 
@@ -74,7 +75,9 @@ class Standing:
         self._objects_version = self._objects.changes
         self._state = CycleState()
         self._earlier: CycleState | None = None  # of the last pod
-        self._moved: set[int] = set()  # rows whose node changed since points were last asked for
+        # The rows that changed since points were last asked for, and those whose node did.
+        self._touched: set[int] = set()
+        self._moved: set[int] = set()
         self._live_pre_filters: list[contract.PreFilter] = []
         for plugin in lineup.pre_filters:
             if scopes[plugin.name] is None:
@@ -103,7 +106,8 @@ class Standing:
         for one in filters:
             if scopes[one.name] is None:
                 if isinstance(one, contract.DomainFilter):
-                    self._wards.append((one, ByDomain(np.bool_, size)))
+                    ask = functools.partial(self._guard.call, one, "Filter")
+                    self._wards.append((one, ByDomain(one.name, ask, np.bool_, size)))
                 else:
                     self._live_filters.append(one)
         self._graders: list[tuple[contract.DomainScore, ByDomain[np.int64], Rescaled]] = []
@@ -113,7 +117,9 @@ class Standing:
                 if isinstance(grader, contract.DomainScore) and _is_easy(grader):
                     rescaled = Rescaled(grader, self._field, size)
                     self._rescaled.append(rescaled)
-                    self._graders.append((grader, ByDomain(np.int64, size), rescaled))
+                    ask = functools.partial(self._guard.call, grader, "Score")
+                    grades = ByDomain(grader.name, ask, np.int64, size)
+                    self._graders.append((grader, grades, rescaled))
                 else:
                     self._live_scorers.append(grader)
         self._live_scorer_names = [one.name for one in self._live_scorers]
@@ -174,13 +180,13 @@ class Standing:
     # --- bringing it up to date ----------------------------------------------------------------
 
     def _follow(self, state: CycleState, pod: Pod, nodes: Nodes, touched: Touched) -> None:
-        moved = touched.changes.nodes
         if touched.both:
             for layer in self._layers:
                 layer.follow(pod, nodes, touched)
             self._combine(touched)
             if self._graders:
-                self._moved.update(moved)
+                self._touched.update(touched.both)
+                self._moved.update(touched.changes.nodes)
         self._mark = touched.now
         for plugin in self._live_pre_filters:
             self._pre_filter(plugin, state, pod, nodes)
@@ -188,7 +194,7 @@ class Standing:
             tables: Any = {}
             if ward.name not in state.skip_filter:
                 tables = self._guard.call(ward, "Filter", ward.filter_by_domain, state, pod, nodes)
-            rows, answers = refusals.follow(ward.name, tables, moved, nodes)
+            rows, answers = refusals.follow(tables, touched.both, touched.changes.nodes, nodes)
             if len(rows):
                 refusals.column[rows] = answers
                 self._open(rows)
@@ -290,10 +296,11 @@ class Standing:
             if plugin.name not in state.skip_score:
                 ask = plugin.score_by_domain
                 tables = self._guard.call(plugin, "Score", ask, state, pod, nodes)
-            rows, points = grades.follow(plugin.name, tables, self._moved, nodes)
+            rows, points = grades.follow(tables, self._touched, self._moved, nodes)
             if len(rows):
                 grades.column[rows] = points
                 rescaled.change(rows, points)
+        self._touched.clear()
         self._moved.clear()
 
     def _settle(self, rescaled: Rescaled, state: CycleState, pod: Pod, nodes: Nodes) -> None:

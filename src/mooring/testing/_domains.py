@@ -18,11 +18,14 @@ from mooring.framework.plugin import (
     PreFilter,
     PreScore,
 )
+from mooring.framework.results import LocalTable
 from mooring.framework.scope import Scope
 from mooring.testing._attempt import Attempt, Bench, Fault, Trial, asking, describe, same, show
 from mooring.testing._changes import changes
 from mooring.testing._check import on_every_case
 from mooring.testing._compare import compare, compare_scores
+
+Entries = np.ndarray[Any, Any]
 
 
 @on_every_case(DomainFilter)
@@ -77,6 +80,36 @@ def check_domains_score_alike(trial: Trial) -> None:
     compare_scores(points, full.raw, "by score_by_domain()", "by score_all()")
 
 
+@on_every_case(DomainFilter, DomainScore)
+def check_local_tables_are_local(trial: Trial) -> None:
+    """Entries of a `LocalTable` stay the same if pods change elsewhere and the basis does not."""
+    bench = trial.bench()
+    attempt = bench.attempt()
+    before = _local_tables(attempt)
+    for change in changes(trial.case, ()):
+        if not change.pods_of:
+            continue
+        change.make(bench.cache)
+        try:
+            later = bench.attempt()
+            later.state.earlier = attempt.state
+            after = _local_tables(later)
+        finally:
+            change.undo(bench.cache)
+        node = bench.cache.nodes.get(change.pods_of)
+        for (what, key), (basis, new) in after.items():
+            known, old = before.get((what, key), (None, new))
+            if node is None or known != basis or len(old) != len(new):
+                continue
+            differs = (old != new).nonzero()[0]
+            for code in differs[differs != node.label_code(key)].tolist():
+                raise Fault(
+                    f"{what} says {new[code]} of {key}={bench.cache.nodes.label_values(key)[code]}"
+                    f" after {change.words}, but {old[code]} before; with the same basis, a"
+                    " LocalTable must not look at pods of other domains"
+                )
+
+
 @on_every_case(NormalizeScore)
 def check_extremes_are_all_that_matters(trial: Trial) -> None:
     """With `by_extremes`: points become the same whichever nodes have them, and however many."""
@@ -128,17 +161,43 @@ def _compare_later(bench: Bench, before: Attempt, this: str) -> None:
     compare(later.run(), expected, f"{this}, with the state of an earlier pod", "without one")
 
 
-def _tables(
-    answer: object, what: str, dtype: np.dtype[Any], nodes: Nodes
-) -> Mapping[str, np.ndarray[Any, Any]]:
+def _local_tables(attempt: Attempt) -> dict[tuple[str, str], tuple[object, Entries]]:
+    """By method and label key: the basis, and all entries."""
+    plugin = attempt.plugin
+    answers: list[tuple[str, type, object]] = []
+    if attempt.prepare_filter() and isinstance(plugin, DomainFilter):
+        with asking("filter_by_domain"):
+            answer: object = plugin.filter_by_domain(attempt.state, attempt.pod, attempt.nodes)
+        answers.append(("filter_by_domain()", np.bool_, answer))
+    is_scored = attempt.pre_filter_passed and attempt.prepare_scores(attempt.nodes)
+    if is_scored and isinstance(plugin, DomainScore):
+        with asking("score_by_domain"):
+            answer = plugin.score_by_domain(attempt.state, attempt.pod, attempt.nodes)
+        answers.append(("score_by_domain()", np.int64, answer))
+    found: dict[tuple[str, str], tuple[object, Entries]] = {}
+    for what, dtype, answer in answers:
+        entries = _tables(answer, what, np.dtype(dtype), attempt.nodes)
+        assert isinstance(answer, Mapping)
+        for key, table in answer.items():
+            if isinstance(table, LocalTable):
+                found[what, key] = (table.basis, entries[key])
+    return found
+
+
+def _tables(answer: object, what: str, dtype: np.dtype[Any], nodes: Nodes) -> Mapping[str, Entries]:
     if not isinstance(answer, Mapping):
         raise Fault(f"{what} returned {show(answer)}, expected a table per label key")
+    tables = {}
     for key, table in answer.items():
         size = nodes.label_count(key)
+        if isinstance(table, LocalTable):
+            with asking("LocalTable.at"):
+                table = table.at(np.arange(size))
         fits = isinstance(table, np.ndarray) and table.dtype == dtype and table.shape == (size,)
         if not fits:
             raise Fault(
                 f"{what} returned {show(table)} for {key},"
                 f" expected an array of {size} values of {dtype}"
             )
-    return answer
+        tables[key] = table
+    return tables

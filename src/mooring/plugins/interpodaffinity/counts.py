@@ -4,15 +4,17 @@ Domains are known by the code of their label value, so that a question about all
 into an array. What-ifs keep their changes beside the array: clones share it.
 """
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 import mooring.framework as fw
-from mooring.plugins.interpodaffinity.terms import Peers, Term, all_include, far_of
+from mooring.plugins.interpodaffinity.relations import Relations
+from mooring.plugins.interpodaffinity.terms import Peers, all_include, far_of
 
-Refusals = dict[str, fw.BoolArray]
-"""By topology key and label code: whether nodes in that domain are refused."""
+Test = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
+"""A topology key, and whether nodes with certain codes of it are refused."""
 
 
 class Domains:
@@ -42,16 +44,19 @@ class Domains:
         known = 0 if self._sums is None else int(self._sums[code])
         return known + self._changes.get(code, 0)
 
-    def have_some(self, nodes: fw.Nodes) -> fw.BoolArray:
-        """Whether there is such a pod, per label code."""
+    def have_some(self, codes: fw.IntArray) -> fw.BoolArray:
+        """Whether there is such a pod in the domains with these label codes."""
         if self._sums is None:
-            found = np.zeros(nodes.label_count(self.key), dtype=np.bool_)
+            found: fw.BoolArray = np.zeros(len(codes), dtype=np.bool_)
         else:
-            found = self._sums > 0
+            found = self._sums[codes] * codes > 0  # whatever stands at code 0
         for code, change in self._changes.items():
-            found[code] = (0 if self._sums is None else self._sums[code]) + change > 0
-        found[0] = False
+            known = 0 if self._sums is None else self._sums[code]
+            found[codes == code] = known + change > 0
         return found
+
+    def have_none(self, codes: fw.IntArray) -> fw.BoolArray:
+        return ~self.have_some(codes)
 
     def change(self, node: fw.Node, by: int) -> None:
         """More or fewer pods on a node."""
@@ -72,34 +77,32 @@ class Surroundings:
     that it keeps away from, and pods that keep away from it.
     """
 
-    __slots__ = ("_near_terms", "_pod", "banned", "far", "namespace_labels", "near")
+    __slots__ = ("_pod", "_relations", "banned", "far", "near")
 
     def __init__(
         self,
         pod: fw.Pod,
-        namespace_labels: Mapping[str, str],
-        near_terms: tuple[Term, ...],
+        relations: Relations,
         near: tuple[Domains, ...],
         far: tuple[tuple[Peers, Domains], ...],
         banned: Mapping[str, Domains],
     ) -> None:
         self._pod = pod
-        self._near_terms = near_terms
-        self.namespace_labels = namespace_labels
+        self._relations = relations
         self.near: tuple[Domains, ...] = near  # one per topology key
         self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
         self.banned: dict[str, Domains] = dict(banned)  # by topology key
 
     def count(self, other: fw.Pod, node: fw.Node, change: int) -> None:
         """A pod comes to a node in thought, or leaves it."""
-        if all_include(self._near_terms, other):
+        if all_include(self._relations.near_terms, other):
             for domains in self.near:
                 domains.change(node, change)
         for peers, domains in self.far:
             if peers.include(other):
                 domains.change(node, change)
         for term in far_of(other):
-            if term.peers.include(self._pod, self.namespace_labels):
+            if term.peers.include(self._pod, self._relations.namespace_labels):
                 key = term.topology_key
                 self.banned.setdefault(key, Domains(key)).change(node, change)
 
@@ -111,49 +114,46 @@ class Surroundings:
         """
         if not all(domains.is_empty for domains in self.near):
             return False
-        return all_include(self._near_terms, self._pod)
+        return all_include(self._relations.near_terms, self._pod)
 
     def lacks_company(self, node: fw.Node) -> bool:
         if not all(domains.key in node.labels for domains in self.near):
             return True
         return any(domains.at(node) <= 0 for domains in self.near) and not self.may_come_first
 
-    def lacking_company(self, nodes: fw.Nodes) -> Refusals:
-        is_first = bool(self.near) and self.may_come_first
-        refused: Refusals = {}
-        for domains in self.near:
-            if is_first:
-                table = np.zeros(nodes.label_count(domains.key), dtype=np.bool_)
-                table[0] = True
-            else:
-                table = ~domains.have_some(nodes)
-            refused[domains.key] = table
-        return refused
+    def lacking_company(self) -> list[Test]:
+        if self.near and self.may_come_first:
+            return [(domains.key, _are_none) for domains in self.near]
+        return [(domains.key, domains.have_none) for domains in self.near]
 
     def meets_others(self, node: fw.Node) -> bool:
         return any(domains.at(node) > 0 for _, domains in self.far)
 
-    def meeting_others(self, nodes: fw.Nodes) -> Refusals:
-        return _where_some_are((domains for _, domains in self.far), nodes)
+    def meeting_others(self) -> list[Test]:
+        return [(domains.key, domains.have_some) for _, domains in self.far]
 
     def is_banned(self, node: fw.Node) -> bool:
         return any(domains.at(node) > 0 for domains in self.banned.values())
 
-    def banning(self, nodes: fw.Nodes) -> Refusals:
-        return _where_some_are(self.banned.values(), nodes)
+    def banning(self) -> list[Test]:
+        return [(domains.key, domains.have_some) for domains in self.banned.values()]
 
-    def refusing(self, nodes: fw.Nodes) -> Refusals:
+    def refusing(self) -> dict[str, fw.LocalTable[np.bool_]]:
         """For any of these reasons."""
-        refused = self.lacking_company(nodes)
-        join(refused, self.meeting_others(nodes))
-        join(refused, self.banning(nodes))
-        return refused
+        lacking = self.lacking_company()
+        basis = (self._relations, bool(lacking) and lacking[0][1] is _are_none)
+        tests: dict[str, list[Test]] = {}
+        for test in (*lacking, *self.meeting_others(), *self.banning()):
+            tests.setdefault(test[0], []).append(test)
+        return {
+            key: fw.LocalTable(basis, functools.partial(_any_of, some))
+            for key, some in tests.items()
+        }
 
     def clone(self) -> "Surroundings":
         return Surroundings(
             self._pod,
-            self.namespace_labels,
-            self._near_terms,
+            self._relations,
             tuple(domains.clone() for domains in self.near),
             tuple((peers, domains.clone()) for peers, domains in self.far),
             {key: domains.clone() for key, domains in self.banned.items()},
@@ -163,58 +163,66 @@ class Surroundings:
 class Points:
     """What the pods of each domain make a node in it worth, by topology key."""
 
-    __slots__ = ("by_key",)
+    __slots__ = ("_by_key",)
 
     def __init__(self) -> None:
-        self.by_key: dict[str, fw.IntArray] = {}  # per label code; code 0 is worth nothing
+        self._by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
 
     @property
     def is_empty(self) -> bool:
         """Whether no pod counted at all, not even for nothing."""
-        return not self.by_key
+        return not self._by_key
 
     def add(self, key: str, weight: int, pods: fw.IntArray) -> None:
         """So many points for each of these pods, given per label code."""
-        if not pods[1:].any():
-            return
-        known = self.by_key.get(key)
-        if known is None:
-            known = self.by_key[key] = weight * pods
-        elif weight == 1:
-            known += pods
-        else:
-            known += weight * pods
-        known[0] = 0
+        self._by_key.setdefault(key, []).append((weight, pods))
 
     def at(self, node: fw.Node) -> int:
-        return sum(int(worth[node.label_code(key)]) for key, worth in self.by_key.items())
+        total = 0
+        for key, parts in self._by_key.items():
+            code = node.label_code(key)
+            if code:
+                total += sum(weight * int(pods[code]) for weight, pods in parts)
+        return total
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
         points = np.zeros(len(nodes), dtype=np.int64)
-        for key, worth in self.by_key.items():
-            points += worth[nodes.label_codes(key)]
+        for key, parts in self._by_key.items():
+            points += _worth(parts, nodes.label_codes(key))
         return points
 
+    def by_domain(self, basis: Relations) -> dict[str, fw.LocalTable[np.int64]]:
+        return {
+            key: fw.LocalTable(basis, functools.partial(_worth, parts))
+            for key, parts in self._by_key.items()
+        }
 
-def refused_on(nodes: fw.Nodes, tables: Refusals) -> fw.BoolArray:
-    """What the tables say of each node."""
+
+def refused_on(nodes: fw.Nodes, tests: Iterable[Test]) -> fw.BoolArray:
+    """What the tests say of each node."""
     found = np.zeros(len(nodes), dtype=np.bool_)
-    for key, table in tables.items():
-        found |= table[nodes.label_codes(key)]
+    for key, test in tests:
+        found |= test(nodes.label_codes(key))
     return found
 
 
-def join(refusals: Refusals, others: Refusals) -> None:
-    """Refuse what the others refuse as well."""
-    for key, table in others.items():
-        if key in refusals:
-            refusals[key] |= table
-        else:
-            refusals[key] = table
+def _any_of(tests: list[Test], codes: fw.IntArray) -> fw.BoolArray:
+    found = [test(codes) for _, test in tests]
+    return functools.reduce(np.logical_or, found)
 
 
-def _where_some_are(groups: Iterable[Domains], nodes: fw.Nodes) -> Refusals:
-    refused: Refusals = {}
-    for domains in groups:
-        join(refused, {domains.key: domains.have_some(nodes)})
-    return refused
+def _are_none(codes: fw.IntArray) -> fw.BoolArray:
+    """Whether these are codes of no domain."""
+    is_none: fw.BoolArray = codes == 0
+    return is_none
+
+
+def _worth(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
+    """The points in the domains with these codes; code 0 is worth nothing."""
+    points: fw.IntArray | None = None
+    for weight, pods in parts:
+        here = pods[codes] if weight == 1 else weight * pods[codes]
+        points = here if points is None else points + here
+    assert points is not None
+    points[codes == 0] = 0
+    return points

@@ -97,8 +97,7 @@ class InterPodAffinity(
                 return fw.SKIP
         state[AROUND] = Surroundings(
             pod,
-            relations.namespace_labels,
-            relations.near_terms,
+            relations,
             tuple(Domains(key, together.counted(nodes, key)) for key in relations.near_keys)
             if together is not None
             else (),
@@ -128,14 +127,14 @@ class InterPodAffinity(
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         around = state[AROUND]
         verdicts = fw.Verdicts.passing(nodes)
-        verdicts.reject(refused_on(nodes, around.lacking_company(nodes)), self.ALONE)
-        verdicts.reject(refused_on(nodes, around.meeting_others(nodes)), self.CROWDED)
-        return verdicts.reject(refused_on(nodes, around.banning(nodes)), self.BANNED)
+        verdicts.reject(refused_on(nodes, around.lacking_company()), self.ALONE)
+        verdicts.reject(refused_on(nodes, around.meeting_others()), self.CROWDED)
+        return verdicts.reject(refused_on(nodes, around.banning()), self.BANNED)
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.BoolArray]:
-        return state[AROUND].refusing(nodes)
+    ) -> Mapping[str, fw.LocalTable[np.bool_]]:
+        return state[AROUND].refusing()
 
     # --- score -----------------------------------------------------------------------------------
 
@@ -147,14 +146,18 @@ class InterPodAffinity(
             return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
         points = Points()
         for key, weight, peers in relations.wishes:
-            points.add(key, weight, peers.counted(nodes, key))
+            pods = peers.counted(nodes, key)
+            if relations.are_there(key, peers, pods):
+                points.add(key, weight, pods)
         if relations.rules:
             features = self._wishes(nodes)
             for rule in relations.rules:
                 weight = self.args.hard_pod_affinity_weight if rule.weight is None else rule.weight
                 if weight or rule.weight is not None:
                     key = rule.term.topology_key
-                    points.add(key, weight, features.per_domain(rule, key))
+                    pods = features.per_domain(rule, key)
+                    if relations.are_there(key, rule, pods):
+                        points.add(key, weight, pods)
         if points.is_empty:
             return fw.SKIP
         state[POINTS] = points
@@ -168,8 +171,8 @@ class InterPodAffinity(
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.IntArray]:
-        return state[POINTS].by_key
+    ) -> Mapping[str, fw.LocalTable[np.int64]]:
+        return state[POINTS].by_domain(state[RELATIONS])
 
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray

@@ -3,7 +3,7 @@
 The same for all pods of a class, as long as no rule comes or goes and no namespace changes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -50,6 +50,8 @@ class Relations(msgspec.Struct, frozen=True, eq=False):
     wishes: tuple[tuple[str, int, Question], ...]  # topology key, weight, for whom
     bans: tuple[Term, ...]  # of pods on nodes, against this one
     rules: tuple[Wish, ...]  # likewise, with points for or against it
+    # By topology key, and question or rule: a domain where such a pod was. Mostly it still is.
+    _seen: dict[tuple[str, Hashable], int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -87,3 +89,11 @@ class Relations(msgspec.Struct, frozen=True, eq=False):
             tuple(rules_about(pod, namespace_labels, bans)),
             tuple(rules_about(pod, namespace_labels, rules)),
         )
+
+    def are_there(self, key: str, who: Question | Wish, pods: fw.IntArray) -> bool:
+        """Whether there is a pod in any domain; they are given per label code."""
+        seen = self._seen.get((key, who), 0)
+        if not pods[seen] or not seen:
+            seen = 1 + int(pods[1:].argmax()) if len(pods) > 1 else 0
+            self._seen[key, who] = seen
+        return seen > 0 and bool(pods[seen])
