@@ -13,7 +13,6 @@ import mooring.framework as fw
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.snapshot import Nodes
-from mooring.runtime import field as field_module
 from mooring.runtime.domains import ByDomain
 from mooring.runtime.field import Field
 from mooring.runtime.layers import Unsure
@@ -125,16 +124,9 @@ def test_chooses_as_if_all_points_were_added_up_anew(
         assert [row for row in range(SIZE) if field.passes(row)] == field.rows.tolist()
 
 
-@pytest.mark.parametrize("is_small", [False, True])
 @pytest.mark.parametrize("size", MANY_NODES)
 @given(dice=st.randoms(use_true_random=False))
-def test_chooses_the_same_of_ties_as_a_heap(size: int, is_small: bool, dice: random.Random) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(field_module, "SMALL", size if is_small else 0)
-        choose_among_ties(size, dice)
-
-
-def choose_among_ties(size: int, dice: random.Random) -> None:
+def test_chooses_the_same_of_ties_as_a_heap(size: int, dice: random.Random) -> None:
     nodes = MANY_NODES[size]
     field = Field(nodes)
     everybody = range(size)

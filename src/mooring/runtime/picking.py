@@ -9,7 +9,7 @@ there are, and is written down once.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -20,8 +20,6 @@ _LEVELS: Final = _DEPTH + 1
 SCALE: Final = 2**29  # more than any turn
 MAX_POINTS: Final = 2**33  # with more than that, points and turn do not fit into one number
 
-N = TypeVar("N", int, IntArray)
-
 _turns: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -31,18 +29,11 @@ def turns(size: int) -> IntArray:
     if size > len(_turns):
         numbers = np.arange(1, max(2 * len(_turns), size, 1024) + 1, dtype=np.int64)
         levels = np.frexp(numbers.astype(np.float64))[1].astype(np.int64) - 1
-        _turns = way(levels, numbers - (1 << levels)) * _LEVELS + levels
+        # The way to a place from the root is in the bits of its number, one per level.
+        ways = (numbers - (1 << levels)) << (_DEPTH - levels)
+        _turns = ways * _LEVELS + levels
         _turns.flags.writeable = False
     return _turns[:size]
-
-
-def way(level: N, place: N) -> N:
-    """The way from the root to a place on a level, counted from the left, as a number.
-
-    It has one bit per level and is less the further left. Of two places on one way, the one on the
-    upper level comes first.
-    """
-    return place << (_DEPTH - level)
 
 
 def pick(totals: IntArray) -> int:
