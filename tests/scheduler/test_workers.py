@@ -58,7 +58,7 @@ def test_lets_nobody_wait_for_work_that_waits() -> None:
         answered = asyncio.Event()
         for name in "abc":
             workers.give(bench.work(name, answered))
-        await asyncio.sleep(0)
+        await turns(2)
         assert bench.notes == ["a begins", "b begins", "c begins"]
         workers.give(bench.work("d"))
         await turns()
@@ -124,6 +124,26 @@ def test_ends_its_group_when_work_breaks() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         with_workers(play)
     assert [str(error) for error in caught.value.exceptions] == ["boom"]
+
+
+def test_begins_nothing_more_when_all_is_being_stopped() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        workers: Workers | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                workers = Workers(group)
+                workers.give(bench.work("a", asyncio.Event()))
+                workers.give(bench.work("b", asyncio.Event()))
+                raise KeyError("enough")
+        finally:
+            assert workers is not None
+            workers.close()
+
+    with pytest.raises(ExceptionGroup):
+        asyncio.run(asyncio.wait_for(main(), 30))
+    assert "b begins" not in bench.notes
 
 
 def test_goes_on_after_somebody_has_cancelled_a_task_of_its() -> None:

@@ -60,7 +60,10 @@ class Nodes(Sequence["Node"]):
         return len(self._table.names) if self._rows is None else len(self._rows)
 
     def __getitem__(self, index: int) -> Node:  # type: ignore[override]  # slices: see take()
-        return Node(self._table, range(len(self._table.names))[self._row(index)])
+        row = index if self._rows is None else int(self._rows[index])
+        if not 0 <= row < len(self._table.names):
+            row = range(len(self._table.names))[row]
+        return Node(self._table, row)
 
     def __iter__(self) -> Iterator[Node]:
         table = self._table
@@ -286,9 +289,6 @@ class Nodes(Sequence["Node"]):
         if place is not None:
             found[place] = True
         return found
-
-    def _row(self, index: int) -> int:
-        return index if self._rows is None else int(self._rows[index])
 
     @property
     def _taint_codes(self) -> IntArray:

@@ -86,12 +86,13 @@ class Cycle:
         has_opinions = council is not None and council.has_opinions
         # Without anybody to compare them, the first that fits is as good as any.
         self._takes_first = not (evaluation.has_scorers or has_opinions)
+        self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
 
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
-        is_usual = not pod.nominated_node_name and self._limit(len(nodes)) is None
-        if self._classes is not None and is_usual:
+        looks_at_all = self._looks_at_all or self._limit(len(nodes)) is None
+        if self._classes is not None and looks_at_all and not pod.nominated_node_name:
             chosen = self._classes.choose(state, pod, nodes)
             if chosen is not None:
                 self._by_class.add()

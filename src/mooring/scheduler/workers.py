@@ -17,24 +17,25 @@ MOST_IDLE: Final = 256  # tasks that are kept for later
 
 
 class Workers:
-    """Begins what it is given in that order, in the next turn of the loop, all side by side.
+    """Begins what it is given in that order, within two turns of the loop, all side by side.
 
     The tasks belong to `group`: what breaks in one of them ends the group.
     """
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group = group
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[Work] = deque()
         self._idle: list[asyncio.Future[None]] = []  # set to wake the worker behind it
-        # Workers on their way that will look for work: one for each piece, for any of them may have
-        # to wait, and the next is not to wait with it. To call one too many does no harm.
-        self._called = 0
+        self._called = False  # somebody is on the way who will look for work
         self._dismissed = False
 
     def give(self, work: Work) -> None:
         self._waiting.append(work)
-        if self._called < len(self._waiting):
+        if not self._called:
+            self._called = True
             self._call()
+            self._loop.call_soon(self._relieve)
 
     def dismiss(self) -> None:
         """No more is to come, except from what is under way: end when that is done."""
@@ -49,8 +50,18 @@ class Workers:
         while self._waiting:
             self._waiting.popleft().close()
 
+    def _relieve(self) -> None:
+        """Whoever was called has begun by now, and has to wait if anything is left to do.
+
+        It may be like that with each piece, and none is to wait for another: so each gets a worker.
+        """
+        if self._called:
+            self._called = False
+            return  # he was cancelled before he began: the group ends, and would wait for another
+        for _ in range(len(self._waiting)):
+            self._call()
+
     def _call(self) -> None:
-        self._called += 1
         while self._idle:
             bell = self._idle.pop()
             if not bell.done():  # else somebody has cancelled its worker
@@ -59,18 +70,15 @@ class Workers:
         self._group.create_task(self._serve())
 
     async def _serve(self) -> None:
-        loop, ours = asyncio.get_running_loop(), asyncio.current_task()
-        try:
-            while True:
-                self._called = max(self._called - 1, 0)
-                while self._waiting:
-                    await self._waiting.popleft()
-                    if ours is not None and ours.cancelling():
-                        return  # a cancellation that was not heeded must not hit other work
-                if self._dismissed or len(self._idle) >= MOST_IDLE:
-                    return
-                bell = loop.create_future()
-                self._idle.append(bell)
-                await bell
-        finally:
-            self._called = 0  # whoever ends here may have been among them
+        ours = asyncio.current_task()
+        while True:
+            self._called = False
+            while self._waiting:
+                await self._waiting.popleft()
+                if ours is not None and ours.cancelling():
+                    return  # a cancellation that was not heeded must not hit other work
+            if self._dismissed or len(self._idle) >= MOST_IDLE:
+                return
+            bell = self._loop.create_future()
+            self._idle.append(bell)
+            await bell
