@@ -94,7 +94,10 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
     """The nodes that are in some domain of every constraint; None if all are."""
     found: fw.BoolArray | None = None
     for constraint in constraints:
-        codes = nodes.label_codes(constraint.topology_key)
+        key = constraint.topology_key
+        if not len(nodes.rows_labelled(key, 0)):
+            continue  # there is no node without it
+        codes = nodes.label_codes(key)
         if not codes.all():
             present: fw.BoolArray = codes != 0
             found = both(found, present)

@@ -168,18 +168,26 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
             here = np.zeros(len(nodes)) if self.pods.is_nobody else self._on(nodes) * self.weight
             found: fw.FloatArray = np.where(codes != 0, here + skew, 0.0)
             return found
-        by_domain: fw.FloatArray = self.counts * np.float64(self.weight) + skew
-        by_domain[0] = 0.0
-        return by_domain[codes]
+        return self.by_domain(self.counts)[codes]
+
+    def by_domain(self, counts: fw.IntArray) -> fw.FloatArray:
+        """What nodes get, per label code."""
+        found: fw.FloatArray = counts * np.float64(self.weight) + (self.constraint.max_skew - 1)
+        found[0] = 0.0
+        return found
 
     def _on(self, nodes: fw.Nodes) -> fw.IntArray:
         return nodes.count_pods(self.pods, self.pods, self.pods.selector)
 
 
+Questions = tuple[tuple[Constraint, PodsLike], ...]
+"""Constraints, and the pods that count for each."""
+
+
 class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     """All soft constraints of a pod, and whether a node must be in a domain of each of them."""
 
-    constraints: Constraints
+    questions: Questions
     credits: tuple[Credit, ...]
     needs_all_keys: bool
 
@@ -187,7 +195,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     def of(
         cls,
         pod: fw.Pod,
-        constraints: Constraints,
+        questions: Questions,
         feasible: fw.Nodes,
         everywhere: fw.Nodes,
         *,
@@ -195,11 +203,12 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     ) -> "SoftSpread":
         """Count on all nodes; how many domains there are depends on the feasible ones."""
         inclusion = Inclusion(pod)
+        constraints = [constraint for constraint, _ in questions]
         labelled = with_all_keys(everywhere, constraints) if needs_all_keys else None
         scored = with_all_keys(feasible, constraints) if needs_all_keys else None
         credits = []
-        for constraint in constraints:
-            key, pods = constraint.topology_key, constraint.pods(pod)
+        for constraint, pods in questions:
+            key = constraint.topology_key
             counts = None
             if key == HOSTNAME:
                 size = len(feasible) if scored is None else int(np.count_nonzero(scored))
@@ -213,7 +222,11 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
                     counts, twins = with_the_unlabelled(feasible, key, counts, seen)
                     size -= twins
             credits.append(Credit(constraint, pods, math.log(size + 2), counts))
-        return cls(constraints, tuple(credits), needs_all_keys)
+        return cls(questions, tuple(credits), needs_all_keys)
+
+    @property
+    def constraints(self) -> Constraints:
+        return [constraint for constraint, _ in self.questions]
 
     def ignores(self, node: fw.Node) -> bool:
         return self.needs_all_keys and not has_all_keys(node.labels, self.constraints)
@@ -221,6 +234,26 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     def scored(self, nodes: fw.Nodes) -> fw.BoolArray | None:
         """The nodes that are not ignored; None if none is."""
         return with_all_keys(nodes, self.constraints) if self.needs_all_keys else None
+
+    def on(self, nodes: fw.Nodes) -> fw.IntArray:
+        """The score of each node, 0 for those that are ignored."""
+        if len(self.credits) == 1:
+            only = self.credits[0]
+            if only.counts is not None:  # who is in no domain gets nothing anyway
+                codes = nodes.label_codes(only.constraint.topology_key)
+                return rounded(only.by_domain(only.counts))[codes]
+        total = np.zeros(len(nodes), dtype=np.float64)
+        for credit in self.credits:
+            total += credit.at_all(nodes)
+        scored = self.scored(nodes)
+        return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
+
+
+def rounded(total: fw.FloatArray) -> fw.IntArray:
+    """To the nearest whole number, halves up; none of them is negative."""
+    whole = np.floor(total)
+    found: fw.IntArray = whole.astype(np.int64) + (total - whole >= 0.5)
+    return found
 
 
 def count_by_domain(

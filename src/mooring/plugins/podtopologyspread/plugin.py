@@ -144,16 +144,21 @@ class PodTopologySpread(
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        try:
-            constraints = self._constraints(pod, SCHEDULE_ANYWAY)
-        except SelectorError as error:
-            text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
-            return fw.Status.error(f"{text}: {error}", cause=error)
-        if not constraints or not len(self.handle.nodes):
+        is_own = bool(pod.spec.topology_spread_constraints)
+        before = state.earlier.get(SOFT) if state.earlier is not None and is_own else None
+        if before is not None:
+            questions = before.questions  # as in `pre_filter`, own ones stay the same
+        else:
+            try:
+                constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+            except SelectorError as error:
+                text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
+                return fw.Status.error(f"{text}: {error}", cause=error)
+            questions = tuple((constraint, constraint.pods(pod)) for constraint in constraints)
+        if not questions or not len(self.handle.nodes):
             return fw.SKIP
-        is_asked = bool(pod.spec.topology_spread_constraints) or not self._is_system
         state[SOFT] = SoftSpread.of(
-            pod, constraints, nodes, self.handle.nodes, needs_all_keys=is_asked
+            pod, questions, nodes, self.handle.nodes, needs_all_keys=is_own or not self._is_system
         )
         return fw.OK
 
@@ -169,14 +174,7 @@ class PodTopologySpread(
         return whole + 1 if total - whole >= 0.5 else whole  # half away from zero; never negative
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        soft = state[SOFT]
-        total = np.zeros(len(nodes), dtype=np.float64)
-        for credit in soft.credits:
-            total += credit.at_all(nodes)
-        whole = np.floor(total)
-        scores = whole.astype(np.int64) + (total - whole >= 0.5)
-        scored = soft.scored(nodes)
-        return scores if scored is None else np.where(scored, scores, 0)
+        return state[SOFT].on(nodes)
 
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
@@ -188,6 +186,10 @@ class PodTopologySpread(
         most, least = int(counting.max()), int(counting.min())
         if most == 0:
             points = np.full_like(scores, fw.MAX_SCORE)
+        elif scored is None and most - least < len(scores):
+            # To look a quotient up takes a tenth of the time of a division.
+            quotients = fw.MAX_SCORE * (most + least - np.arange(least, most + 1)) // most
+            points = quotients[scores - least]
         else:
             points = fw.MAX_SCORE * (most + least - scores) // most
         return points if scored is None else np.where(scored, points, 0)
