@@ -70,7 +70,7 @@ class PodCounter:
 
     def count(self, row: int, pod: Pod, change: int) -> None:
         if self.matches(pod):
-            self.per_row.data[row] += change
+            self.per_row.cells[row] += change
             for sums in self._domains.values():
                 sums.add(sums.code_of(row), change)
 
@@ -296,21 +296,23 @@ class _Tally:
 class _DomainSums:
     """Sums per code of one label column."""
 
-    __slots__ = ("_column", "_sums")
+    __slots__ = ("_cells", "_column", "_sums")
 
     def __init__(self, column: LabelColumn, codes: IntArray, counts: IntArray) -> None:
         self._column = column
         self._sums = np.bincount(codes, weights=counts, minlength=len(column.values)).astype(
             np.int64
         )
+        self._cells = self._sums.data  # the same memory, for one value at a time
 
     def code_of(self, row: int) -> int:
-        return int(self._column.codes.data[row])
+        code: int = self._column.codes.cells[row]
+        return code
 
     def add(self, code: int, change: int) -> None:
         if code >= len(self._sums):
             self._grow()
-        self._sums[code] += change
+        self._cells[code] += change
 
     def view(self) -> IntArray:
         if len(self._sums) < len(self._column.values):
@@ -323,3 +325,4 @@ class _DomainSums:
         grown = np.zeros(2 * len(self._column.values), dtype=np.int64)
         grown[: len(self._sums)] = self._sums
         self._sums = grown
+        self._cells = grown.data

@@ -6,7 +6,7 @@ must act as if it already stood there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mooring.cache.pods import Pod
 
@@ -26,7 +26,7 @@ class NominatedPods:
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         return self._by_node.get(node_name, ())
 
-    def nominated_nodes(self) -> Iterable[str]:
+    def nominated_nodes(self) -> Sequence[str]:
         return tuple(self._by_node)
 
     def node_of(self, uid: str) -> str | None:

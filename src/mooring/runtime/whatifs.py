@@ -84,9 +84,12 @@ class WhatIfs(Asker):
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
         """The nodes where the pod would not fit beside the pods that have a claim on them."""
+        names = self._nominator.nominated_nodes()
+        if not names:
+            return  # as for nearly every pod
         claimed = {
             row: found
-            for name in self._nominator.nominated_nodes()
+            for name in names
             if (row := nodes.index_of(name)) is not None and (found := self._claims_on(name, pod))
         }
         if not claimed:

@@ -191,7 +191,7 @@ class LocalCluster:
     def _publish(self, value: Object) -> None:
         """A write is seen by the watch a moment later, never within the call that made it."""
         stored = self._stored(value)
-        self._objects[_key(stored)] = stored
+        self._objects[type(stored), stored.metadata.namespace, stored.metadata.name] = stored
         loop = asyncio.get_running_loop()
         for handlers in self._watchers:
             loop.call_soon(_tell_put, handlers, stored)

@@ -218,7 +218,7 @@ class StubNominator:
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         return self.nominations.get(node_name, ())
 
-    def nominated_nodes(self) -> Iterable[str]:
+    def nominated_nodes(self) -> Sequence[str]:
         return [name for name, pods in self.nominations.items() if pods]
 
 

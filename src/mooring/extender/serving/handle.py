@@ -96,7 +96,7 @@ class NobodyNominated:
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         return ()
 
-    def nominated_nodes(self) -> Iterable[str]:
+    def nominated_nodes(self) -> Sequence[str]:
         return ()
 
 
