@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
+from mooring.cache.arrays import frozen
 
 S = TypeVar("S", bound=np.generic)
 
@@ -48,9 +49,7 @@ class Column(Generic[S]):
     def view(self) -> NDArray[S]:
         """All rows, read-only, and current until a row is added or removed."""
         if self._view is None:
-            view = self.data[: self._size]
-            view.flags.writeable = False
-            self._view = view
+            self._view = frozen(self.data[: self._size])
         return self._view
 
     def bounds(self, moment: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mooring.api import core
 from mooring.api.requests import HostPort
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import IntArray, frozen
 
 ANY_IP = "0.0.0.0"
 
@@ -29,8 +29,7 @@ class ImageState:
     @property
     def rows_array(self) -> IntArray:
         if self._rows_array is None:
-            self._rows_array = np.fromiter(sorted(self.rows), np.int64, len(self.rows))
-            self._rows_array.flags.writeable = False
+            self._rows_array = frozen(np.fromiter(sorted(self.rows), np.int64, len(self.rows)))
         return self._rows_array
 
     def put(self, row: int) -> None:

@@ -16,7 +16,7 @@ from mooring.api import core
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.api.requests import amount, is_counted
 from mooring.api.selectors import Selector
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import IntArray, frozen
 from mooring.cache.columns import Column, wrapped
 from mooring.cache.indexes import ImageIndex, PortIndex
 from mooring.cache.journal import Journal
@@ -211,9 +211,7 @@ class NodeTable:
             rows = np.fromiter((self.row_of[name] for name in names), np.int64, len(names))
             ranks = np.empty_like(rows)
             ranks[rows] = np.arange(len(rows))
-            rows.flags.writeable = False
-            ranks.flags.writeable = False
-            self._ranks = (self.epoch, rows, ranks)
+            self._ranks = (self.epoch, frozen(rows), frozen(ranks))
         return self._ranks[1], self._ranks[2]
 
     # --- upkeep ----------------------------------------------------------------------------------

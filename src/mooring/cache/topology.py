@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from mooring.api.selectors import Selector
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import IntArray, frozen
 from mooring.cache.columns import Column
 from mooring.cache.labels import LabelColumn
 from mooring.cache.pods import Pod
@@ -210,9 +210,7 @@ class FeatureIndex:
         """Pods with a feature per label code of `column`; code 0: on nodes without the label."""
         tally = self._tallies.get(feature)
         if tally is None:
-            nobody = np.zeros(len(column.values), dtype=np.int64)
-            nobody.flags.writeable = False
-            return nobody
+            return frozen(np.zeros(len(column.values), dtype=np.int64))
         return tally.per_domain(column)
 
     def count(self, row: int, pod: Pod, change: int) -> None:
@@ -317,9 +315,7 @@ class _DomainSums:
     def view(self) -> IntArray:
         if len(self._sums) < len(self._column.values):
             self._grow()
-        view = self._sums[: len(self._column.values)]
-        view.flags.writeable = False
-        return view
+        return frozen(self._sums[: len(self._column.values)])
 
     def _grow(self) -> None:
         grown = np.zeros(2 * len(self._column.values), dtype=np.int64)

@@ -53,7 +53,6 @@ class Classes:
         self._shared: Shared = {}
         self._by_outline: dict[Hashable, list[_Class]] = {}
         self._recent: OrderedDict[_Class, None] = OrderedDict()  # the latest last
-        self._latest: _Class | None = None
 
     def __len__(self) -> int:
         return len(self._recent)
@@ -87,11 +86,11 @@ class Classes:
 
     def _class(self, pod: Pod, rows: int) -> _Class:
         what = class_of(pod)
-        if self._latest is not None and self._latest.what == what:
-            pod.weigh_as(self._latest.example)
-            return self._latest  # most pods are like the one before
-        known = self._latest = self._find(pod, what, rows)
-        return known
+        latest = next(reversed(self._recent), None)
+        if latest is not None and latest.what == what:
+            pod.weigh_as(latest.example)
+            return latest  # most pods are like the one before
+        return self._find(pod, what, rows)
 
     def _find(self, pod: Pod, what: tuple[Any, ...], rows: int) -> _Class:
         # To compare with a few is cheaper than to hash all of a spec.

@@ -8,13 +8,15 @@ have to be known: on each level of the heap the leftmost of the best comes befor
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
 from mooring.runtime.picking import SCALE, turns
 
-_NONE = -1  # less than any points
+_NONE: Final = -1  # less than any points
 
 
 class Field:

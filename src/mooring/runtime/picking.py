@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import IntArray
+from mooring.cache.arrays import IntArray, frozen
 
 _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
@@ -31,8 +31,7 @@ def turns(size: int) -> IntArray:
         levels = np.frexp(numbers.astype(np.float64))[1].astype(np.int64) - 1
         # The way to a place from the root is in the bits of its number, one per level.
         ways = (numbers - (1 << levels)) << (_DEPTH - levels)
-        _turns = ways * _LEVELS + levels
-        _turns.flags.writeable = False
+        _turns = frozen(ways * _LEVELS + levels)
     return _turns[:size]
 
 

@@ -167,7 +167,7 @@ class Standing:
         for rescaled in self._rescaled:
             self._settle(rescaled, state, pod, nodes)
         skipped = state.skip_score
-        if not self._live_scorers or skipped.issuperset(self._live_scorer_names):
+        if skipped.issuperset(self._live_scorer_names):
             return Chosen(field.count, field.best())
         rows = None if field.count == len(nodes) else field.rows
         feasible = nodes if rows is None else nodes.take(rows)

@@ -151,8 +151,12 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
     weight: float  # grows with the number of domains, so that few and many compare
     counts: fw.IntArray | None  # pods, per label code; None: count those on the node itself
 
+    @property
+    def _skew(self) -> int:
+        return self.constraint.max_skew - 1
+
     def of(self, count: int) -> float:
-        return count * self.weight + (self.constraint.max_skew - 1)
+        return count * self.weight + self._skew
 
     def at(self, node: fw.Node) -> float:
         """What a node that is in one of the domains gets."""
@@ -163,16 +167,15 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
     def at_all(self, nodes: fw.Nodes) -> fw.FloatArray:
         """As `at`; 0 for nodes that are in none of the domains."""
         codes = nodes.label_codes(self.constraint.topology_key)
-        skew = self.constraint.max_skew - 1
         if self.counts is None:
             here = np.zeros(len(nodes)) if self.pods.is_nobody else self._on(nodes) * self.weight
-            found: fw.FloatArray = np.where(codes != 0, here + skew, 0.0)
+            found: fw.FloatArray = np.where(codes != 0, here + self._skew, 0.0)
             return found
         return self.by_domain(self.counts)[codes]
 
     def by_domain(self, counts: fw.IntArray) -> fw.FloatArray:
         """What nodes get, per label code."""
-        found: fw.FloatArray = counts * np.float64(self.weight) + (self.constraint.max_skew - 1)
+        found: fw.FloatArray = counts * np.float64(self.weight) + self._skew
         found[0] = 0.0
         return found
 
