@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,30 @@ def test_drops_a_feature_with_its_last_pod() -> None:
     assert per_zone(cache, "red") == {None: 0, "a": 0, "b": 0}
     cache.put_node(node("n1", zone="a").api)
     assert per_zone(cache, "red") == {None: 0, "a": 1, "b": 0}
+
+
+def test_structure_changes_with_nodes_and_features_and_not_with_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = cluster(n0="a", n1="b")
+    teams(cache)
+    monkeypatch.setattr(node_table, "MAX_FEATURE_INDEXES", 1)
+    steps: list[tuple[bool, Callable[[], object]]] = [
+        (False, lambda: cache.put_pod(pod("nobody", on="n0"))),
+        (True, lambda: cache.put_pod(member("p", "n0", "red"))),
+        (False, lambda: cache.put_pod(member("q", "n1", "red"))),
+        (False, lambda: cache.remove_pod(member("p", "n0", "red"))),
+        (True, lambda: cache.remove_pod(member("q", "n1", "red"))),
+        (True, lambda: cache.put_node(node("n0", zone="b").api)),
+        (True, lambda: cache.put_node(node("n2", zone="b").api)),
+        (True, lambda: cache.remove_node("n2")),
+        # The teams are not followed from here on.
+        (True, lambda: cache.nodes.count_features("other", team_of)),
+    ]
+    for place, (is_news, step) in enumerate(steps):
+        before = cache.nodes.structure
+        step()
+        assert (cache.nodes.structure != before) is is_news, place
 
 
 def test_finds_features_by_their_parts() -> None:

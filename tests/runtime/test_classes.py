@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -172,6 +172,36 @@ def test_a_stamp_may_begin_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(Fetched, "figures", name)
             sim.schedule(pod(f"then-{name}"))
             assert sim.node_of(f"then-{name}") == name
+
+
+class Widespread(fw.Score):
+    """Prefers nodes beyond the first three, as long as there are any."""
+
+    name = "Widespread"
+    scope = fw.Scope.OBJECT
+    asked: ClassVar[list[int]] = []
+
+    @fw.steady
+    def stamp(self, pod: fw.Pod) -> int:
+        self.asked.append(len(self.handle.nodes))
+        return len(self.handle.nodes)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 if node.name not in "abc" and len(self.handle.nodes) < 5 else 0
+
+
+def test_a_steady_stamp_is_asked_for_when_nodes_changed() -> None:
+    Widespread.asked.clear()
+    with only(Widespread) as sim:
+        sim.schedule(*(pod(f"p{i}") for i in range(5)))
+        assert Widespread.asked == [3]
+        sim.apply(node("d"))
+        sim.schedule(pod("then-d"), pod("also-d"))
+        assert sim.node_of("then-d") == sim.node_of("also-d") == "d"
+        sim.apply(node("e"))
+        sim.schedule(pod("then-any"))
+        assert set(Widespread.asked) == {3, 4, 5}
+        assert sim.node_of("then-any") == "a"
 
 
 def test_a_class_that_was_not_asked_about_for_long_makes_room() -> None:

@@ -285,6 +285,30 @@ class BySpread(fw.Score):
         return 100 * int(self.handle.nodes.unschedulable.sum()) // max(len(self.handle.nodes), 1)
 
 
+class SteadyBySpread(BySpread):
+    """Honest: nodes change with their structure."""
+
+    name = "SteadyBySpread"
+
+    @fw.steady
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return super().stamp(pod)
+
+
+class SteadyByPods(fw.Score):
+    """Counts all pods, and says that they neither come nor go."""
+
+    name = "SteadyByPods"
+    scope = fw.Scope.OBJECT
+
+    @fw.steady
+    def stamp(self, pod: fw.Pod) -> Hashable:
+        return int(self.handle.nodes.pod_counts.sum())
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(100, int(self.handle.nodes.pod_counts.sum()))
+
+
 # --- parts ----------------------------------------------------------------------------------------
 
 

@@ -66,6 +66,7 @@ class NodeTable:
         self._counters: OrderedDict[Hashable, PodCounter] = OrderedDict()
         self._pod_labels = PodLabels()
         self._features: OrderedDict[Hashable, FeatureIndex] = OrderedDict()
+        self.feature_changes: int = 0  # how often a pod brought a new feature, or took the last
         self._ranks: tuple[int, IntArray, IntArray] | None = None  # epoch, rows, rank of each row
         self._names: tuple[int, tuple[str, ...]] | None = None  # epoch, names
 
@@ -149,7 +150,8 @@ class NodeTable:
         for counter in self._pod_labels.counters_for(pod):
             counter.count(row, pod, sign)
         for index in self._features.values():
-            index.count(row, pod, sign)
+            if index.count(row, pod, sign):
+                self.feature_changes += 1
         self.pod_journal.changed(row)
 
     # --- columns made on demand ------------------------------------------------------------------
@@ -190,6 +192,7 @@ class NodeTable:
             self._features[key] = index
             if len(self._features) > MAX_FEATURE_INDEXES:
                 self._features.popitem(last=False)
+                self.feature_changes += 1  # from now on nobody would tell
         self._features.move_to_end(key)
         return index
 

@@ -256,6 +256,14 @@ class Nodes(Sequence["Node"]):
     # --- what changed ----------------------------------------------------------------------------
 
     @property
+    def structure(self) -> int:
+        """A number that is another one as soon as any node is, or pods have other features.
+
+        So it stays while pods come and go that bring nothing but their weight.
+        """
+        return self._table.node_journal.position + self._table.feature_changes
+
+    @property
     def mark(self) -> Mark:
         """This moment, for `changed_since`."""
         return Mark(self._table.pod_journal.position, self._table.node_journal.position)

@@ -213,7 +213,9 @@ class FeatureIndex:
             return frozen(np.zeros(len(column.values), dtype=np.int64))
         return tally.per_domain(column)
 
-    def count(self, row: int, pod: Pod, change: int) -> None:
+    def count(self, row: int, pod: Pod, change: int) -> bool:
+        """Returns whether there are other features now."""
+        version = self.version
         for feature in self.extract(pod):
             tally = self._tallies.get(feature)
             if tally is None:
@@ -224,6 +226,7 @@ class FeatureIndex:
             tally.add(row, change)
             if not tally.rows:
                 self._forget(feature)
+        return self.version != version
 
     def relabel(self, row: int, key: str, old_code: int, new_code: int) -> None:
         for tally in self._tallies.values():

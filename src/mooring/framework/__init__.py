@@ -44,7 +44,7 @@ from mooring.framework.plugin import (
     Score,
 )
 from mooring.framework.results import Candidate, LocalTable, Nominate, OnlyNodes, QueuedPod, Wait
-from mooring.framework.scope import Scope
+from mooring.framework.scope import Scope, steady
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
 from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -107,4 +107,5 @@ __all__ = [
     "WhatIf",
     "broken_linear",
     "normalize",
+    "steady",
 ]

@@ -99,7 +99,8 @@ class Base(abc.ABC):
     def stamp(self, pod: Pod) -> Hashable:
         """A value that differs when answers with a scope no longer hold, whatever the nodes say.
 
-        By default it changes with every object that the plugin reads.
+        By default it changes with every object that the plugin reads. Asked for before every pod;
+        if it is marked `@steady`, only when `Nodes.structure` or some object has changed.
         """
         version = self.handle.objects.version
         return tuple([version(kind) for kind in self.reads]) if self.reads else None

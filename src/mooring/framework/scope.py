@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar
+
+Stamp = TypeVar("Stamp", bound=Callable[..., Hashable])
+
+_STEADY: Final = "_is_steady_stamp"
 
 
 class Scope(enum.Enum):
@@ -15,3 +21,13 @@ class Scope(enum.Enum):
     OBJECT = "object"  # the node's own object: its labels, taints, allocatable; not its pods
     NODE = "node"  # also the pods that are on that node: all but their status
     CLUSTER = "cluster"  # also other nodes and their pods: asked for every pod, as without a scope
+
+
+def steady(stamp: Stamp) -> Stamp:
+    """Says of a plugin's `stamp` that it is slow to change: see `Base.stamp`."""
+    vars(stamp)[_STEADY] = True  # of this function: who overrides it promises nothing
+    return stamp
+
+
+def is_steady(stamp: Callable[..., Any]) -> bool:
+    return getattr(stamp, _STEADY, False)

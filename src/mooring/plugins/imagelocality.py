@@ -21,6 +21,7 @@ class ImageLocality(fw.Score):
     name = "ImageLocality"
     scope = fw.Scope.OBJECT
 
+    @fw.steady
     def stamp(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.
         everywhere = self.handle.nodes

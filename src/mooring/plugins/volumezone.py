@@ -69,6 +69,7 @@ class VolumeZone(fw.PreFilter, fw.Filter):
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
+    @fw.steady
     def stamp(self, pod: fw.Pod) -> None:
         return None  # without volumes, nothing else matters
 

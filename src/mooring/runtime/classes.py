@@ -74,7 +74,7 @@ class Classes:
 
     def _choose(self, known: _Class, state: CycleState, pod: Pod, nodes: Nodes) -> Chosen | None:
         standing = known.standing
-        if standing is not None and standing.is_current(pod):
+        if standing is not None and standing.is_current(pod, nodes):
             try:
                 return standing.choose(state, pod, nodes, self._claims)
             except Outdated:

@@ -9,7 +9,7 @@ from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework import plugin as contract
-from mooring.framework.scope import Scope
+from mooring.framework.scope import Scope, is_steady
 from mooring.framework.state import CycleState
 from mooring.runtime.guard import Guard
 from mooring.runtime.layers import Layer, Outdated
@@ -48,6 +48,10 @@ def scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
 def has_own_stamp(plugin: contract.Base) -> bool:
     """Whether it takes more than the objects that the plugin reads to know its stamp."""
     return type(plugin).stamp is not contract.Base.stamp
+
+
+def has_steady_stamp(plugin: contract.Base) -> bool:
+    return is_steady(type(plugin).stamp)
 
 
 def layers_of(

@@ -36,7 +36,14 @@ from mooring.runtime.layers import (
     points_by,
     refused_by,
 )
-from mooring.runtime.lineup import Lineup, Shared, has_own_stamp, layers_of, scope_of
+from mooring.runtime.lineup import (
+    Lineup,
+    Shared,
+    has_own_stamp,
+    has_steady_stamp,
+    layers_of,
+    scope_of,
+)
 from mooring.runtime.picking import MAX_POINTS, pick
 from mooring.runtime.rescaling import Rescaled
 
@@ -65,14 +72,16 @@ class Standing:
         self._mark: Mark = nodes.mark
         scopes = {plugin.name: scope_of(plugin, pod) for plugin in lineup.everybody}
         scoped = [plugin for plugin in lineup.everybody if scopes[plugin.name] is not None]
-        self._stamped = [plugin for plugin in scoped if has_own_stamp(plugin)]
-        self._stamps = self._stamp(pod)
+        stamped = [plugin for plugin in scoped if has_own_stamp(plugin)]
+        self._restless = [plugin for plugin in stamped if not has_steady_stamp(plugin)]
+        self._steady = [plugin for plugin in stamped if has_steady_stamp(plugin)]
         self._objects = lineup.objects
         self._read = {
             kind for plugin in scoped if not has_own_stamp(plugin) for kind in plugin.reads
         }
-        self._objects_stamp = self._stamp_objects()
-        self._objects_version = self._objects.changes
+        self._restless_stamps = _stamps(self._restless, pod)
+        self._steady_stamps = self._stamp_steady(pod)
+        self._moment = (self._objects.changes, nodes.structure)
         self._state = CycleState()
         self._earlier: CycleState | None = None  # of the last pod
         # The rows that changed since points were last asked for, and those whose node did.
@@ -134,13 +143,14 @@ class Standing:
 
     # --- one pod -------------------------------------------------------------------------------
 
-    def is_current(self, pod: Pod) -> bool:
+    def is_current(self, pod: Pod, nodes: Nodes) -> bool:
         """Whether everything but the nodes is as it was."""
-        if self._objects.changes != self._objects_version:
-            if self._stamp_objects() != self._objects_stamp:
+        moment = (self._objects.changes, nodes.structure)
+        if moment != self._moment:
+            if self._stamp_steady(pod) != self._steady_stamps:
                 return False
-            self._objects_version = self._objects.changes
-        return self._stamp(pod) == self._stamps
+            self._moment = moment
+        return not self._restless or _stamps(self._restless, pod) == self._restless_stamps
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen:
         """The best node for a pod of this class. Raises Unsure, or Outdated."""
@@ -423,12 +433,16 @@ class Standing:
             raise Unsure(f"{plugin.name} answered with more than a status")
         return status
 
-    def _stamp(self, pod: Pod) -> list[Hashable]:
-        return [plugin.stamp(pod) for plugin in self._stamped]
+    def _stamp_steady(self, pod: Pod) -> list[Hashable]:
+        """Also what the stamps of plugins are made of that have none of their own."""
+        return [
+            *_stamps(self._steady, pod),
+            *(self._objects.version(kind) for kind in self._read),
+        ]
 
-    def _stamp_objects(self) -> list[int]:
-        """What the stamps of all plugins are made of that have none of their own."""
-        return [self._objects.version(kind) for kind in self._read]
+
+def _stamps(plugins: Iterable[contract.Base], pod: Pod) -> list[Hashable]:
+    return [plugin.stamp(pod) for plugin in plugins]
 
 
 def _is_easy(plugin: contract.Score) -> bool:

@@ -20,7 +20,7 @@ from mooring.framework.plugin import (
     PreScore,
     Score,
 )
-from mooring.framework.scope import Scope
+from mooring.framework.scope import Scope, is_steady
 from mooring.testing._attempt import Bench, Fault, Raised, Trial, asking, show
 from mooring.testing._changes import Change, changes
 from mooring.testing._check import on_every_case
@@ -112,10 +112,12 @@ def _survive(bench: Bench, kept: Kept, change: Change, sees_pods: bool, claim: s
 
 def _compare_after(bench: Bench, kept: Kept, change: Change, sees_pods: bool, claim: str) -> bool:
     """Whether there was anything to compare: a new stamp voids what was kept."""
-    before = _stamp(bench)
+    before, moment = _stamp(bench), _moment(bench)
     change.make(bench.cache)
     try:
-        if _stamp(bench) != before:
+        after = _stamp(bench)
+        if after != before:
+            _check_steadiness(bench, before, after, moment, change)
             return False
         fresh = bench.attempt().run()
         touched = {change.node, change.pods_of} if sees_pods else {change.node}
@@ -133,6 +135,21 @@ def _stamp(bench: Bench) -> Hashable:
     bench.handle.nodes = bench.cache.nodes
     with asking("stamp"):
         return bench.plugin.stamp(bench.case.pod)
+
+
+def _moment(bench: Bench) -> Hashable:
+    return bench.cache.nodes.structure, bench.handle.objects.changes
+
+
+def _check_steadiness(
+    bench: Bench, before: Hashable, after: Hashable, moment: Hashable, change: Change
+) -> None:
+    """Nobody would have asked for a steady stamp if nothing happened that it may depend on."""
+    if is_steady(type(bench.plugin).stamp) and _moment(bench) == moment:
+        raise Fault(
+            f"after {change.words} stamp() is {show(after)} instead of {show(before)}, which"
+            " @steady says can't be: no node, no feature of the pods on nodes and no object has changed"
+        )
 
 
 # --- parts of pods --------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ class InterPodAffinity(
         alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
         return fw.Scope.OBJECT if alone else self.scope
 
+    @fw.steady
     def stamp(self, pod: fw.Pod) -> Hashable:
         return self._is_left_alone(pod)
 

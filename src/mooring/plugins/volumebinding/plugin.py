@@ -96,6 +96,7 @@ class VolumeBinding(
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
+    @fw.steady
     def stamp(self, pod: fw.Pod) -> None:
         return None  # without volumes, nothing else matters
 
