@@ -41,7 +41,7 @@ WRONG: list[tuple[type[fw.Base], str, str]] = [
     (overclaims.CountsRunning, SCOPE, "after the status of pod"),
     (overclaims.StoresCounts, SCOPE, "with what pre_filter and pre_score stored before, but"),
     (overclaims.WithoutStamp, SCOPE, "after Namespace"),
-    (overclaims.SteadyByPods, SCOPE, "which @steady says can't be: no node, no feature"),
+    (overclaims.SteadyByPods, SCOPE, "@steady says that can't be: no node, no feature"),
     (overclaims.Sometimes, SCOPE, "scope OBJECT says"),
     (overclaims.ForgetsMemory, PART, "for a pod with other memory, but"),
     (overclaims.ForgetsTolerations, PART, "for a pod with other tolerations, but"),

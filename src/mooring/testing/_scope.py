@@ -147,8 +147,8 @@ def _check_steadiness(
     """Nobody would have asked for a steady stamp if nothing happened that it may depend on."""
     if is_steady(type(bench.plugin).stamp) and _moment(bench) == moment:
         raise Fault(
-            f"after {change.words} stamp() is {show(after)} instead of {show(before)}, which"
-            " @steady says can't be: no node, no feature of the pods on nodes and no object has changed"
+            f"after {change.words} stamp() is {show(after)}, before it was {show(before)}; @steady"
+            " says that can't be: no node, no feature of pods on nodes and no object has changed"
         )
 
 
