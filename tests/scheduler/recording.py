@@ -13,6 +13,8 @@ from mooring.testing.builders import node
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 FRAME = ("PrioritySort", "DefaultBinder")
 
+VARIABLES = ("parallel", "skip_is_final", "wakes_on")
+
 Log = list[str]
 USUAL = object()
 """Returned by a callable answer that has nothing special to say."""
@@ -103,7 +105,7 @@ class Probe(
 
 def probe(name: str, log: Log, **answers: Any) -> type[Probe]:
     """A plugin class of its own; keywords are answers by method, or class variables."""
-    variables = {key: answers.pop(key) for key in ("parallel", "wakes_on") if key in answers}
+    variables = {key: answers.pop(key) for key in VARIABLES if key in answers}
     body: dict[str, Any] = {"name": name, "log": log, "answers": answers, "__module__": __name__}
     return type(name, (Probe,), body | variables)
 

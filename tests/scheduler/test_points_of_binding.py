@@ -16,6 +16,7 @@ from tests.scheduler.recording import (
 )
 
 from mooring.framework import OK, SKIP, Code, Status
+from mooring.scheduler import scheduler
 from mooring.testing.builders import node, pod
 
 UNDONE = "Second.unreserve First.unreserve"
@@ -185,6 +186,27 @@ def test_skips_pre_bind_altogether_when_every_plugin_has_nothing_to_do() -> None
     with world(first, second) as sim:
         sim.schedule(pod("p"))
         assert after(log, "pre_flight") == f"First.pre_flight Second.pre_flight {BOUND}"
+
+
+@pytest.mark.parametrize("sampled", [0.0, 1.0])
+def test_a_final_skip_leaves_a_plugin_out_unless_its_times_are_taken(
+    monkeypatch: pytest.MonkeyPatch, sampled: float
+) -> None:
+    monkeypatch.setattr(scheduler, "_PLUGIN_TIMES_SAMPLED", sampled)
+    log: Log = []
+    first = probe("First", log, pre_filter=SKIP, skip_is_final=True, pre_flight=SKIP)
+    second = probe("Second", log, pre_filter=SKIP)
+    with world(first, second) as sim:
+        sim.schedule(pod("p"))
+        assert sim.node_of("p") == "a"
+    both = sampled == 1.0
+    permitted = "First.permit Second.permit"
+    assert after(log, "reserve") == (
+        ("First.reserve " if both else "")
+        + f"Second.reserve {permitted} "
+        + ("First.pre_flight " if both else "")
+        + f"Second.pre_flight Second.pre_bind {BOUND}"
+    )
 
 
 def test_announces_the_node_only_when_binding_will_take_a_while() -> None:

@@ -35,6 +35,7 @@ BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (gallery.Speechless, "check_refusals_say_why", "Unschedulable without a reason"),
     (gallery.SpeechlessGate, "check_refusals_say_why", "pre_enqueue() says"),
     (gallery.UnreserveTrusts, "check_unreserve_copes", "unreserve() raised KeyError"),
+    (gallery.SkipsTooMuch, "check_skip_is_final", "although pre_filter() said SKIP"),
     (gallery.ForgetsWhatIfs, "check_what_ifs_hold", "in thought with"),
     (gallery.LeaksWhatIfs, "check_what_ifs_hold", "in thought"),
     (overclaims.ByName, "check_pods_of_a_class_are_alike", "with another name and uid"),

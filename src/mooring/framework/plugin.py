@@ -70,6 +70,12 @@ class Base(abc.ABC):
     What such a plugin stores in the cycle state is shared by those pods.
     """
 
+    skip_is_final: ClassVar[bool] = False
+    """Whether pods for which `pre_filter` says SKIP need nothing reserved or prepared either.
+
+    Then Reserve and PreBind leave the plugin out for them, but for a few whose times are taken.
+    """
+
     args_type: ClassVar[type[Args]] = NoArgs
     """The type of `args`; filled in from `Plugin[...]`."""
 

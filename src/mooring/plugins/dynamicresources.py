@@ -51,6 +51,7 @@ class DynamicResources(
     by_extremes = True
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
     evicts = False
+    skip_is_final = True
 
     UNSUPPORTED = fw.Status.unresolvable(
         "the pod uses resource claims, which mooring does not support yet"

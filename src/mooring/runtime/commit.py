@@ -45,11 +45,16 @@ class Committer(Asker):
         self._pre_flight = _named("PreBindPreFlight", self._pre_bind)
         self._bind = _named("Bind plugin", profile.at("bind", contract.Bind))
         self._post_bind = profile.at("postBind", contract.PostBind)
+        preparing = (*profile.at("reserve", contract.Reserve), *self._pre_bind)
+        self._final = frozenset(plugin.name for plugin in preparing if plugin.skip_is_final)
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
+        concluded = self._concluded(state)
         for running, plugin in self._reserve:
+            if plugin.name in concluded:
+                continue
             status = self.ask(plugin, "Reserve", running, plugin.reserve, state, pod, node_name)
             if not status.ok:
                 final = status if status.rejected else as_error(running, status)
@@ -98,7 +103,11 @@ class Committer(Asker):
 
     def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         result = SKIP
+        concluded = self._concluded(state)
         for running, plugin in self._pre_flight:
+            if plugin.name in concluded:
+                state.skip_pre_bind.add(plugin.name)
+                continue
             ask = plugin.pre_flight
             status = self.ask(plugin, "PreBindPreFlight", running, ask, state, pod, node_name)
             if status.skipped:
@@ -114,6 +123,12 @@ class Committer(Asker):
                 )
                 return Status.error(text).by(plugin.name)
         return result
+
+    def _concluded(self, state: CycleState) -> frozenset[str]:
+        """The plugins that have no more to do with the pod."""
+        if self.guard.record_plugins:
+            return frozenset()  # all are asked, so that the times of each can be seen
+        return self._final & state.skip_filter
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         if not self._pre_bind:

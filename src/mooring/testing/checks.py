@@ -31,6 +31,7 @@ from mooring.framework.plugin import (
     Base,
     Filter,
     Permit,
+    PreBind,
     PreEnqueue,
     PreFilter,
     PreScore,
@@ -40,7 +41,7 @@ from mooring.framework.plugin import (
 from mooring.framework.results import Wait
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
-from mooring.framework.status import Code, Status
+from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.runtime.registry import contract_faults
 from mooring.testing._attempt import (
     Attempt,
@@ -274,6 +275,32 @@ def check_unreserve_copes(trial: Trial) -> None:
             plugin.unreserve(CycleState(), trial.case.pod, node.metadata.name)
 
 
+@on_every_case(Reserve, PreBind)
+def check_skip_is_final(trial: Trial) -> None:
+    """With `skip_is_final`: pods that `pre_filter` skips need nothing reserved, nor prepared."""
+    if not trial.plugin_class.skip_is_final:
+        return
+    attempt = trial.bench().attempt()
+    attempt.prepare_filter()
+    if not (isinstance(attempt.pre_filter, Status) and attempt.pre_filter.skipped):
+        return
+    plugin, state, pod = attempt.plugin, attempt.state, attempt.pod
+    for name in attempt.nodes.names[:2]:
+        said: list[tuple[str, object, Status]] = []
+        if isinstance(plugin, Reserve):
+            with asking("reserve", name):
+                said.append(("reserve", plugin.reserve(state, pod, name), OK))
+        if isinstance(plugin, PreBind):
+            with asking("pre_flight", name):
+                said.append(("pre_flight", plugin.pre_flight(state, pod, name), SKIP))
+        for point, answer, expected in said:
+            if answer != expected:
+                raise Fault(
+                    f"{point}() returned {show(answer)} for node {name} although pre_filter() said"
+                    f" SKIP, which skip_is_final says is all: expected {show(expected)}"
+                )
+
+
 @on_every_case()
 def check_hints_answer(trial: Trial) -> None:
     """`hint` says True or False to every event of `wakes_on`, whatever the objects."""
@@ -340,6 +367,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_scores_are_within_bounds,
     check_refusals_say_why,
     check_unreserve_copes,
+    check_skip_is_final,
     check_what_ifs_hold,
     check_pods_of_a_class_are_alike,
     check_scope_is_all_that_matters,

@@ -74,6 +74,7 @@ class VolumeBinding(
     )
     writes = (PersistentVolumeClaim, PersistentVolume)
     parallel = True
+    skip_is_final = True
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", _ADDED_OR_CHANGED),
         PVC_ADDED_OR_CHANGED,
