@@ -52,15 +52,19 @@ def cost(
     make: Callable[[int], fw.Pod], nodes: int, pods: int, plugin: type[fw.Base] | None = None
 ) -> float:
     """Microseconds per pod."""
+    gc.set_threshold(50_000)  # this, and to freeze what is there, as `mooring run` does
     plugins, config = ([plugin], CONFIG) if plugin is not None else ([], None)
     with Simulation(keep_attempts=False, plugins=plugins, config=config) as sim:
         sim.apply(*cluster(nodes))
         sim.schedule(*(make(i) for i in range(WARM_UP)))
         sim.apply(*(make(i) for i in range(WARM_UP, WARM_UP + pods)))
         gc.collect()
+        gc.freeze()
         began = time.process_time()
         sim.settle()
-        return (time.process_time() - began) / pods * 1e6
+        spent = time.process_time() - began
+    gc.unfreeze()
+    return spent / pods * 1e6
 
 
 def measure_elsewhere(tree: Path, names: Sequence[str], sizes: list[int], pods: int) -> Results:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, any_of
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Changes, Mark, Nodes
 from mooring.framework import plugin as contract
@@ -165,7 +165,7 @@ class Layer:
             self.refused[rows] = refused
         if not self._plain and not self.raws:
             return
-        if refused is not None and refused.any():
+        if refused is not None and any_of(refused):
             rows = rows[~refused]
             if not len(rows):
                 return
@@ -251,8 +251,10 @@ def checked_points(plugin: contract.Score, points: Any, size: int) -> IntArray:
 
 
 def check_range(plugin: contract.Score, points: IntArray) -> None:
-    # One look instead of two: what is below zero is far above everything without a sign.
-    if int(np.maximum.reduce(points.view(np.uint64))) > MAX_SCORE:
+    if not len(points):
+        return
+    least, most = points.item(points.argmin()), points.item(points.argmax())
+    if least < MIN_SCORE or most > MAX_SCORE:
         raise Unsure(f"{plugin.name} gives points out of range")
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import platform
 import random
@@ -36,6 +35,7 @@ from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
 from mooring.extender.calling.connecting import connect, documents_for
+from mooring.observe import garbage
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
 from mooring.runtime.guard import Watchdog
@@ -57,9 +57,6 @@ _WAITING: Final = "another replica is the leader"
 _WRITTEN: Final = (core.Pod, core.PersistentVolume, core.PersistentVolumeClaim)  # by a leader
 _EVENTS_WAITING: Final = 5_000  # to be written; further ones are dropped and counted
 _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
-# Objects between two looks for garbage in cycles. There is little of it: to look after every 700,
-# as Python does by itself, took 5 % of the time.
-_GARBAGE_LOOK: Final = 50_000
 
 
 class Process:
@@ -195,7 +192,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
         self.scheduler.hold(_SYNCING)
-        gc.set_threshold(_GARBAGE_LOOK)
+        garbage.look_seldom()
         try:
             if self._surface is not None:
                 await self._surface.start()
@@ -241,9 +238,7 @@ class Process:
                 await self._leading.wait()
             watching = tasks.create_task(self.informers.run())
             await self.informers.wait_synced()
-            # What was listed stays for the life of the process: nothing in it is worth a look.
-            gc.collect()
-            gc.freeze()
+            garbage.spare_what_is_there()
             log.info("Handlers synced", extra={"v": 0, **self._sizes()})
             self.scheduler.release(_SYNCING)
             await watching

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import ipaddress
 import logging
 import signal
@@ -33,6 +32,7 @@ from mooring.extender.serving.preempting import Preempting
 from mooring.extender.serving.server import Answer, Server
 from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
+from mooring.observe import garbage
 from mooring.observe import log as logs
 from mooring.observe.process import add_process_metrics
 from mooring.runtime.guard import Watchdog
@@ -238,11 +238,5 @@ async def serve(app: App) -> None:
         loop.add_signal_handler(number, app.stop)
     add_process_metrics(app.metrics)
     with Watchdog(app.hosted.guard):
-        await app.run(on_ready=_settle)
+        await app.run(on_ready=garbage.spare_what_is_there)
     log.info("stopped", extra={"v": 0})
-
-
-def _settle() -> None:
-    """What was listed stays for long: to look through it again and again would cost time."""
-    gc.collect()
-    gc.freeze()

@@ -129,9 +129,8 @@ def change_of_balance(asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
         np.divide(used, capacity, out=fractions[place, 1])
     before_and_after = balance_all(fractions)
     scores: fw.IntArray = before_and_after[1] - before_and_after[0]
-    scores += _HALF
-    scores //= 2
-    scores += _HALF
+    scores += 3 * _HALF  # half of it is half of all, and a half of a half
+    scores >>= 1
     return scores
 
 

@@ -83,7 +83,7 @@ class NodeResourcesFit(
         fits = nodes.pod_counts < nodes.allocatable(PODS)
         for need in needs:
             fits &= nodes.spare(need.resource) >= need.amount
-        if fits.all():
+        if np.count_nonzero(fits) == len(fits):
             return fw.Verdicts.passing(nodes)
         if len(needs) > _MOST_NEEDS:
             return super().filter_all(state, pod, nodes)
