@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from mooring.api.meta import NO_RESOURCES
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
@@ -131,21 +132,18 @@ def class_of(pod: Pod) -> tuple[Any, ...]:
     if spec.volumes:
         volumes = tuple([volume for volume in spec.volumes if volume.has_source])
         spec = structs.replace(spec, volumes=volumes)
-    return (meta.namespace, spec, meta.labels, meta.annotations, meta.controller)
+    # What is soon compared, and often differs, first.
+    return (meta.namespace, meta.labels, meta.annotations, meta.controller, spec)
 
 
 def _outline(pod: Pod) -> Hashable:
     """Something cheap that tells most classes apart."""
-    asked = [
-        amount.nanos
-        for container in pod.spec.containers[:1]
-        for amount in container.resources.requests.values()
-    ]
-    # Whoever has an affinity may have one of its own.
-    affinity = pod.spec.affinity
+    spec = pod.api.spec
+    asked = spec.containers[0].resources.requests if spec.containers else NO_RESOURCES
     return (
         pod.namespace,
-        tuple(asked),
-        tuple(pod.labels.values()),
-        hash(affinity) if affinity is not None else 0,
+        *pod.labels.values(),
+        *[amount.nanos for amount in asked.values()],
+        # Whoever has an affinity may have one of its own.
+        hash(spec.affinity) if spec.affinity is not None else 0,
     )
