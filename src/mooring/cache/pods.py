@@ -226,7 +226,7 @@ class Pod(_Open):
             return False
         if self._was_measured or other._was_measured:
             return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
-        self.weigh_as(other)
+        object.__setattr__(self, "_weight", other._weight)
         return True
 
     @property

@@ -75,26 +75,51 @@ class Guard:
             self._finish(plugin, point, answer, took)
         return answer
 
-    async def acall(
+    @types.coroutine
+    def acall(
         self,
         plugin: Base,
         point: str,
         function: Callable[..., Awaitable[T]],
         *args: Any,
         stands: bool = False,
-    ) -> T:
+    ) -> Generator[Any, Any, T]:
         """As `call`, for the points that may wait. Waiting is free; hogging the loop is not.
 
-        An answer that `stands` reports a deed: it is accepted however long it took.
+        So the deadline is set only while the plugin's own code runs. An answer that `stands`
+        reports a deed: it is accepted however long it took.
         """
-        try:
-            answer, busy = await _watched(self, function, args)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+        timer = self.timer
+        busy = 0.0  # seconds
+        inner = None
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            started = timer()
+            try:
+                try:  # as in `call`, and for the same reason
+                    self.deadline = started + self.budget
+                    if inner is None:
+                        inner = function(*args).__await__()
+                    waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
+                finally:
+                    self.deadline = None
+            except StopIteration as stop:
+                answer: T = stop.value
+                busy += timer() - started
+                break
+            except (KeyboardInterrupt, GeneratorExit):
                 raise
-            raise self.failure(plugin, point, error) from error
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                    raise
+                raise self.failure(plugin, point, error) from error
+            busy += timer() - started
+            sent, thrown = None, None
+            try:
+                sent = yield waited_for
+            except BaseException as error:  # cancellation and failures belong to the inner code
+                thrown = error
         if stands and busy > self.budget:
             extra = {"plugin": plugin.name, "point": point, "seconds": busy}
             log.warning("plugin kept everybody waiting", extra=extra)
@@ -148,38 +173,6 @@ class Guard:
             log.error(
                 "plugin failed", extra={"plugin": plugin.name, "point": point}, exc_info=error
             )
-
-
-@types.coroutine
-def _watched(
-    guard: Guard, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]
-) -> Generator[Any, Any, tuple[T, float]]:
-    """Drive a coroutine, and keep the guard's deadline set only while its own code runs.
-
-    The answer, and for how many seconds it was running; waiting is not counted.
-    """
-    timer = guard.timer
-    busy = 0.0
-    inner = None
-    sent: Any = None
-    thrown: BaseException | None = None
-    while True:
-        started = timer()
-        guard.deadline = started + guard.budget
-        try:
-            if inner is None:
-                inner = function(*args).__await__()
-            waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
-        except StopIteration as stop:
-            return stop.value, busy + timer() - started
-        finally:
-            guard.deadline = None
-        busy += timer() - started
-        sent, thrown = None, None
-        try:
-            sent = yield waited_for
-        except BaseException as error:  # cancellation and failures belong to the inner code
-            thrown = error
 
 
 def _is_being_cancelled() -> bool:
