@@ -109,6 +109,9 @@ def test_finds_nodes_by_name_within_the_part_only() -> None:
         lambda n: n.spare("cpu"),
         lambda n: n.nonzero_requested("cpu"),
         lambda n: n.nonzero_requested("memory"),
+        lambda n: n.allocatable_of(("cpu", "memory")),
+        lambda n: n.requested_of(("cpu", "memory")),
+        lambda n: n.nonzero_requested_of(("cpu", "memory")),
         lambda n: n.pod_counts,
         lambda n: n.unschedulable,
         lambda n: n.label_codes(ZONE),
@@ -127,6 +130,18 @@ def test_no_column_can_be_written(
 def test_the_listing_of_the_cluster_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="read-only"):
         three().listing[0] = 2
+
+
+@pytest.mark.parametrize("make", [three, part])
+def test_several_resources_stand_one_below_the_other(make: Callable[[], Nodes]) -> None:
+    nodes, resources = make(), ("memory", "example.com/unheard-of", "cpu")
+    for one, several in (
+        (nodes.allocatable, nodes.allocatable_of),
+        (nodes.requested, nodes.requested_of),
+        (nodes.nonzero_requested, nodes.nonzero_requested_of),
+    ):
+        assert several(resources).tolist() == [one(resource).tolist() for resource in resources]
+        assert several(()).shape == (0, len(nodes))
 
 
 def test_resources_are_per_node_of_the_part() -> None:

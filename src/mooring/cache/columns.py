@@ -32,7 +32,7 @@ class Column(Generic[S]):
     `cells` is the same memory as `data`, for one value at a time: that is four times as fast.
     """
 
-    __slots__ = ("_bounds", "_size", "_view", "cells", "data")
+    __slots__ = ("_size", "_view", "cells", "data")
 
     def __init__(self, dtype: type[S], size: int = 0) -> None:
         capacity = max(_FIRST_CAPACITY, size)
@@ -40,7 +40,6 @@ class Column(Generic[S]):
         self.cells: memoryview = self.data.data
         self._size = size
         self._view: NDArray[S] | None = None
-        self._bounds: tuple[int, int, int] | None = None  # moment, least, most
 
     def __len__(self) -> int:
         return self._size
@@ -51,14 +50,6 @@ class Column(Generic[S]):
         if self._view is None:
             self._view = frozen(self.data[: self._size])
         return self._view
-
-    def bounds(self, moment: int) -> tuple[int, int]:
-        """The least and the most there is in any row, looked for once in a moment."""
-        if self._bounds is None or self._bounds[0] != moment:
-            view = self.view
-            least, most = (int(view.min()), int(view.max())) if self._size else (0, 0)
-            self._bounds = (moment, least, most)
-        return self._bounds[1:]
 
     def append_zero(self) -> None:
         """Add a row that holds zero."""

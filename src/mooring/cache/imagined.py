@@ -18,7 +18,7 @@ from mooring.api.selectors import Selector
 from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.columns import wrapped
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Features, Node, Nodes
+from mooring.cache.snapshot import Features, Node, Nodes, stacked
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
 Weigh = Callable[[Iterable[Pod]], list[int]]
@@ -74,6 +74,11 @@ class Thought(Nodes, abc.ABC):
 
     def spare(self, resource: str) -> IntArray:
         return frozen(self.allocatable(resource) - self.requested(resource))
+
+    def _stacked(
+        self, name: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
+    ) -> IntArray:
+        return stacked(ask, resources, len(self))  # pods may come and go: not to be kept
 
     def nonzero_requested(self, resource: str) -> IntArray:
         if resource not in (CPU, MEMORY):

@@ -13,9 +13,9 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, requests_of
+from mooring.plugins.noderesources.strategies import Ask, Asks, least_of, requests_of
 
-ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
+ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
 
 _HALF: Final = fw.MAX_SCORE // 2
 
@@ -33,13 +33,13 @@ class NodeResourcesBalancedAllocation(
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         asks = self._asks_of(pod)
-        if not asks:
+        if not asks.each:
             return fw.SKIP  # or all best-effort pods would go to the same node
         state[ASKS] = asks
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        asks = self._asks(state, pod)
+        asks = self._asks(state, pod).each
         if not asks:
             return 0
         before: list[float] = []
@@ -54,38 +54,35 @@ class NodeResourcesBalancedAllocation(
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         asks = self._asks(state, pod)
-        if not asks:
+        if not asks.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        if all(is_everywhere(ask.resource, nodes) for ask in asks):
+        capacity = nodes.allocatable_of(asks.resources)
+        if least_of(capacity) > 0:
             return change_of_balance(asks, nodes)
         # Nodes that lack the same resources are scored together, over those they have.
-        lacking = [nodes.allocatable(ask.resource) <= 0 for ask in asks]
+        has = capacity > 0
         scores = np.empty(len(nodes), dtype=np.int64)
         pending = np.ones(len(nodes), dtype=np.bool_)
         while pending.any():
             first = int(pending.argmax())
-            alike = pending.copy()
-            for column in lacking:
-                alike &= column == column[first]
-            had = [
-                ask for ask, column in zip(asks, lacking, strict=True) if not bool(column[first])
-            ]
-            scores[alike] = change_of_balance(had, nodes.take(alike))
+            alike = pending & (has == has[:, first : first + 1]).all(axis=0)
+            had = [ask for ask, is_had in zip(asks.each, has[:, first], strict=True) if is_had]
+            scores[alike] = change_of_balance(Asks.of(tuple(had)), nodes.take(alike))
             pending &= ~alike
         return scores
 
-    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Ask, ...]:
+    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> Asks:
         found = state.get(ASKS)
         return self._asks_of(pod) if found is None else found
 
-    def _asks_of(self, pod: fw.Pod) -> tuple[Ask, ...]:
+    def _asks_of(self, pod: fw.Pod) -> Asks:
         """None at all if the pod would leave every balance as it is."""
         asks = tuple(
             Ask(spec.name, pod.requests(spec.name))
             for spec in self.args.resources
             if spec.name != PODS and (pod.requests(spec.name) or not is_scalar(spec.name))
         )
-        return asks if any(ask.amount for ask in asks) else ()
+        return Asks.of(asks if any(ask.amount for ask in asks) else ())
 
 
 def balance(fractions: Sequence[float]) -> int:
@@ -110,23 +107,16 @@ def balance(fractions: Sequence[float]) -> int:
     return int((1 - spread) * fw.MAX_SCORE)
 
 
-def is_everywhere(resource: str, nodes: fw.Nodes) -> bool:
-    """Whether each of these nodes has the resource."""
-    least, _ = nodes.allocatable_bounds(resource)
-    return least > 0 or bool(nodes.allocatable(resource).min(initial=1) > 0)
-
-
-def change_of_balance(asks: Sequence[Ask], nodes: fw.Nodes) -> fw.IntArray:
+def change_of_balance(asks: Asks, nodes: fw.Nodes) -> fw.IntArray:
     """The score of nodes that have all these resources."""
-    fractions = np.empty((len(asks), 2, len(nodes)))  # of capacity in use: before, after
-    for place, ask in enumerate(asks):
-        capacity = nodes.allocatable(ask.resource)
-        used = np.minimum(nodes.requested(ask.resource), capacity)
-        np.divide(used, capacity, out=fractions[place, 0])
-        # No more than there is, and no sum on the way that might wrap around.
-        np.minimum(used, capacity - ask.amount, out=used)
-        used += ask.amount
-        np.divide(used, capacity, out=fractions[place, 1])
+    capacity = nodes.allocatable_of(asks.resources)
+    fractions = np.empty((len(asks.each), 2, len(nodes)))  # of capacity in use: before, after
+    used = np.minimum(nodes.requested_of(asks.resources), capacity)
+    np.divide(used, capacity, out=fractions[:, 0])
+    # No more than there is, and no sum on the way that might wrap around.
+    np.minimum(used, capacity - asks.amounts, out=used)
+    used += asks.amounts
+    np.divide(used, capacity, out=fractions[:, 1])
     before_and_after = balance_all(fractions)
     scores: fw.IntArray = before_and_after[1] - before_and_after[0]
     scores += 3 * _HALF  # half of it is half of all, and a half of a half

@@ -20,7 +20,13 @@ from mooring.api.requests import (
     pod_requests,
 )
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
-from mooring.plugins.noderesources.strategies import Ask, requests_of, strategy_of
+from mooring.plugins.noderesources.strategies import (
+    Ask,
+    Asks,
+    as_column,
+    requests_of,
+    strategy_of,
+)
 
 TOO_MANY_PODS: Final = "Too many pods"
 _MOST_NEEDS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
@@ -34,10 +40,28 @@ class Need(msgspec.Struct, frozen=True):
     shortage: str
 
 
-NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey(
+class Needs(msgspec.Struct, frozen=True, eq=False):
+    """All of them, also as a column: one row per resource."""
+
+    each: tuple[Need, ...]
+    resources: tuple[str, ...]
+    amounts: fw.IntArray  # (n, 1)
+
+    @classmethod
+    def of(cls, each: tuple[Need, ...]) -> "Needs":
+        resources = tuple(need.resource for need in each)
+        return cls(each, resources, as_column([need.amount for need in each]))
+
+    def fit(self, nodes: fw.Nodes) -> bool:
+        """Whether there is room on all of the nodes."""
+        enough = nodes.allocatable_of(self.resources) - nodes.requested_of(self.resources)
+        return bool(np.count_nonzero(enough >= self.amounts) == enough.size)
+
+
+NEEDS: fw.StateKey[Needs] = fw.StateKey(
     "NodeResourcesFit/needs", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 )
-ASKS: fw.StateKey[tuple[Ask, ...]] = fw.StateKey("NodeResourcesFit/asks")
+ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesFit/asks")
 
 
 class NodeResourcesFit(
@@ -64,7 +88,7 @@ class NodeResourcesFit(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[NEEDS] = self._needs_of(pod)
+        state[NEEDS] = Needs.of(self._needs_of(pod))
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -72,7 +96,7 @@ class NodeResourcesFit(
         beyond_capacity = False
         if node.pod_count >= node.allocatable(PODS):
             reasons.append(TOO_MANY_PODS)
-        for need in state[NEEDS]:
+        for need in state[NEEDS].each:
             if need.amount > node.spare(need.resource):
                 reasons.append(need.shortage)
                 beyond_capacity |= need.amount > node.allocatable(need.resource)
@@ -80,14 +104,12 @@ class NodeResourcesFit(
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         needs = state[NEEDS]
-        fits = nodes.pod_counts < nodes.allocatable(PODS)
-        for need in needs:
-            fits &= nodes.spare(need.resource) >= need.amount
-        if np.count_nonzero(fits) == len(fits):
+        has_a_place = nodes.pod_counts < nodes.allocatable(PODS)
+        if np.count_nonzero(has_a_place) == len(nodes) and needs.fit(nodes):
             return fw.Verdicts.passing(nodes)
-        if len(needs) > _MOST_NEEDS:
+        if len(needs.each) > _MOST_NEEDS:
             return super().filter_all(state, pod, nodes)
-        return explain(needs, nodes)
+        return explain(needs.each, nodes)
 
     # --- score -----------------------------------------------------------------------------------
 
@@ -142,11 +164,11 @@ class NodeResourcesFit(
         group = resource.partition("/")[0]
         return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
-    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Ask, ...]:
+    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> Asks:
         found = state.get(ASKS)
         return self._asks_of(pod) if found is None else found
 
-    def _asks_of(self, pod: fw.Pod) -> tuple[Ask, ...]:
+    def _asks_of(self, pod: fw.Pod) -> Asks:
         # kube-scheduler 1.36 leaves requests of the pod as a whole out of this score.
         if pod.spec.resources is None:
             asked = dict(pod.all_requests)
@@ -155,10 +177,12 @@ class NodeResourcesFit(
             exact = pod_requests(pod.api, pod_level=False)
             asked = {name: amount(name, quantity) for name, quantity in exact.items()}
             asked[CPU], asked[MEMORY] = pod_nonzero_requests(pod.api, pod_level=False)
-        return tuple(
-            Ask(spec.name, asked.get(spec.name, 0), spec.weight)
-            for spec in self.args.scoring_strategy.resources
-            if spec.name != PODS and (asked.get(spec.name, 0) or not is_scalar(spec.name))
+        return Asks.of(
+            tuple(
+                Ask(spec.name, asked.get(spec.name, 0), spec.weight)
+                for spec in self.args.scoring_strategy.resources
+                if spec.name != PODS and (asked.get(spec.name, 0) or not is_scalar(spec.name))
+            )
         )
 
 
