@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, any_of
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
@@ -190,20 +190,20 @@ class Search:
         fresh: BoolArray = index > 0
         if verdicts.index is not None:
             fresh &= verdicts.index == 0
-        if not fresh.any():
+        if not any_of(fresh):
             return
-        used = set(index[fresh].tolist())  # np.unique would load 8 MB of numpy.ma, late
         offset = len(verdicts.statuses)
+        used = np.bincount(index * fresh, minlength=len(statuses) + 1).tolist()
         verdicts.statuses += [
-            self._signed(plugin, status) if number in used else status
-            for number, status in enumerate(statuses, start=1)
+            self._signed(plugin, status) if count else status
+            for status, count in zip(statuses, used[1:], strict=True)
         ]
         if verdicts.index is None:
             verdicts.index = np.zeros(len(self.nodes), dtype=np.int64)
-        verdicts.index[fresh] = index[fresh] + offset
+        np.copyto(verdicts.index, index + offset, where=fresh)
         if self.by is None:
             self.by = np.full(len(self.nodes), -1, dtype=np.int64)
-        self.by[fresh] = place
+        np.copyto(self.by, place, where=fresh)
 
 
 def _running(plugin: contract.Filter) -> str:

@@ -23,7 +23,6 @@ from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.strategies import (
     Ask,
     Asks,
-    as_column,
     requests_of,
     strategy_of,
 )
@@ -40,25 +39,7 @@ class Need(msgspec.Struct, frozen=True):
     shortage: str
 
 
-class Needs(msgspec.Struct, frozen=True, eq=False):
-    """All of them, also as a column: one row per resource."""
-
-    each: tuple[Need, ...]
-    resources: tuple[str, ...]
-    amounts: fw.IntArray  # (n, 1)
-
-    @classmethod
-    def of(cls, each: tuple[Need, ...]) -> "Needs":
-        resources = tuple(need.resource for need in each)
-        return cls(each, resources, as_column([need.amount for need in each]))
-
-    def fit(self, nodes: fw.Nodes) -> bool:
-        """Whether there is room on all of the nodes."""
-        enough = nodes.allocatable_of(self.resources) - nodes.requested_of(self.resources)
-        return bool(np.count_nonzero(enough >= self.amounts) == enough.size)
-
-
-NEEDS: fw.StateKey[Needs] = fw.StateKey(
+NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey(
     "NodeResourcesFit/needs", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 )
 ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesFit/asks")
@@ -88,7 +69,7 @@ class NodeResourcesFit(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[NEEDS] = Needs.of(self._needs_of(pod))
+        state[NEEDS] = self._needs_of(pod)
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -96,7 +77,7 @@ class NodeResourcesFit(
         beyond_capacity = False
         if node.pod_count >= node.allocatable(PODS):
             reasons.append(TOO_MANY_PODS)
-        for need in state[NEEDS].each:
+        for need in state[NEEDS]:
             if need.amount > node.spare(need.resource):
                 reasons.append(need.shortage)
                 beyond_capacity |= need.amount > node.allocatable(need.resource)
@@ -104,12 +85,11 @@ class NodeResourcesFit(
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         needs = state[NEEDS]
-        has_a_place = nodes.pod_counts < nodes.allocatable(PODS)
-        if np.count_nonzero(has_a_place) == len(nodes) and needs.fit(nodes):
+        if fit_everywhere(needs, nodes):
             return fw.Verdicts.passing(nodes)
-        if len(needs.each) > _MOST_NEEDS:
+        if len(needs) > _MOST_NEEDS:
             return super().filter_all(state, pod, nodes)
-        return explain(needs.each, nodes)
+        return explain(needs, nodes)
 
     # --- score -----------------------------------------------------------------------------------
 
@@ -193,6 +173,15 @@ def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
     return fw.Status.unschedulable(*reasons)
 
 
+def fit_everywhere(needs: tuple[Need, ...], nodes: fw.Nodes) -> bool:
+    if np.count_nonzero(nodes.pod_counts < nodes.allocatable(PODS)) < len(nodes):
+        return False
+    for need in needs:
+        if np.count_nonzero(nodes.spare(need.resource) >= need.amount) < len(nodes):
+            return False
+    return True
+
+
 def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
     """What each node is short of. Few combinations occur, and each gets one status."""
     shortages = [TOO_MANY_PODS, *(need.shortage for need in needs)]
@@ -201,7 +190,8 @@ def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
     for place, need in enumerate(needs, start=1):
         found |= (nodes.spare(need.resource) < need.amount) * np.uint16(1 << place)
         found |= (nodes.allocatable(need.resource) < need.amount) * np.uint16(beyond)
-    occurring = np.bincount(found)
+    combinations = found.astype(np.intp)  # once: counting and picking would do so each
+    occurring = np.bincount(combinations)
     numbers = np.zeros(len(occurring), dtype=np.int64)  # combination -> number of its status
     statuses = []
     for combination in np.flatnonzero(occurring).tolist():
@@ -209,7 +199,7 @@ def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
         if reasons:
             statuses.append(refusal(reasons, bool(combination & beyond)))
             numbers[combination] = len(statuses)
-    return fw.Verdicts.coded(numbers[found], statuses)
+    return fw.Verdicts.coded(numbers[combinations], statuses)
 
 
 def offered(node: core.Node, resource: str) -> int:
