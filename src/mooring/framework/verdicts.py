@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from typing import Final
 
 import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.framework.status import OK, Status
+
+_FEW: Final = 3  # up to so many numbers are faster looked for one by one
 
 
 class Verdicts:
@@ -94,6 +97,12 @@ class Verdicts:
             and bool(index.max() <= len(statuses))
         )
 
+    def counts(self) -> list[int]:
+        """How many rows have each of the statuses."""
+        if self.index is None:
+            return [0] * len(self.statuses)
+        return tally(self.index, len(self.statuses))
+
     @property
     def passed(self) -> BoolArray:
         if self.index is None:
@@ -126,3 +135,11 @@ class Verdicts:
                 return number + 1
         statuses.append(status)
         return len(statuses)
+
+
+def tally(index: IntArray, most: int) -> list[int]:
+    """How often each number from 1 to the most occurs."""
+    if most <= _FEW:
+        return [int(np.count_nonzero(index == number)) for number in range(1, most + 1)]
+    found: list[int] = np.bincount(index, minlength=most + 1)[1:].tolist()
+    return found

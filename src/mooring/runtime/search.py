@@ -18,7 +18,7 @@ from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
+from mooring.framework.verdicts import Verdicts, tally
 from mooring.observe.family import Value
 from mooring.runtime.asking import accident, as_error, is_vectorised
 from mooring.runtime.guard import Guard
@@ -187,20 +187,23 @@ class Search:
         self, place: int, plugin: contract.Filter, index: IntArray, statuses: list[Status]
     ) -> None:
         verdicts = self.verdicts
+        index = index.astype(np.int64)  # a copy
         fresh: BoolArray = index > 0
         if verdicts.index is not None:
             fresh &= verdicts.index == 0
+            index *= fresh
         if not any_of(fresh):
             return
         offset = len(verdicts.statuses)
-        used = np.bincount(index * fresh, minlength=len(statuses) + 1).tolist()
         verdicts.statuses += [
             self._signed(plugin, status) if count else status
-            for status, count in zip(statuses, used[1:], strict=True)
+            for status, count in zip(statuses, tally(index, len(statuses)), strict=True)
         ]
         if verdicts.index is None:
-            verdicts.index = np.zeros(len(self.nodes), dtype=np.int64)
-        np.copyto(verdicts.index, index + offset, where=fresh)
+            verdicts.index = index
+        else:
+            index += offset
+            np.copyto(verdicts.index, index, where=fresh)
         if self.by is None:
             self.by = np.full(len(self.nodes), -1, dtype=np.int64)
         np.copyto(self.by, place, where=fresh)

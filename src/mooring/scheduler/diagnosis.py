@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
@@ -45,16 +44,14 @@ def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagno
     reasons: Counter[str] = Counter()
     unschedulable = set(restricted_by)
     pending = set()
-    if verdicts.index is not None:
-        counts = np.bincount(verdicts.index, minlength=len(verdicts.statuses) + 1)
-        for status, count in zip(verdicts.statuses, counts[1:].tolist(), strict=True):
-            if count:
-                for reason in status.reasons:
-                    reasons[reason] += count
-                if status.plugin:
-                    unschedulable.add(status.plugin)
-                    if status.code is Code.PENDING:
-                        pending.add(status.plugin)
+    for status, count in zip(verdicts.statuses, verdicts.counts(), strict=True):
+        if count:
+            for reason in status.reasons:
+                reasons[reason] += count
+            if status.plugin:
+                unschedulable.add(status.plugin)
+                if status.code is Code.PENDING:
+                    pending.add(status.plugin)
     return Diagnosis(len(verdicts), dict(reasons), frozenset(unschedulable), frozenset(pending))
 
 

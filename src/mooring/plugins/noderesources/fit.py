@@ -188,8 +188,12 @@ def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
     beyond = 1 << len(shortages)  # the bit after those of the shortages
     found = (nodes.pod_counts >= nodes.allocatable(PODS)).astype(np.uint16)
     for place, need in enumerate(needs, start=1):
-        found |= (nodes.spare(need.resource) < need.amount) * np.uint16(1 << place)
-        found |= (nodes.allocatable(need.resource) < need.amount) * np.uint16(beyond)
+        is_short = nodes.spare(need.resource) < need.amount
+        if np.count_nonzero(is_short):
+            found |= is_short * np.uint16(1 << place)
+        is_small = nodes.allocatable(need.resource) < need.amount
+        if np.count_nonzero(is_small):
+            found |= is_small * np.uint16(beyond)
     combinations = found.astype(np.intp)  # once: counting and picking would do so each
     occurring = np.bincount(combinations)
     numbers = np.zeros(len(occurring), dtype=np.int64)  # combination -> number of its status
