@@ -126,8 +126,9 @@ class Standing:
         domain_scorers = {grader.name for grader, _, _ in self._graders}
         self._graders_pre_scores = [one for one in live_pre_scores if one.name in domain_scorers]
         self._live_pre_scores = [one for one in live_pre_scores if one.name not in domain_scorers]
-        # Whoever says no, by row.
-        self._refusals: list[BoolArray] = [layer.refused for layer in self._layers]
+        # Whoever says no, by row: all layers in one column, then the others.
+        self._refused_by_layers: BoolArray = np.zeros(size, dtype=np.bool_)
+        self._refusals: list[BoolArray] = [self._refused_by_layers]
         self._refusals += [refusals.column for _, refusals in self._wards]
         self._refusal_cells: list[memoryview] = [column.data for column in self._refusals]
         self._combine_many(np.arange(size))
@@ -204,10 +205,14 @@ class Standing:
         if len(touched.both) > _FEW:
             self._combine_many(touched.rows)
             return
+        refused_cells = self._refusal_cells[0]
         for row in touched.both:
             points = 0
+            refused = False
             for layer in self._layers:
                 points += layer.point_cells[row]
+                refused = refused or layer.refused_cells[row]
+            refused_cells[row] = refused
             for rescaled in self._rescaled:
                 points += rescaled.counted_cells[row]
             self._field.put_one(row, points)
@@ -221,6 +226,10 @@ class Standing:
             points = column[rows] if points is None else points + column[rows]
         if points is not None:
             self._field.put(rows, points)
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        for layer in self._layers:
+            refused |= layer.refused.take(rows)
+        self._refused_by_layers[rows] = refused
         self._open_many(rows)
         self._follow_raws(rows)
 
@@ -251,11 +260,9 @@ class Standing:
                     rescaled.left(row)
 
     def _open_many(self, rows: IntArray) -> None:
-        refused: BoolArray | None = None
-        for column in self._refusals:
-            refused = column[rows] if refused is None else refused | column[rows]
-        if refused is None:
-            refused = np.zeros(len(rows), dtype=np.bool_)
+        refused = self._refusals[0].take(rows)
+        for column in self._refusals[1:]:
+            refused |= column.take(rows)
         passes = ~refused
         news = self._field.open(rows, passes)
         if news is None or not self._rescaled:
