@@ -20,6 +20,30 @@ _SHUT: Final = MAX_POINTS * SCALE  # 2**62: who has so much less is behind all t
 _FIRSTS: Final[IntArray] = frozen((1 << np.arange(32)) - 1)  # the first place of each level
 
 
+class Extra:
+    """Weighted points for one choice only: by label, and of each node that can be chosen."""
+
+    __slots__ = ("column", "tables")
+
+    def __init__(self) -> None:
+        self.column: IntArray | None = None  # per node, in row order
+        self.tables: dict[str, IntArray] = {}  # label key -> per label code
+
+    def add(self, points: IntArray) -> None:
+        self.column = points if self.column is None else self.column + points
+
+    def add_by_label(self, key: str, points: IntArray) -> None:
+        before = self.tables.get(key)
+        self.tables[key] = points if before is None else before + points
+
+    def on(self, nodes: Nodes) -> IntArray:
+        """All of it, per node that can be chosen."""
+        total = np.zeros(len(nodes), dtype=np.int64) if self.column is None else self.column
+        for key, table in self.tables.items():
+            total = total + table.take(nodes.label_codes(key))
+        return total
+
+
 class Field:
     """Who can be chosen, and the points of everybody.
 
@@ -66,17 +90,26 @@ class Field:
         """The row of the winner."""
         return self._best(None)
 
-    def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
-        """The winner with so many points more for each of the rows; None: all, and all pass."""
-        if rows is None:
-            added = extra.take(self._order)
-        else:
-            added = np.zeros(len(self._order), dtype=np.int64)
-            added[self._ranks.take(rows)] = extra
-            if self._are_few:
-                added = added.take(self._listed())
-        added *= SCALE
+    def best_with(self, extra: Extra, nodes: Nodes, rows: IntArray | None) -> int:
+        """The winner with more points for those that can be chosen: for these rows; None: all."""
+        listing = self._listed() if self._are_few else None
+        added: IntArray | None = None
+        for key, table in extra.tables.items():
+            codes = nodes.listed_label_codes(key)
+            here = (table * SCALE).take(codes if listing is None else codes.take(listing))
+            added = here if added is None else added + here
+        if extra.column is not None:
+            here = self._by_rank(extra.column * SCALE, rows)
+            here = here if listing is None else here.take(listing)
+            added = here if added is None else added + here
         return self._best(added)
+
+    def _by_rank(self, column: IntArray, rows: IntArray | None) -> IntArray:
+        if rows is None:
+            return column.take(self._order)
+        found = np.zeros(len(self._order), dtype=np.int64)
+        found[self._ranks.take(rows)] = column
+        return found
 
     @property
     def _are_few(self) -> bool:
@@ -146,7 +179,7 @@ class Field:
         self._ranked_cells[self._rank_cells[row]] += points * SCALE
 
     def add(self, rows: IntArray, points: IntArray) -> None:
-        self._ranked[self._ranks.take(rows)] += points * SCALE
+        np.add.at(self._ranked, self._ranks.take(rows), points * SCALE)
 
     def open_one(self, row: int, passes: bool) -> bool:
         """Whether a row can be chosen; returns whether that is news."""
@@ -164,13 +197,17 @@ class Field:
         ranks = self._ranks.take(rows)
         passed = self._passed.take(ranks)
         news: BoolArray = passed != passes
-        if not np.count_nonzero(news):
+        changed = int(np.count_nonzero(news))
+        if not changed:
             return None
-        change = np.subtract(passes, passed, dtype=np.int64)  # 1: opened, -1: shut
-        change *= _SHUT
-        change += self._ranked.take(ranks)
-        self._ranked[ranks] = change
+        if changed < len(ranks):
+            ranks, passes = ranks[news], passes[news]
+        opened = int(np.count_nonzero(passes))
+        more: IntArray | int = _SHUT if opened else -_SHUT
+        if 0 < opened < changed:
+            more = np.where(passes, _SHUT, -_SHUT)
+        np.add.at(self._ranked, ranks, more)  # in one go; faster than `+=`
         self._passed[ranks] = passes
-        self.count += int(np.count_nonzero(passes)) - int(np.count_nonzero(passed))
+        self.count += 2 * opened - changed
         self._listing = None
         return news
