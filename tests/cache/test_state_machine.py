@@ -353,7 +353,10 @@ class CacheMachine(RuleBasedStateMachine):
             for code in range(len(values)):
                 rows = [row for row, value in enumerate(meant) if value == values[code]]
                 assert nodes.rows_labelled(key, code).tolist() == rows
+                assert nodes.label_tally(key)[code] == len(rows)
             assert [values[node.label_code(key)] for node in nodes] == meant
+            listed = nodes.listed_label_codes(key)
+            assert [values[code] for code in listed] == [meant[row] for row in nodes.listing]
         wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
         met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]
         assert nodes.meeting(wanted).tolist() == met

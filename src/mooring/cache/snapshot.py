@@ -175,8 +175,8 @@ class Nodes(Sequence["Node"]):
         known = ("tally", key)
         found: IntArray | None = self._cache.get(known)
         if found is None:
-            found = np.bincount(self.label_codes(key), minlength=self.label_count(key))
-            self._cache[known] = frozen(found)
+            tally = np.bincount(self.label_codes(key), minlength=self.label_count(key))
+            found = self._cache[known] = frozen(tally)
         return found
 
     def rows_labelled(self, key: str, code: int) -> IntArray:

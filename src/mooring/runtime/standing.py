@@ -209,11 +209,11 @@ class Standing:
         refused_cells = self._refusal_cells[0]
         for row in touched.both:
             points = 0
-            refused = False
+            refused_cells[row] = False
             for layer in self._layers:
                 points += layer.point_cells[row]
-                refused = refused or layer.refused_cells[row]
-            refused_cells[row] = refused
+                if layer.refused_cells[row]:
+                    refused_cells[row] = True
             for rescaled in self._rescaled:
                 points += rescaled.counted_cells[row]
             self._field.put_one(row, points)
