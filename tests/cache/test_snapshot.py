@@ -115,6 +115,8 @@ def test_finds_nodes_by_name_within_the_part_only() -> None:
         lambda n: n.pod_counts,
         lambda n: n.unschedulable,
         lambda n: n.label_codes(ZONE),
+        lambda n: n.label_tally(ZONE),
+        lambda n: n.listed_label_codes(ZONE),
         lambda n: n.count_pods("all", lambda resident: True),
         lambda n: n.count_pods_by(ZONE, "all", lambda resident: True),
     ],

@@ -233,6 +233,9 @@ class CacheMachine(RuleBasedStateMachine):
     def list_nodes(self) -> None:
         nodes = self.cache.nodes
         assert [nodes.names[place] for place in nodes.listing] == self.model.tree.listed()
+        for key in LABEL_KEYS:
+            expected = nodes.label_codes(key)[nodes.listing]
+            assert nodes.listed_label_codes(key).tolist() == expected.tolist()
 
     @rule()
     def catch_up_after_a_while(self) -> None:
@@ -353,6 +356,7 @@ class CacheMachine(RuleBasedStateMachine):
             for code in range(len(values)):
                 rows = [row for row, value in enumerate(meant) if value == values[code]]
                 assert nodes.rows_labelled(key, code).tolist() == rows
+                assert nodes.label_tally(key)[code] == len(rows)
             assert [values[node.label_code(key)] for node in nodes] == meant
         wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
         met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]

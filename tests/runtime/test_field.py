@@ -14,7 +14,7 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.snapshot import Nodes
 from mooring.runtime.domains import ByDomain
-from mooring.runtime.field import Field
+from mooring.runtime.field import Extra, Field
 from mooring.runtime.layers import Unsure
 from mooring.runtime.picking import pick
 from mooring.runtime.rescaling import Rescaled
@@ -258,19 +258,33 @@ def test_tables_that_do_not_fit_are_not_believed(tables: object) -> None:
         by_domain().follow(tables, (), (), NODES)
 
 
-def test_extra_points_count_for_one_choice() -> None:
-    field = Field(NODES)
-    rows = np.array([3, 40, 70])
-    field.put(rows, np.array([5, 5, 5]))
-    field.open(rows, np.array([True, True, True]))
-    assert field.best_with(rows, np.array([0, 1, 0])) == 40
-    assert field.best() == winner(
-        {row: row in (3, 40, 70) for row in range(SIZE)}, dict.fromkeys(range(SIZE), 5)
-    )
-    everybody = np.arange(SIZE)
-    field.put(everybody, np.zeros(SIZE, dtype=np.int64))
-    field.open(everybody, np.ones(SIZE, dtype=np.bool_))
-    extra = everybody % 3
-    points = dict(enumerate(extra.tolist()))
-    assert field.best_with(None, extra) == winner(dict.fromkeys(range(SIZE), True), points)
-    assert field.best_with(everybody, extra) == field.best_with(None, extra)
+KEYS = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]
+
+
+@pytest.mark.parametrize("size", MANY_NODES)
+@given(seed=st.integers(0, 2**32))
+def test_extra_points_count_for_one_choice(size: int, seed: int) -> None:
+    nodes, dice = MANY_NODES[size], np.random.default_rng(seed)
+    most = dice.choice((0, 1, 100))
+    passes = dice.random(size) < dice.choice((0.05, 0.3, 0.9, 1.0))
+    passes[:2] = True
+    points = dice.integers(0, most, size, endpoint=True)
+    field = Field(nodes)
+    field.put(np.arange(size), points)
+    field.open(np.arange(size), passes)
+    rows = passes.nonzero()[0]
+    passed = dict(enumerate(passes.tolist()))
+    for _ in range(3):
+        extra, totals = Extra(), points.copy()
+        for key in dice.choice(KEYS, dice.integers(4)).tolist():
+            table = dice.integers(0, most, nodes.label_count(key), endpoint=True)
+            extra.add_by_label(key, table)
+            totals += table[nodes.label_codes(key)]
+        for _ in range(dice.integers(3)):
+            column = dice.integers(0, most, len(rows), endpoint=True)
+            extra.add(column)
+            totals[rows] += column
+        assert (points[rows] + extra.on(nodes.take(rows))).tolist() == totals[rows].tolist()
+        expected = winner(passed, dict(enumerate(totals.tolist())), nodes)
+        assert field.best_with(extra, nodes, None if len(rows) == size else rows) == expected
+    assert field.best() == winner(passed, dict(enumerate(points.tolist())), nodes)

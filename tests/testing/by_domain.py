@@ -113,6 +113,48 @@ class NotLocal(Local):
         return np.full(len(codes), min(int(self._pods().sum()), 100))
 
 
+class Roomiest(fw.NormalizeScore):
+    """Honest: of the zones with nodes that fit, those with the most nodes are the best."""
+
+    name = "Roomiest"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int(self.handle.nodes.label_tally(ZONE)[node.label_code(ZONE)])
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores)
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        sizes = self.handle.nodes.label_tally(ZONE)
+        return fw.LabelScores(ZONE, fw.normalize(np.where(nodes.label_tally(ZONE), sizes, 0)))
+
+
+class RoomiestOfAll(Roomiest):
+    """Compares with zones where no node fits."""
+
+    name = "RoomiestOfAll"
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        return fw.LabelScores(ZONE, fw.normalize(self.handle.nodes.label_tally(ZONE)))
+
+
+class NotFinal(Roomiest):
+    """Gives points that are not normalised yet."""
+
+    name = "NotFinal"
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        return fw.LabelScores(ZONE, 160 * self.handle.nodes.label_tally(ZONE))
+
+
 class ByMean(ByLabels):
     """Rescales by what most nodes have."""
 

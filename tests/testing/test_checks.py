@@ -45,6 +45,7 @@ BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (by_domain.ByMean, "check_extremes_are_all_that_matters", "by_extremes says"),
     (by_domain.RefusesAll, "check_domains_refuse_alike", "but filter_all() says Success"),
     (by_domain.OtherPoints, "check_domains_score_alike", "by score_by_domain(), but"),
+    (by_domain.RoomiestOfAll, "check_labels_score_alike", "by final_by_label(), but 100"),
     (by_domain.NotLocal, "check_local_tables_are_local", "of other domains"),
     (by_domain.StaysWithIt, "check_earlier_pods_leave_no_trace", "of an earlier pod, but"),
     (gallery.NotStrict, "check_queue_order", "before itself"),

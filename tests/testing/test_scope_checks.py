@@ -21,6 +21,7 @@ EQUAL = "check_equal_points_stay_equal"
 EXTREMES = "check_extremes_are_all_that_matters"
 REFUSE = "check_domains_refuse_alike"
 SCORE = "check_domains_score_alike"
+LABELS = "check_labels_score_alike"
 LOCAL = "check_local_tables_are_local"
 EARLIER = "check_earlier_pods_leave_no_trace"
 
@@ -54,6 +55,8 @@ WRONG: list[tuple[type[fw.Base], str, str]] = [
     (by_domain.ShortTable, REFUSE, "values of bool"),
     (by_domain.OtherPoints, SCORE, "by score_by_domain(), but"),
     (by_domain.CountsTheFit, SCORE, "must not look at which nodes fit"),
+    (by_domain.RoomiestOfAll, LABELS, "by final_by_label(), but 100 by score_all() in the end"),
+    (by_domain.NotFinal, LABELS, "expected 0 to 100"),
     (by_domain.NotLocal, LOCAL, "must not look at pods of other domains"),
     (by_domain.StaysWithIt, EARLIER, "with the state of an earlier pod"),
 ]
@@ -67,6 +70,7 @@ TRUE: list[type[fw.Base]] = [
     overclaims.NeverZero,
     by_domain.Zonal,
     by_domain.Local,
+    by_domain.Roomiest,
 ]
 
 

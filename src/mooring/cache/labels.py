@@ -7,28 +7,38 @@ asked once per distinct value instead of once per node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from mooring.api.selectors import LabelRequirement
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.columns import Column
 
 ABSENT: Final = 0
 
 
+class _Grouped(NamedTuple):
+    """Rows by code."""
+
+    epoch: int  # of the table
+    rows: IntArray
+    tally: IntArray  # rows, per code
+    ends: IntArray  # where they end among all rows, per code
+
+
 class LabelColumn:
     """The values of one label key over all node rows."""
 
-    __slots__ = ("_code_of", "_grouped", "codes", "key", "values")
+    __slots__ = ("_code_of", "_grouped", "_listed", "codes", "key", "values")
 
     def __init__(self, key: str) -> None:
         self.key: str = key
         self.codes: Column[np.int64] = Column(np.int64)
         self.values: list[str | None] = [None]  # code -> value; code 0 is "absent"
         self._code_of: dict[str, int] = {}
-        self._grouped: tuple[int, IntArray, IntArray] | None = None  # epoch, rows, where codes end
+        self._grouped: _Grouped | None = None
+        self._listed: tuple[IntArray, IntArray] | None = None  # an order of rows, codes in it
 
     def intern(self, value: str | None) -> int:
         if value is None:
@@ -46,20 +56,32 @@ class LabelColumn:
     def put(self, row: int, code: int) -> None:
         """A node has another value."""
         self.codes.data[row] = code
-        self._grouped = None
+        self._grouped = self._listed = None
 
     def rows_of(self, code: int, epoch: int) -> IntArray:
         """The rows with a code, ascending; the epoch is that of the table."""
+        grouped = self._grouping(epoch)
+        end = grouped.ends[code]
+        return grouped.rows[end - grouped.tally[code] : end]
+
+    def tally(self, epoch: int) -> IntArray:
+        """How many rows there are with each code."""
+        return self._grouping(epoch).tally
+
+    def listed(self, order: IntArray) -> IntArray:
+        """The codes of rows in some order, which is always the same array as long as it holds."""
+        if self._listed is None or self._listed[0] is not order:
+            self._listed = (order, frozen(self.codes.view.take(order)))
+        return self._listed[1]
+
+    def _grouping(self, epoch: int) -> _Grouped:
         grouped = self._grouped
-        if grouped is None or grouped[0] != epoch:
+        if grouped is None or grouped.epoch != epoch:
             codes = self.codes.view
+            tally = np.bincount(codes, minlength=len(self.values))
             rows = codes.argsort(kind="stable")
-            ends = np.bincount(codes, minlength=len(self.values)).cumsum()
-            grouped = self._grouped = (epoch, rows, ends)
-        _, rows, ends = grouped
-        if code >= len(ends):
-            return rows[:0]
-        return rows[ends[code - 1] if code else 0 : ends[code]]
+            grouped = self._grouped = _Grouped(epoch, rows, frozen(tally), tally.cumsum())
+        return grouped
 
 
 def match(column: LabelColumn, codes: IntArray, requirement: LabelRequirement) -> BoolArray:

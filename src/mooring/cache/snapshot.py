@@ -174,6 +174,17 @@ class Nodes(Sequence["Node"]):
         """How many label codes there are, 0 included; some perhaps of no node any more."""
         return len(self._table.label(key).values)
 
+    def label_tally(self, key: str) -> IntArray:
+        """How many of these nodes have each label code."""
+        if self._rows is None:
+            return self._table.label(key).tally(self._table.epoch)
+        known = ("tally", key)
+        found: IntArray | None = self._cache.get(known)
+        if found is None:
+            tally = np.bincount(self.label_codes(key), minlength=self.label_count(key))
+            found = self._cache[known] = frozen(tally)
+        return found
+
     def rows_labelled(self, key: str, code: int) -> IntArray:
         """The places, among all nodes, of those with a label code."""
         return self._table.label(key).rows_of(code, self._table.epoch)
@@ -289,6 +300,10 @@ class Nodes(Sequence["Node"]):
         if self._rows is None:
             return rows
         return np.argsort(ranks[self._rows], kind="stable")
+
+    def listed_label_codes(self, key: str) -> IntArray:
+        """The label codes of all nodes, in the order of their `listing`."""
+        return self._table.label(key).listed(self._table.ordered()[0])
 
     @property
     def ranks(self) -> IntArray:

@@ -43,7 +43,15 @@ from mooring.framework.plugin import (
     Reserve,
     Score,
 )
-from mooring.framework.results import Candidate, LocalTable, Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.results import (
+    Candidate,
+    LabelScores,
+    LocalTable,
+    Nominate,
+    OnlyNodes,
+    QueuedPod,
+    Wait,
+)
 from mooring.framework.scope import Scope, steady
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
 from mooring.framework.state import CycleState, Failed, StateKey
@@ -75,6 +83,7 @@ __all__ = [
     "Handle",
     "Imagined",
     "IntArray",
+    "LabelScores",
     "LocalTable",
     "NoArgs",
     "Node",

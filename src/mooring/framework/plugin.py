@@ -27,7 +27,14 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Node, Nodes
 from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
-from mooring.framework.results import LocalTable, Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.results import (
+    LabelScores,
+    LocalTable,
+    Nominate,
+    OnlyNodes,
+    QueuedPod,
+    Wait,
+)
 from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -224,6 +231,15 @@ class Score(Base):
         # index() refuses floats, which an int64 array would cut off without a word.
         scores = [operator.index(self.score(state, pod, node)) for node in nodes]
         return np.array(scores, dtype=np.int64)
+
+    def final_by_label(self, state: CycleState, pod: Pod, nodes: Nodes) -> LabelScores | None:
+        """What the nodes that fit get in the end, if that depends on one label of theirs.
+
+        The points of `score_all`, normalised if they are: with an entry for every label code
+        (`nodes.label_count`), also for those of no node that fits. It is much cheaper where a
+        plugin has to be asked for every pod. None: it does not depend on one label alone.
+        """
+        return None
 
 
 class DomainScore(Score):

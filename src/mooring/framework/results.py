@@ -44,6 +44,13 @@ class LocalTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
     at: Callable[[IntArray], NDArray[S]]  # entries for label codes, in any order
 
 
+class LabelScores(msgspec.Struct, frozen=True, eq=False):
+    """Final scores, 0 to 100, of nodes that are told apart by one label only."""
+
+    key: str
+    points: IntArray  # per label code, code 0 for nodes without the label; int64
+
+
 class Wait(msgspec.Struct, frozen=True):
     """Permit: hold the pod until every holder allows it, at most this many seconds."""
 

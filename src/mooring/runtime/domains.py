@@ -65,11 +65,12 @@ class ByDomain(Generic[S]):
         before = self._tables
         if not before and not tables:
             return _NO_ROWS, self.column[:0]
+        if len(before) == len(tables) == 1 and before.keys() == tables.keys() and not moved:
+            return self._follow_one(*next(iter(tables.items())), touched, nodes)
         found = []
         for key in before.keys() - tables:
             codes = before.pop(key).entries.nonzero()[0]
             found.append(_rows_labelled(key, codes, nodes))
-        was_one = len(before) == len(tables) == 1 and not found and not moved
         for key, table in tables.items():
             codes = self._codes_that_differ(key, table, touched, moved, nodes)
             if len(codes):
@@ -80,15 +81,28 @@ class ByDomain(Generic[S]):
             return _NO_ROWS, self.column[:0]
         rows = found[0] if len(found) == 1 else _joined(found, len(self.column))
         answers = self._answers(rows, nodes)
-        if was_one:
-            return rows, answers  # nothing else could have made up for the difference
         changed = (answers != self.column[rows]).nonzero()[0]
         return rows[changed], answers[changed]
+
+    def _follow_one(
+        self, key: str, table: Any, touched: Rows, nodes: Nodes
+    ) -> tuple[IntArray, NDArray[S]]:
+        """Likewise if there is one table, as before: nothing else makes up for a difference."""
+        codes = self._codes_that_differ(key, table, touched, (), nodes)
+        entries = self._tables[key].entries
+        if len(codes) > _ONE_BY_ONE:
+            rows = _rows_labelled(key, codes, nodes)
+            return rows, entries.take(nodes.label_codes(key).take(rows))
+        if not len(codes):
+            return _NO_ROWS, self.column[:0]
+        parts = [nodes.rows_labelled(key, code) for code in codes.tolist()]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return rows, entries.take(codes).repeat([len(part) for part in parts])
 
     def _answers(self, rows: IntArray, nodes: Nodes) -> NDArray[S]:
         answers: NDArray[S] | None = None
         for key, table in self._tables.items():
-            here = table.entries[nodes.label_codes(key)[rows]]
+            here = table.entries.take(nodes.label_codes(key).take(rows))
             answers = here if answers is None else answers + here
         return np.zeros(len(rows), dtype=self._dtype) if answers is None else answers
 

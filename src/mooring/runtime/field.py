@@ -2,7 +2,7 @@
 
 Everything here is in listing order, by rank: of nodes with equal points the winner depends on their
 places among those that can be chosen. As long as all can, the places are the ranks, and each node's
-turn (see `picking`) stands in one number with its points. If most can, the places of only a few
+turn (see `picking`) stands in one number with its points. If many can, the places of only a few
 have to be known: on each level of the heap the leftmost of the best comes before its neighbours.
 """
 
@@ -12,11 +12,36 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.snapshot import Nodes
-from mooring.runtime.picking import SCALE, turns
+from mooring.runtime.picking import MAX_POINTS, SCALE, turns
 
-_NONE: Final = -1  # less than any points
+_SHUT: Final = MAX_POINTS * SCALE  # 2**62: who has so much less is behind all that can be chosen
+_FIRSTS: Final[IntArray] = frozen((1 << np.arange(32)) - 1)  # the first place of each level
+
+
+class Extra:
+    """Weighted points for one choice only: by label, and of each node that can be chosen."""
+
+    __slots__ = ("column", "tables")
+
+    def __init__(self) -> None:
+        self.column: IntArray | None = None  # per node, in row order
+        self.tables: dict[str, IntArray] = {}  # label key -> per label code
+
+    def add(self, points: IntArray) -> None:
+        self.column = points if self.column is None else self.column + points
+
+    def add_by_label(self, key: str, points: IntArray) -> None:
+        before = self.tables.get(key)
+        self.tables[key] = points if before is None else before + points
+
+    def on(self, nodes: Nodes) -> IntArray:
+        """All of it, per node that can be chosen."""
+        total = np.zeros(len(nodes), dtype=np.int64) if self.column is None else self.column
+        for key, table in self.tables.items():
+            total = total + table.take(nodes.label_codes(key))
+        return total
 
 
 class Field:
@@ -32,17 +57,14 @@ class Field:
         self._ranks = nodes.ranks  # row -> rank
         self._passed: BoolArray = np.zeros(size, dtype=np.bool_)
         self._turns = turns(size)
-        self._ranked = -self._turns  # points times SCALE, less the turn if all can be chosen
-        self._offers: IntArray = np.full(size, _NONE)  # points times SCALE of those that can be
-        # Ranks of those that can be, and of those that can't, while they are the same.
-        self._listing: IntArray | None = None
-        self._refused: IntArray | None = None
+        # Points times SCALE, less the turn if all could be chosen, less _SHUT for those that can't.
+        self._ranked: IntArray = -_SHUT - self._turns
+        self._listing: IntArray | None = None  # ranks of those that can be, while they are the same
         # The same memory, for one value at a time.
         self._rank_cells = self._ranks.data
         self._passed_cells = self._passed.data
         self._turn_cells = self._turns.data
         self._ranked_cells = self._ranked.data
-        self._offer_cells = self._offers.data
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -51,12 +73,12 @@ class Field:
 
     def passing(self, rows: IntArray) -> BoolArray:
         """Which of these rows can be chosen."""
-        return self._passed[self._ranks[rows]]
+        return self._passed.take(self._ranks.take(rows))
 
     @property
     def rows(self) -> IntArray:
         """The rows that can be chosen, ascending."""
-        found: IntArray = self._passed[self._ranks].nonzero()[0]
+        found: IntArray = self._passed.take(self._ranks).nonzero()[0]
         return found
 
     @property
@@ -66,53 +88,71 @@ class Field:
 
     def best(self) -> int:
         """The row of the winner."""
-        if self.count == len(self._order):
-            return self._order.item(int(self._ranked.argmax()))
-        if 2 * self.count < len(self._order):
-            listing = self._listed()
-            totals = self._offers.take(listing)
-            totals -= self._turns[: self.count]
-            return self._order.item(listing.item(int(totals.argmax())))
-        return self._order.item(self._best_of_most())
+        return self._best(None)
 
-    def best_with(self, rows: IntArray | None, extra: IntArray) -> int:
-        """The winner with so many points more for each of the rows; None: all, and all pass."""
+    def best_with(self, extra: Extra, nodes: Nodes, rows: IntArray | None) -> int:
+        """The winner with more points for those that can be chosen: for these rows; None: all."""
+        listing = self._listed() if self._are_few else None
+        added: IntArray | None = None
+        for key, table in extra.tables.items():
+            codes = nodes.listed_label_codes(key)
+            here = (table * SCALE).take(codes if listing is None else codes.take(listing))
+            added = here if added is None else added + here
+        if extra.column is not None:
+            here = self._by_rank(extra.column * SCALE, rows)
+            here = here if listing is None else here.take(listing)
+            added = here if added is None else added + here
+        return self._best(added)
+
+    def _by_rank(self, column: IntArray, rows: IntArray | None) -> IntArray:
         if rows is None:
-            totals = extra.take(self._order)
-            totals *= SCALE
-            totals += self._ranked
-            return self._order.item(int(totals.argmax()))
-        listing = self._listed()
-        added = np.empty(len(self._order), dtype=np.int64)  # by rank, only of those that pass
-        added[self._ranks[rows]] = extra
-        totals = added.take(listing)
-        totals *= SCALE
-        totals += self._offers.take(listing)
-        totals -= self._turns[: self.count]
-        return self._order.item(listing.item(int(totals.argmax())))
+            return column.take(self._order)
+        found = np.zeros(len(self._order), dtype=np.int64)
+        found[self._ranks.take(rows)] = column
+        return found
 
-    def _best_of_most(self) -> int:
+    @property
+    def _are_few(self) -> bool:
+        """Whether it is better to look only at those that can be chosen."""
+        return 4 * self.count < len(self._order)
+
+    def _best(self, added: IntArray | None) -> int:
+        """With scaled points more for everybody, or for those in the listing if they are few."""
+        if self._are_few:
+            listing = self._listed()
+            totals = self._ranked.take(listing)
+            totals += self._turns.take(listing)
+            totals -= self._turns[: self.count]
+            if added is not None:
+                totals += added
+            return self._order.item(listing.item(int(totals.argmax())))
+        if added is None:
+            totals = self._ranked
+        else:
+            totals = added
+            totals += self._ranked
+        if self.count == len(totals):
+            return self._order.item(int(totals.argmax()))
+        return self._order.item(self._first_of_the_best(totals))
+
+    def _first_of_the_best(self, totals: IntArray) -> int:
         """The rank of the winner if some can't be chosen."""
-        offers = self._offers
-        most = offers.item(int(offers.argmax()))
-        is_best = (offers == most).tobytes()
-        if self._refused is None:
-            self._refused = (~self._passed).nonzero()[0]
-        refused = self._refused
-        # A rank is a place and the number of those that can't be chosen before it.
-        firsts = (1 << np.arange(self.count.bit_length())) - 1  # the first place of each level
-        gaps = refused - np.arange(len(refused))
-        starts = (firsts + gaps.searchsorted(firsts, side="right")).tolist()
-        winner, least = -1, SCALE
-        for start, end in zip(starts, [*starts[1:], len(is_best)], strict=True):
-            rank = is_best.find(True, start, end)
+        most = totals.item(int(totals.argmax()))
+        is_best = (totals > (most - 1) // SCALE * SCALE).tobytes()  # whatever their turns
+        listing = self._listed()
+        starts = listing.take(_FIRSTS[: self.count.bit_length()]).tolist()
+        starts.append(len(is_best))
+        found = []
+        for level in range(len(starts) - 1):
+            rank = is_best.find(True, starts[level], starts[level + 1])
             if rank >= 0:
-                turn = self._turn_cells[rank - int(refused.searchsorted(rank))]
-                if turn < least:
-                    winner, least = rank, turn
-                if rank == start:
+                found.append(rank)
+                if rank == starts[level]:
                     break  # nobody on the levels below comes before the first of one
-        return winner
+        if len(found) == 1:
+            return found[0]
+        places = listing.searchsorted(found)
+        return found[int(self._turns.take(places).argmin())]
 
     def _listed(self) -> IntArray:
         if self._listing is None:
@@ -124,29 +164,22 @@ class Field:
     def put_one(self, row: int, points: int) -> None:
         """The points of a row, whether or not it can be chosen."""
         rank = self._rank_cells[row]
-        scaled = points * SCALE
-        self._ranked_cells[rank] = scaled - self._turn_cells[rank]
-        if self._passed_cells[rank]:
-            self._offer_cells[rank] = scaled
+        ranked = points * SCALE - self._turn_cells[rank]
+        self._ranked_cells[rank] = ranked if self._passed_cells[rank] else ranked - _SHUT
 
     def put(self, rows: IntArray, points: IntArray) -> None:
-        ranks = self._ranks[rows]
-        scaled = points * SCALE
-        self._ranked[ranks] = scaled - self._turns[ranks]
-        self._offers[ranks] = np.where(self._passed[ranks], scaled, _NONE)
+        ranks = self._ranks.take(rows)
+        ranked = points * SCALE
+        ranked -= self._turns.take(ranks)
+        ranked -= np.where(self._passed.take(ranks), 0, _SHUT)
+        self._ranked[ranks] = ranked
 
     def add_one(self, row: int, points: int) -> None:
         """More points for a row, or fewer."""
-        rank = self._rank_cells[row]
-        self._ranked_cells[rank] += points * SCALE
-        if self._passed_cells[rank]:
-            self._offer_cells[rank] += points * SCALE
+        self._ranked_cells[self._rank_cells[row]] += points * SCALE
 
     def add(self, rows: IntArray, points: IntArray) -> None:
-        ranks = self._ranks[rows]
-        scaled = points * SCALE
-        self._ranked[ranks] += scaled
-        self._offers[ranks] += scaled * self._passed[ranks]
+        np.add.at(self._ranked, self._ranks.take(rows), points * SCALE)
 
     def open_one(self, row: int, passes: bool) -> bool:
         """Whether a row can be chosen; returns whether that is news."""
@@ -154,21 +187,27 @@ class Field:
         if self._passed_cells[rank] is passes:
             return False
         self._passed_cells[rank] = passes
-        self._offer_cells[rank] = (
-            self._ranked_cells[rank] + self._turn_cells[rank] if passes else _NONE
-        )
+        self._ranked_cells[rank] += _SHUT if passes else -_SHUT
         self.count += 1 if passes else -1
-        self._listing = self._refused = None
+        self._listing = None
         return True
 
     def open(self, rows: IntArray, passes: BoolArray) -> BoolArray | None:
         """Likewise for many; returns of which it is news, None: of none."""
-        ranks = self._ranks[rows]
-        news: BoolArray = self._passed[ranks] != passes
-        if not news.any():
+        ranks = self._ranks.take(rows)
+        passed = self._passed.take(ranks)
+        news: BoolArray = passed != passes
+        changed = int(np.count_nonzero(news))
+        if not changed:
             return None
+        if changed < len(ranks):
+            ranks, passes = ranks[news], passes[news]
+        opened = int(np.count_nonzero(passes))
+        more: IntArray | int = _SHUT if opened else -_SHUT
+        if 0 < opened < changed:
+            more = np.where(passes, _SHUT, -_SHUT)
+        np.add.at(self._ranked, ranks, more)  # in one go; faster than `+=`
         self._passed[ranks] = passes
-        self._offers[ranks] = np.where(passes, self._ranked[ranks] + self._turns[ranks], _NONE)
-        self.count = int(np.count_nonzero(self._passed))
-        self._listing = self._refused = None
+        self.count += 2 * opened - changed
+        self._listing = None
         return news

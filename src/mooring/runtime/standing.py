@@ -20,12 +20,13 @@ from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework import plugin as contract
+from mooring.framework.results import LabelScores
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.runtime.asking import is_vectorised
 from mooring.runtime.domains import ByDomain
-from mooring.runtime.field import Field
+from mooring.runtime.field import Extra, Field
 from mooring.runtime.layers import (
     Layer,
     Raw,
@@ -135,8 +136,9 @@ class Standing:
         domain_scorers = {grader.name for grader, _, _ in self._graders}
         self._graders_pre_scores = [one for one in live_pre_scores if one.name in domain_scorers]
         self._live_pre_scores = [one for one in live_pre_scores if one.name not in domain_scorers]
-        # Whoever says no, by row.
-        self._refusals: list[BoolArray] = [layer.refused for layer in self._layers]
+        # Whoever says no, by row: all layers in one column, then the others.
+        self._refused_by_layers: BoolArray = np.zeros(size, dtype=np.bool_)
+        self._refusals: list[BoolArray] = [self._refused_by_layers]
         self._refusals += [refusals.column for _, refusals in self._wards]
         self._refusal_cells: list[memoryview] = [column.data for column in self._refusals]
         self._combine_many(np.arange(size))
@@ -185,7 +187,7 @@ class Standing:
             if scorer.name not in skipped:
                 self._pre_score(scorer, state, pod, feasible)
         extra = self._live_points(state, pod, feasible)
-        return Chosen(field.count, field.best() if extra is None else field.best_with(rows, extra))
+        return Chosen(field.count, field.best_with(extra, nodes, rows))
 
     # --- bringing it up to date ----------------------------------------------------------------
 
@@ -214,10 +216,14 @@ class Standing:
         if len(touched.both) > _FEW:
             self._combine_many(touched.rows)
             return
+        refused_cells = self._refusal_cells[0]
         for row in touched.both:
             points = 0
+            refused_cells[row] = False
             for layer in self._layers:
                 points += layer.point_cells[row]
+                if layer.refused_cells[row]:
+                    refused_cells[row] = True
             for rescaled in self._rescaled:
                 points += rescaled.counted_cells[row]
             self._field.put_one(row, points)
@@ -231,6 +237,10 @@ class Standing:
             points = column[rows] if points is None else points + column[rows]
         if points is not None:
             self._field.put(rows, points)
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        for layer in self._layers:
+            refused |= layer.refused.take(rows)
+        self._refused_by_layers[rows] = refused
         self._open_many(rows)
         self._follow_raws(rows)
 
@@ -261,11 +271,9 @@ class Standing:
                     rescaled.left(row)
 
     def _open_many(self, rows: IntArray) -> None:
-        refused: BoolArray | None = None
-        for column in self._refusals:
-            refused = column[rows] if refused is None else refused | column[rows]
-        if refused is None:
-            refused = np.zeros(len(rows), dtype=np.bool_)
+        refused = self._refusals[0].take(rows)
+        for column in self._refusals[1:]:
+            refused |= column.take(rows)
         passes = ~refused
         news = self._field.open(rows, passes)
         if news is None or not self._rescaled:
@@ -371,23 +379,40 @@ class Standing:
             if raw.matters:
                 points[rows] += self._weighted(raw.plugin, state, pod, feasible, raw.points[rows])
         extra = self._live_points(state, pod, feasible, [one for one, _, _ in self._graders])
-        if extra is not None:
-            points[rows] += extra
+        points[rows] += extra.on(feasible)
         listing = nodes.listing
         listing = listing[passed[listing]]
         return Chosen(len(rows), int(listing[pick(points[listing])]))
 
     def _live_points(
         self, state: CycleState, pod: Pod, feasible: Nodes, also: Iterable[contract.Score] = ()
-    ) -> IntArray | None:
-        """Points of scorers of whom nothing is kept, per feasible node; None: there are none."""
-        extra: IntArray | None = None
+    ) -> Extra:
+        """Points of scorers of whom nothing is kept."""
+        extra = Extra()
         for plugin in (*self._live_scorers, *also):
-            if plugin.name not in state.skip_score:
+            if plugin.name not in state.skip_score and not self._by_label(
+                plugin, state, pod, feasible, extra
+            ):
                 points = points_by(self._guard, plugin, state, pod, feasible)
-                weighted = self._weighted(plugin, state, pod, feasible, points)
-                extra = weighted if extra is None else extra + weighted
+                extra.add(self._weighted(plugin, state, pod, feasible, points))
         return extra
+
+    def _by_label(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, feasible: Nodes, extra: Extra
+    ) -> bool:
+        """Add the points of a scorer for whom one label is all that matters, if it is."""
+        if type(plugin).final_by_label is contract.Score.final_by_label:
+            return False
+        ask = plugin.final_by_label
+        found: Any = self._guard.call(plugin, "Score", ask, state, pod, feasible)
+        if found is None:
+            return False
+        if not isinstance(found, LabelScores) or not isinstance(found.key, str):
+            raise Unsure(f"{plugin.name} gave no points by label")
+        points = checked_points(plugin, found.points, feasible.label_count(found.key))
+        check_range(plugin, points)
+        extra.add_by_label(found.key, points * self._weights[plugin.name])
+        return True
 
     def _weighted(
         self,

@@ -17,10 +17,22 @@ from mooring.framework.plugin import (
     NormalizeScore,
     PreFilter,
     PreScore,
+    Score,
 )
-from mooring.framework.results import LocalTable
+from mooring.framework.results import LabelScores, LocalTable
 from mooring.framework.scope import Scope
-from mooring.testing._attempt import Attempt, Bench, Fault, Trial, asking, describe, same, show
+from mooring.framework.scores import MAX_SCORE, MIN_SCORE
+from mooring.testing._attempt import (
+    Attempt,
+    Bench,
+    Fault,
+    Trial,
+    asking,
+    by_name,
+    describe,
+    same,
+    show,
+)
 from mooring.testing._changes import changes
 from mooring.testing._check import on_every_case
 from mooring.testing._compare import compare, compare_scores
@@ -110,6 +122,23 @@ def check_local_tables_are_local(trial: Trial) -> None:
                 )
 
 
+@on_every_case(Score)
+def check_labels_score_alike(trial: Trial) -> None:
+    """`final_by_label` gives what `score_all` and `normalize_score` give, if it gives anything."""
+    if trial.plugin_class.final_by_label is Score.final_by_label:  # type: ignore[attr-defined]  # a Score
+        return
+    whole = trial.bench().attempt()
+    whole.filter_all_points()
+    if whole.feasible is None:
+        return
+    feasible = np.array([name in whole.feasible.names for name in whole.nodes.names], np.bool_)
+    dice = trial.dice
+    others = np.array([dice.random() < 0.6 for _ in feasible], np.bool_)  # whom others let through
+    for fitting in (feasible, feasible & others):
+        if fitting.any():
+            _compare_final(trial, fitting)
+
+
 @on_every_case(NormalizeScore)
 def check_extremes_are_all_that_matters(trial: Trial) -> None:
     """With `by_extremes`: points become the same whichever nodes have them, and however many."""
@@ -152,6 +181,35 @@ def check_earlier_pods_leave_no_trace(trial: Trial) -> None:
             _compare_later(bench, before, f"after {change.words}")
         finally:
             change.undo(bench.cache)
+
+
+def _compare_final(trial: Trial, fitting: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    attempt = trial.bench().attempt()
+    plugin = attempt.plugin
+    assert isinstance(plugin, Score)
+    attempt.prepare_filter()
+    nodes = attempt.nodes.take(fitting)
+    if not attempt.prepare_scores(nodes):
+        return
+    with asking("final_by_label"):
+        answer: object = plugin.final_by_label(attempt.state, attempt.pod, nodes)
+    if answer is None:
+        return
+    if not isinstance(answer, LabelScores) or not isinstance(answer.key, str):
+        raise Fault(f"final_by_label() returned {show(answer)}, expected LabelScores or None")
+    tables = _tables({answer.key: answer.points}, "final_by_label()", np.dtype(np.int64), nodes)
+    table = tables[answer.key]
+    for code in ((table < MIN_SCORE) | (table > MAX_SCORE)).nonzero()[0].tolist():
+        raise Fault(
+            f"final_by_label() gives {table[code]} points for"
+            f" {answer.key}={nodes.label_values(answer.key)[code]},"
+            f" expected {MIN_SCORE} to {MAX_SCORE}"
+        )
+    points = {node.name: int(table[node.label_code(answer.key)]) for node in nodes}
+    expected = by_name(nodes, attempt.normalize(nodes, attempt.score(nodes)))
+    compare_scores(
+        points, expected, "by final_by_label()", "by score_all() in the end", "normalised score"
+    )
 
 
 def _compare_later(bench: Bench, before: Attempt, this: str) -> None:

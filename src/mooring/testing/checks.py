@@ -69,6 +69,7 @@ from mooring.testing._domains import (
     check_domains_score_alike,
     check_earlier_pods_leave_no_trace,
     check_extremes_are_all_that_matters,
+    check_labels_score_alike,
     check_local_tables_are_local,
 )
 from mooring.testing._plausible_events import happenings
@@ -376,6 +377,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_extremes_are_all_that_matters,
     check_domains_refuse_alike,
     check_domains_score_alike,
+    check_labels_score_alike,
     check_local_tables_are_local,
     check_earlier_pods_leave_no_trace,
     check_queue_order,

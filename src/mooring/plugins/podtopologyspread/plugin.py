@@ -17,7 +17,7 @@ from mooring.plugins.podtopologyspread.args import (
     PodTopologySpreadArgs,
 )
 from mooring.plugins.podtopologyspread.constraints import Constraint, Constraints, own_constraints
-from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread
+from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread, normalized
 from mooring.plugins.podtopologyspread.owners import selector_by_owners
 from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
 
@@ -179,20 +179,12 @@ class PodTopologySpread(
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
     ) -> fw.IntArray:
-        scored = state[SOFT].scored(nodes)
-        counting = scores if scored is None else scores[scored]
-        if not len(counting):
-            return np.zeros_like(scores)
-        most, least = int(counting.max()), int(counting.min())
-        if most == 0:
-            points = np.full_like(scores, fw.MAX_SCORE)
-        elif scored is None and most - least < len(scores):
-            # To look a quotient up takes a tenth of the time of a division.
-            quotients = fw.MAX_SCORE * (most + least - np.arange(least, most + 1)) // most
-            points = quotients[scores - least]
-        else:
-            points = fw.MAX_SCORE * (most + least - scores) // most
-        return points if scored is None else np.where(scored, points, 0)
+        return normalized(scores, state[SOFT].scored(nodes))
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        return state[SOFT].final(nodes)
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -1,0 +1,128 @@
+"""Points by label, beside those of other scorers, choose what a full evaluation chooses."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mooring.framework as fw
+from mooring.simulator import Simulation
+from mooring.testing import node, pod
+from mooring.testing.builders import ZONE
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins: {multiPoint: {enabled: [{name: TwoZones, weight: 2}, {name: Crowded}, {name: Odd}]}}
+"""
+
+
+class TwoZones(fw.Score):
+    """Likes two of the zones; asked for every pod."""
+
+    name = "TwoZones"
+    KEY = ZONE
+    asked = 0
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 3 if node.labels.get(self.KEY) in ("a", "c") else 0
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        type(self).asked += 1
+        values = nodes.label_values(self.KEY)
+        points = [3 if value in ("a", "c") else 0 for value in values]
+        return fw.LabelScores(self.KEY, np.array(points, dtype=np.int64))
+
+
+class Crowded(fw.Score):
+    """Likes nodes with pods; asked about every node for every pod."""
+
+    name = "Crowded"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(node.pod_count, 100)
+
+
+class Odd(fw.Score):
+    """Says nothing unless told what to say."""
+
+    name = "Odd"
+    answer: Any = None
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+    def final_by_label(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> fw.LabelScores | None:
+        found: fw.LabelScores | None = type(self).answer
+        return found
+
+
+def cluster() -> Simulation:
+    plugins = [TwoZones, Crowded, Odd]
+    return Simulation(config=CONFIG, plugins=plugins, keep_attempts=False, check_share=1.0)
+
+
+def random_node(dice: random.Random, number: int, tainted: float) -> fw.Node:
+    return node(
+        f"n{number}",
+        cpu=dice.choice(("1", "4", "4")),
+        zone=dice.choice(("a", "a", "b", "c", "", None)),
+        taints=["gpu:NoSchedule"] if dice.random() < tainted else [],
+    )
+
+
+def even(number: int, kind: str, max_skew: int) -> fw.Pod:
+    """A pod that would like to be spread over the zones."""
+    rule = {"maxSkew": max_skew, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+    rule["labelSelector"] = {"matchLabels": {"app": kind}}
+    spec = {"topologySpreadConstraints": [rule]}
+    return pod(f"p{number}", cpu="100m", labels={"app": kind}, spec=spec)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_chooses_as_a_full_evaluation_would(seed: int) -> None:
+    dice = random.Random(seed)
+    tainted = dice.choice((0.0, 0.3, 0.9))
+    size = 60 if tainted > 0.5 else dice.choice((5, 20, 60))
+    before = TwoZones.asked
+    with cluster() as sim:
+        sim.apply(*(random_node(dice, number, tainted) for number in range(size)))
+        for number in range(60):
+            sim.schedule(even(number, dice.choice("vw"), 1 + seed % 2))
+            if dice.random() < 0.15:
+                sim.apply(random_node(dice, dice.randrange(size), tainted))
+        checks = sim.scheduler.metrics.class_checks
+        assert checks.labels("different").value == 0
+        assert checks.labels("equal").value > 20
+    assert TwoZones.asked > before
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {ZONE: [0]},
+        fw.LabelScores(7, np.zeros(1, dtype=np.int64)),  # type: ignore[arg-type]  # what an untyped plugin does
+        fw.LabelScores("none", np.zeros(2, dtype=np.int64)),
+        fw.LabelScores("none", np.zeros(1)),  # type: ignore[arg-type]  # likewise
+        fw.LabelScores("none", np.array([101])),
+        fw.LabelScores("none", np.array([-1])),
+    ],
+)
+def test_points_that_do_not_fit_are_not_believed(
+    answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster() as sim:
+        sim.apply(*(node(f"n{i}", zone="abc"[i % 3]) for i in range(6)))
+        monkeypatch.setattr(Odd, "answer", answer)
+        sim.schedule(*(even(number, "w", 1) for number in range(5)))
+        assert all(sim.node_of(f"p{number}") for number in range(5))
+        checks = sim.scheduler.metrics.class_checks
+        assert checks.labels("equal").value == checks.labels("different").value == 0
