@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mooring.api.requests import HostPort
 from mooring.cache.imagined import Imagined, Thought
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.testing.builders import node, nodes, pod
 
 WIDTH = 3  # pods that leave each node, at most

@@ -3,7 +3,7 @@
 import pytest
 
 from mooring.api.requests import HostPort
-from mooring.cache.snapshot import Node
+from mooring.cache.node import Node
 from mooring.testing import node, pod
 
 PORT = HostPort("0.0.0.0", "TCP", 80)

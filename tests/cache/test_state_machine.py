@@ -25,8 +25,9 @@ from mooring.api.requests import HostPort
 from mooring.api.selectors import LabelRequirement, Selector
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.errors import InternalError
 
 QUESTIONS: dict[str, tuple[Callable[[Pod], bool], Callable[[PodFacts], bool]]] = {

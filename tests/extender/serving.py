@@ -13,8 +13,8 @@ import msgspec
 
 from mooring import config as cfg
 from mooring.api.codec import to_builtins
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.client.endpoint import Tls
 from mooring.extender import Extender
 from mooring.extender.serving.app import App, Options

@@ -7,7 +7,7 @@ import pytest
 from tests.scheduler.recording import HEADER
 
 import mooring.framework as fw
-from mooring.cache.snapshot import Node
+from mooring.cache.node import Node
 from mooring.scheduler.cluster import CONGESTED
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod

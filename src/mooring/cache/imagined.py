@@ -17,8 +17,9 @@ from mooring.api.requests import CPU, MEMORY, HostPort
 from mooring.api.selectors import Selector
 from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.columns import wrapped
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Features, Node, Nodes, stacked
+from mooring.cache.snapshot import Features, Nodes, stacked
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
 Weigh = Callable[[Iterable[Pod]], list[int]]

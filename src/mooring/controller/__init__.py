@@ -12,8 +12,9 @@ pieces work alone, for controllers of anything: `WorkQueue`, `Reconciler`, and f
 and *reconcile*.
 """
 
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
 from mooring.client.http import HttpTransport

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics

@@ -9,8 +9,9 @@ the scheduling framework: *plugin*, *extension point*, *status*, *verdict*, *sco
 
 from mooring.cache.arrays import BoolArray, FloatArray, IntArray
 from mooring.cache.imagined import Imagined
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework.events import Action, ClusterEvent, Event
 from mooring.framework.handle import (
     Client,

@@ -13,9 +13,10 @@ from typing import Protocol
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.imagined import Imagined
+from mooring.cache.node import Node
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts

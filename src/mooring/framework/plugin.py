@@ -23,8 +23,9 @@ import numpy as np
 
 from mooring.api.meta import Object
 from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
 from mooring.framework.results import (

@@ -17,8 +17,8 @@ import msgspec
 from mooring.api.meta import parse_time
 from mooring.api.policy import PodDisruptionBudget
 from mooring.api.selectors import Selector, SelectorError
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.framework.handle import WhatIf
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState

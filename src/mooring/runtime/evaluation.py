@@ -15,8 +15,9 @@ import numpy as np
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.cache.arrays import IntArray
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Nominator

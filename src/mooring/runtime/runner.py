@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework import plugin as contract
 from mooring.framework.results import Candidate, Nominate, OnlyNodes
 from mooring.framework.state import CycleState

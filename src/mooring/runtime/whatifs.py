@@ -13,8 +13,9 @@ from itertools import takewhile
 import numpy as np
 
 from mooring.cache.imagined import Beside, Imagined
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Nominator
 from mooring.framework.scope import Scope

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts

@@ -17,8 +17,8 @@ from msgspec import structs
 
 from mooring.api import core
 from mooring.api.meta import Condition, Object
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.client.errors import Conflict, NotFound
 from mooring.scheduler.handlers import Handlers
 

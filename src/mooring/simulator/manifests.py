@@ -18,8 +18,8 @@ from mooring.apiserver.patching.patch import STRATEGIC_PATCH, patched
 from mooring.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.apiserver.store import Object
 from mooring.apiserver.verbs import Verbs
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 
 _SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
 

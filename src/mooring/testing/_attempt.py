@@ -18,8 +18,9 @@ from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.framework.plugin import Args, Base, Filter, NormalizeScore, PreFilter, PreScore, Score
 from mooring.framework.results import OnlyNodes
 from mooring.framework.state import CycleState

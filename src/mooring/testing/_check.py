@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from mooring.api.meta import Object
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
 from mooring.testing._attempt import Case, Fault, Trial

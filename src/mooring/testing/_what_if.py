@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node
 from mooring.framework.plugin import Filter, PreFilter
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status

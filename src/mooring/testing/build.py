@@ -18,9 +18,10 @@ from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
 from mooring.cache.imagined import Imagined
+from mooring.cache.node import Node
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.config.decode import decode_args
 from mooring.errors import ApiError, ConfigError
 from mooring.framework.handle import Handle, WaitingPod

@@ -18,8 +18,9 @@ from mooring.api.wellknown import HOSTNAME as HOSTNAME
 from mooring.api.wellknown import REGION as REGION
 from mooring.api.wellknown import ZONE as ZONE
 from mooring.cache.cache import Cache
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 
 _uids = itertools.count(1)
 

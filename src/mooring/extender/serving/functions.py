@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from mooring.cache.arrays import IntArray
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Node, Nodes
+from mooring.cache.snapshot import Nodes
 from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
 from mooring.framework.plugin import Base, Bind, Filter, Score
 from mooring.framework.scores import MAX_SCORE
