@@ -13,9 +13,10 @@ import mooring.framework as fw
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.snapshot import Nodes
+from mooring.framework.results import LabelScores
+from mooring.runtime.answers import Unsure
 from mooring.runtime.domains import ByDomain
 from mooring.runtime.field import Extra, Field
-from mooring.runtime.layers import Unsure
 from mooring.runtime.picking import pick
 from mooring.runtime.rescaling import Rescaled
 from mooring.testing import node
@@ -278,7 +279,7 @@ def test_extra_points_count_for_one_choice(size: int, seed: int) -> None:
         extra, totals = Extra(), points.copy()
         for key in dice.choice(KEYS, dice.integers(4)).tolist():
             table = dice.integers(0, most, nodes.label_count(key), endpoint=True)
-            extra.add_by_label(key, table)
+            extra.add_by_label(LabelScores(key, table))
             totals += table[nodes.label_codes(key)]
         for _ in range(dice.integers(3)):
             column = dice.integers(0, most, len(rows), endpoint=True)

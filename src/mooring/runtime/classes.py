@@ -18,8 +18,9 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework.state import CycleState
+from mooring.runtime.answers import Unsure
 from mooring.runtime.guard import Guard
-from mooring.runtime.layers import Outdated, Unsure
+from mooring.runtime.layers import Outdated
 from mooring.runtime.lineup import Lineup, Shared
 from mooring.runtime.profile import Profile
 from mooring.runtime.standing import Chosen, Claims, Standing

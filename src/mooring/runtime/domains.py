@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import LocalTable
-from mooring.runtime.layers import Unsure
+from mooring.runtime.answers import Unsure
 
 _ONE_BY_ONE: Final = 16  # up to so many domains or nodes are looked at one by one
 _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)

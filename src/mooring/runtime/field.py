@@ -14,6 +14,7 @@ import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray, frozen
 from mooring.cache.snapshot import Nodes
+from mooring.framework.results import LabelScores
 from mooring.runtime.picking import MAX_POINTS, SCALE, turns
 
 _SHUT: Final = MAX_POINTS * SCALE  # 2**62: who has so much less is behind all that can be chosen
@@ -32,9 +33,9 @@ class Extra:
     def add(self, points: IntArray) -> None:
         self.column = points if self.column is None else self.column + points
 
-    def add_by_label(self, key: str, points: IntArray) -> None:
-        before = self.tables.get(key)
-        self.tables[key] = points if before is None else before + points
+    def add_by_label(self, points: LabelScores) -> None:
+        before = self.tables.get(points.key)
+        self.tables[points.key] = points.points if before is None else before + points.points
 
     def on(self, nodes: Nodes) -> IntArray:
         """All of it, per node that can be chosen."""

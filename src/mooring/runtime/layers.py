@@ -7,7 +7,6 @@ class has found out about a node, the others need not ask again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -19,15 +18,10 @@ from mooring.framework import plugin as contract
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
+from mooring.runtime.answers import Answers, Unsure, check_range
 from mooring.runtime.asking import is_vectorised
-from mooring.runtime.guard import Guard
 
 _ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
-
-
-class Unsure(Exception):
-    """The kept answers do not tell: a plugin said something that they are not made for."""
 
 
 class Outdated(Exception):
@@ -99,8 +93,7 @@ class Layer:
         filters: list[contract.Filter],
         scorers: list[contract.Score],
         *,
-        guard: Guard,
-        weights: dict[str, int],
+        answers: Answers,
         sees_pods: bool,
         state: CycleState,
         pod: Pod,
@@ -108,8 +101,7 @@ class Layer:
         besides: BoolArray | None = None,
     ) -> None:
         size = len(nodes)
-        self._guard = guard
-        self._weights = weights
+        self._answers = answers
         self._sees_pods = sees_pods
         self._state = state
         self._besides = besides
@@ -151,7 +143,7 @@ class Layer:
             refused = self._besides[rows]
         for plugin in self._filters:
             if is_vectorised(plugin):
-                found = refused_by(self._guard, plugin, self._state, pod, some)
+                found = self._answers.refused(plugin, self._state, pod, some)
                 if found is not None:
                     refused = found if refused is None else refused | found
             else:
@@ -172,15 +164,15 @@ class Layer:
             some = nodes.take(rows)
         total: IntArray | None = None
         for scorer in self._plain:
-            points = points_by(self._guard, scorer, self._state, pod, some)
+            points = self._answers.points(scorer, self._state, pod, some)
             check_range(scorer, points)
-            weight = self._weights[scorer.name]
+            weight = self._answers.weights[scorer.name]
             weighted = points if weight == 1 else points * weight
             total = weighted if total is None else total + weighted
         if total is not None:
             self.points[rows] = total
         for raw in self.raws:
-            raw.put(rows, points_by(self._guard, raw.plugin, self._state, pod, some))
+            raw.put(rows, self._answers.points(raw.plugin, self._state, pod, some))
 
     # --- one node ------------------------------------------------------------------------------
 
@@ -189,7 +181,7 @@ class Layer:
         if self._besides is not None and self._besides[row]:
             self.refused_cells[row] = True
             return
-        call, state, node = self._guard.call, self._state, nodes[row]
+        call, state, node = self._answers.guard.call, self._state, nodes[row]
         for plugin in self._filters:
             status = call(plugin, "Filter", plugin.filter, state, pod, node)
             if status is not OK and _is_refusal(plugin, status):
@@ -201,71 +193,13 @@ class Layer:
             points = call(scorer, "Score", scorer.score, state, pod, node)
             if type(points) is not int or not MIN_SCORE <= points <= MAX_SCORE:
                 raise Unsure(f"{scorer.name} gives odd points")
-            total += points * self._weights[scorer.name]
+            total += points * self._answers.weights[scorer.name]
         self.point_cells[row] = total
 
     def _refuses(self, plugin: contract.Filter, pod: Pod, nodes: Nodes, row: int) -> bool:
-        status = self._guard.call(plugin, "Filter", plugin.filter, self._state, pod, nodes[row])
+        call, node = self._answers.guard.call, nodes[row]
+        status = call(plugin, "Filter", plugin.filter, self._state, pod, node)
         return status is not OK and _is_refusal(plugin, status)
-
-
-# --- asking --------------------------------------------------------------------------------------
-
-
-def refused_by(
-    guard: Guard, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
-) -> BoolArray | None:
-    """Whom a vectorised filter refuses; None: nobody."""
-    verdicts: Any = guard.call(plugin, "Filter", plugin.filter_all, state, pod, nodes)
-    if not isinstance(verdicts, Verdicts) or verdicts.size != len(nodes):
-        raise Unsure(f"{plugin.name} gave no verdicts")
-    if verdicts.index is None:
-        return None
-    if not all(status.rejected for status in verdicts.statuses):
-        raise Unsure(f"{plugin.name} broke")
-    refused: BoolArray = verdicts.index != 0
-    if refused.shape != (len(nodes),):
-        raise Unsure(f"{plugin.name} gave odd verdicts")
-    return refused
-
-
-def points_by(
-    guard: Guard, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-) -> IntArray:
-    """What a scorer gives each node, before it is rescaled."""
-    ask: Callable[..., Any] = plugin.score_all
-    if type(plugin).score_all is contract.Score.score_all:
-        points = guard.call(plugin, "Score", _one_by_one, plugin, state, pod, nodes, guard)
-    else:
-        points = guard.call(plugin, "Score", ask, state, pod, nodes)
-    return checked_points(plugin, points, len(nodes))
-
-
-def checked_points(plugin: contract.Score, points: Any, size: int) -> IntArray:
-    """Points as they should be; the full way says what is wrong with them otherwise."""
-    fits = isinstance(points, np.ndarray) and points.shape == (size,) and points.dtype.kind in "iu"
-    if not fits:
-        raise Unsure(f"{plugin.name} gave no points")
-    found: IntArray = points.astype(np.int64, copy=False)
-    return found
-
-
-def check_range(plugin: contract.Score, points: IntArray) -> None:
-    if not len(points):
-        return
-    least, most = points.item(points.argmin()), points.item(points.argmax())
-    if least < MIN_SCORE or most > MAX_SCORE:
-        raise Unsure(f"{plugin.name} gives points out of range")
-
-
-def _one_by_one(
-    plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes, guard: Guard
-) -> IntArray:
-    points = []
-    for node in nodes:
-        points.append(plugin.score(state, pod, node))
-        guard.check_budget(plugin, "Score")
-    return np.array(points)
 
 
 def _is_refusal(plugin: contract.Filter, status: Any) -> bool:

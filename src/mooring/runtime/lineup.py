@@ -9,8 +9,9 @@ from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework import plugin as contract
-from mooring.framework.scope import Scope, is_steady
+from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
+from mooring.runtime.answers import Answers
 from mooring.runtime.guard import Guard
 from mooring.runtime.layers import Layer, Outdated
 from mooring.runtime.profile import Profile
@@ -23,14 +24,13 @@ class Lineup:
     """The plugins of a profile that take part in a decision."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
-        self.guard: Guard = guard
         self.pre_filters: tuple[contract.PreFilter, ...] = profile.at(
             "preFilter", contract.PreFilter
         )
         self.filters: tuple[contract.Filter, ...] = profile.at("filter", contract.Filter)
         self.pre_scores: tuple[contract.PreScore, ...] = profile.at("preScore", contract.PreScore)
         self.scorers: tuple[contract.Score, ...] = profile.at("score", contract.Score)
-        self.weights: dict[str, int] = profile.weights
+        self.answers: Answers = Answers(guard, profile.weights)
         everybody = (*self.pre_filters, *self.filters, *self.pre_scores, *self.scorers)
         self.everybody: tuple[contract.Base, ...] = tuple(
             {plugin.name: plugin for plugin in everybody}.values()
@@ -43,15 +43,6 @@ def scope_of(plugin: contract.Base, pod: Pod) -> Scope | None:
     """The scope as far as answers can be kept for it."""
     scope = plugin.scope_of(pod)
     return scope if scope in (Scope.OBJECT, Scope.NODE) else None
-
-
-def has_own_stamp(plugin: contract.Base) -> bool:
-    """Whether it takes more than the objects that the plugin reads to know its stamp."""
-    return type(plugin).stamp is not contract.Base.stamp
-
-
-def has_steady_stamp(plugin: contract.Base) -> bool:
-    return is_steady(type(plugin).stamp)
 
 
 def layers_of(
@@ -82,8 +73,7 @@ def layers_of(
         return Layer(
             own_filters,
             own_scorers,
-            guard=lineup.guard,
-            weights=lineup.weights,
+            answers=lineup.answers,
             sees_pods=sees_pods,
             state=state,
             pod=pod,

@@ -10,7 +10,7 @@ wants to know more, or meets anything unusual (`Unsure`), takes the full way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -20,33 +20,18 @@ from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework import plugin as contract
-from mooring.framework.results import LabelScores
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
+from mooring.runtime.answers import Unsure
 from mooring.runtime.asking import is_vectorised
 from mooring.runtime.domains import ByDomain
 from mooring.runtime.field import Extra, Field
-from mooring.runtime.layers import (
-    Layer,
-    Raw,
-    Touched,
-    Unsure,
-    check_range,
-    checked_points,
-    points_by,
-    refused_by,
-)
-from mooring.runtime.lineup import (
-    Lineup,
-    Shared,
-    has_own_stamp,
-    has_steady_stamp,
-    layers_of,
-    scope_of,
-)
+from mooring.runtime.layers import Layer, Raw, Touched
+from mooring.runtime.lineup import Lineup, Shared, layers_of, scope_of
 from mooring.runtime.picking import MAX_POINTS, pick
 from mooring.runtime.rescaling import Rescaled
+from mooring.runtime.stamps import Stamps
 
 _FEW: Final = 12  # up to so many nodes are combined one by one
 
@@ -66,23 +51,13 @@ class Standing:
     """The answers of one profile's plugins for one class of pods."""
 
     def __init__(self, lineup: Lineup, shared: Shared, pod: Pod, nodes: Nodes) -> None:
-        if MAX_SCORE * sum(lineup.weights.values()) >= MAX_POINTS:
+        if MAX_SCORE * sum(lineup.answers.weights.values()) >= MAX_POINTS:
             raise Unsure("the weights are too great")
-        self._guard = lineup.guard
-        self._weights = lineup.weights
+        self._answers = lineup.answers
         self._mark: Mark = nodes.mark
         scopes = {plugin.name: scope_of(plugin, pod) for plugin in lineup.everybody}
         scoped = [plugin for plugin in lineup.everybody if scopes[plugin.name] is not None]
-        stamped = [plugin for plugin in scoped if has_own_stamp(plugin)]
-        self._restless = [plugin for plugin in stamped if not has_steady_stamp(plugin)]
-        self._steady = [plugin for plugin in stamped if has_steady_stamp(plugin)]
-        self._objects = lineup.objects
-        self._read = {
-            kind for plugin in scoped if not has_own_stamp(plugin) for kind in plugin.reads
-        }
-        self._restless_stamps = _stamps(self._restless, pod)
-        self._steady_stamps = self._stamp_steady(pod)
-        self._moment = (self._objects.changes, nodes.structure)
+        self._stamps = Stamps(scoped, lineup.objects, pod, nodes)
         self._state = CycleState()
         self._earlier: CycleState | None = None  # of the last pod
         # The rows that changed since points were last asked for, and those whose node did.
@@ -93,13 +68,13 @@ class Standing:
             if scopes[plugin.name] is None:
                 self._live_pre_filters.append(plugin)
             else:
-                self._pre_filter(plugin, self._state, pod, nodes)
+                self._answers.pre_filter(plugin, self._state, pod, nodes)
         live_pre_scores: list[contract.PreScore] = []
         for scorer in lineup.pre_scores:
             if scopes[scorer.name] is None:
                 live_pre_scores.append(scorer)
             else:
-                self._pre_score(scorer, self._state, pod, nodes)
+                self._answers.pre_score(scorer, self._state, pod, nodes)
         filters = [one for one in lineup.filters if one.name not in self._state.skip_filter]
         scorers = [one for one in lineup.scorers if one.name not in self._state.skip_score]
         self._layers: list[Layer] = layers_of(
@@ -116,7 +91,7 @@ class Standing:
         for one in filters:
             if scopes[one.name] is None:
                 if isinstance(one, contract.DomainFilter):
-                    ask = functools.partial(self._guard.call, one, "Filter")
+                    ask = functools.partial(self._answers.guard.call, one, "Filter")
                     self._wards.append((one, ByDomain(one.name, ask, np.bool_, size)))
                 else:
                     self._live_filters.append(one)
@@ -127,7 +102,7 @@ class Standing:
                 if isinstance(grader, contract.DomainScore) and _is_easy(grader):
                     rescaled = Rescaled(grader, self._field, size)
                     self._rescaled.append(rescaled)
-                    ask = functools.partial(self._guard.call, grader, "Score")
+                    ask = functools.partial(self._answers.guard.call, grader, "Score")
                     grades = ByDomain(grader.name, ask, np.int64, size)
                     self._graders.append((grader, grades, rescaled))
                 else:
@@ -147,12 +122,7 @@ class Standing:
 
     def is_current(self, pod: Pod, nodes: Nodes) -> bool:
         """Whether everything but the nodes is as it was."""
-        moment = (self._objects.changes, nodes.structure)
-        if moment != self._moment:
-            if self._stamp_steady(pod) != self._steady_stamps:
-                return False
-            self._moment = moment
-        return not self._restless or _stamps(self._restless, pod) == self._restless_stamps
+        return self._stamps.hold(pod, nodes)
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes, claims: Claims) -> Chosen:
         """The best node for a pod of this class. Raises Unsure, or Outdated."""
@@ -185,7 +155,7 @@ class Standing:
         feasible = nodes if rows is None else nodes.take(rows)
         for scorer in self._live_pre_scores:
             if scorer.name not in skipped:
-                self._pre_score(scorer, state, pod, feasible)
+                self._answers.pre_score(scorer, state, pod, feasible)
         extra = self._live_points(state, pod, feasible)
         return Chosen(field.count, field.best_with(extra, nodes, rows))
 
@@ -201,11 +171,13 @@ class Standing:
                 self._moved.update(touched.changes.nodes)
         self._mark = touched.now
         for plugin in self._live_pre_filters:
-            self._pre_filter(plugin, state, pod, nodes)
+            self._answers.pre_filter(plugin, state, pod, nodes)
         for ward, refusals in self._wards:
             tables: Any = {}
             if ward.name not in state.skip_filter:
-                tables = self._guard.call(ward, "Filter", ward.filter_by_domain, state, pod, nodes)
+                tables = self._answers.guard.call(
+                    ward, "Filter", ward.filter_by_domain, state, pod, nodes
+                )
             rows, answers = refusals.follow(tables, touched.both, touched.changes.nodes, nodes)
             if len(rows):
                 refusals.column[rows] = answers
@@ -308,12 +280,12 @@ class Standing:
         """Points by topology domain."""
         for scorer in self._graders_pre_scores:
             if scorer.name not in state.skip_score:
-                self._pre_score(scorer, state, pod, nodes)
+                self._answers.pre_score(scorer, state, pod, nodes)
         for plugin, grades, rescaled in self._graders:
             tables: Any = {}
             if plugin.name not in state.skip_score:
                 ask = plugin.score_by_domain
-                tables = self._guard.call(plugin, "Score", ask, state, pod, nodes)
+                tables = self._answers.guard.call(plugin, "Score", ask, state, pod, nodes)
             rows, points = grades.follow(tables, self._touched, self._moved, nodes)
             if len(rows):
                 grades.column[rows] = points
@@ -324,7 +296,7 @@ class Standing:
     def _settle(self, rescaled: Rescaled, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         def rescale(rows: IntArray, points: IntArray) -> IntArray:
             some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-            return self._weighted(rescaled.plugin, state, pod, some, points)
+            return self._answers.weighted(rescaled.plugin, state, pod, some, points)
 
         rescaled.settle(rescale)
 
@@ -340,13 +312,15 @@ class Standing:
             if not is_vectorised(plugin):
                 slow.append(plugin)
                 continue
-            refused = refused_by(self._guard, plugin, state, pod, nodes)
+            refused = self._answers.refused(plugin, state, pod, nodes)
             if refused is not None:
                 passed = self._passed(nodes, passed) & ~refused
         for plugin in slow:
             passed = self._passed(nodes, passed)
             for row in np.flatnonzero(passed).tolist():
-                status = self._ask(plugin, "Filter", plugin.filter, state, pod, nodes[row])
+                status = self._answers.status(
+                    plugin, "Filter", plugin.filter, state, pod, nodes[row]
+                )
                 if not status.ok:
                     if not status.rejected:
                         raise Unsure(f"{plugin.name} broke")
@@ -371,13 +345,15 @@ class Standing:
             return Chosen(len(rows), int(rows[0]) if len(rows) else -1)
         feasible = nodes.take(rows)
         for scorer in (*self._graders_pre_scores, *self._live_pre_scores):
-            self._pre_score(scorer, state, pod, feasible)
+            self._answers.pre_score(scorer, state, pod, feasible)
         points: IntArray = np.zeros(len(nodes), dtype=np.int64)
         for layer in self._layers:
             points += layer.points
         for raw in self._raws:
             if raw.matters:
-                points[rows] += self._weighted(raw.plugin, state, pod, feasible, raw.points[rows])
+                points[rows] += self._answers.weighted(
+                    raw.plugin, state, pod, feasible, raw.points[rows]
+                )
         extra = self._live_points(state, pod, feasible, [one for one, _, _ in self._graders])
         points[rows] += extra.on(feasible)
         listing = nodes.listing
@@ -390,84 +366,15 @@ class Standing:
         """Points of scorers of whom nothing is kept."""
         extra = Extra()
         for plugin in (*self._live_scorers, *also):
-            if plugin.name not in state.skip_score and not self._by_label(
-                plugin, state, pod, feasible, extra
-            ):
-                points = points_by(self._guard, plugin, state, pod, feasible)
-                extra.add(self._weighted(plugin, state, pod, feasible, points))
+            if plugin.name in state.skip_score:
+                continue
+            by_label = self._answers.weighted_by_label(plugin, state, pod, feasible)
+            if by_label is not None:
+                extra.add_by_label(by_label)
+            else:
+                points = self._answers.points(plugin, state, pod, feasible)
+                extra.add(self._answers.weighted(plugin, state, pod, feasible, points))
         return extra
-
-    def _by_label(
-        self, plugin: contract.Score, state: CycleState, pod: Pod, feasible: Nodes, extra: Extra
-    ) -> bool:
-        """Add the points of a scorer for whom one label is all that matters, if it is."""
-        if type(plugin).final_by_label is contract.Score.final_by_label:
-            return False
-        ask = plugin.final_by_label
-        found: Any = self._guard.call(plugin, "Score", ask, state, pod, feasible)
-        if found is None:
-            return False
-        if not isinstance(found, LabelScores) or not isinstance(found.key, str):
-            raise Unsure(f"{plugin.name} gave no points by label")
-        points = checked_points(plugin, found.points, feasible.label_count(found.key))
-        check_range(plugin, points)
-        extra.add_by_label(found.key, points * self._weights[plugin.name])
-        return True
-
-    def _weighted(
-        self,
-        plugin: contract.Score,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        points: IntArray,
-    ) -> IntArray:
-        """Points as they count: rescaled, checked, times the weight."""
-        if isinstance(plugin, contract.NormalizeScore):
-            point, ask = "ScoreExtensionNormalize", plugin.normalize_score
-            found = self._guard.call(plugin, point, ask, state, pod, nodes, points)
-            points = checked_points(plugin, found, len(nodes))
-        check_range(plugin, points)
-        return points * self._weights[plugin.name]
-
-    # --- asking --------------------------------------------------------------------------------
-
-    def _pre_filter(
-        self, plugin: contract.PreFilter, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> None:
-        status = self._ask(plugin, "PreFilter", plugin.pre_filter, state, pod, nodes)
-        if status.skipped:
-            state.skip_filter.add(plugin.name)
-        elif not status.ok:
-            raise Unsure(f"{plugin.name} refuses all nodes")
-
-    def _pre_score(
-        self, plugin: contract.PreScore, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> None:
-        status = self._ask(plugin, "PreScore", plugin.pre_score, state, pod, nodes)
-        if status.skipped:
-            state.skip_score.add(plugin.name)
-        elif not status.ok:
-            raise Unsure(f"{plugin.name} broke")
-
-    def _ask(
-        self, plugin: contract.Base, point: str, function: Callable[..., Any], *args: Any
-    ) -> Status:
-        status = self._guard.call(plugin, point, function, *args)
-        if not isinstance(status, Status):
-            raise Unsure(f"{plugin.name} answered with more than a status")
-        return status
-
-    def _stamp_steady(self, pod: Pod) -> list[Hashable]:
-        """Also what the stamps of plugins are made of that have none of their own."""
-        return [
-            *_stamps(self._steady, pod),
-            *(self._objects.version(kind) for kind in self._read),
-        ]
-
-
-def _stamps(plugins: Iterable[contract.Base], pod: Pod) -> list[Hashable]:
-    return [plugin.stamp(pod) for plugin in plugins]
 
 
 def _is_easy(plugin: contract.Score) -> bool:
