@@ -169,10 +169,11 @@ class Field:
         self._ranked_cells[rank] = ranked if self._passed_cells[rank] else ranked - _SHUT
 
     def put(self, rows: IntArray, points: IntArray) -> None:
-        ranks = self._ranks.take(rows)
+        ranks = self._ranks[rows]
         ranked = points * SCALE
-        ranked -= self._turns.take(ranks)
-        ranked -= np.where(self._passed.take(ranks), 0, _SHUT)
+        ranked -= self._turns[ranks]
+        if self.count < len(self._order):
+            ranked -= np.where(self._passed[ranks], 0, _SHUT)
         self._ranked[ranks] = ranked
 
     def add_one(self, row: int, points: int) -> None:

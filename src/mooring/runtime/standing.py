@@ -209,10 +209,12 @@ class Standing:
             points = column[rows] if points is None else points + column[rows]
         if points is not None:
             self._field.put(rows, points)
-        refused = np.zeros(len(rows), dtype=np.bool_)
+        refused: BoolArray | None = None
         for layer in self._layers:
-            refused |= layer.refused.take(rows)
-        self._refused_by_layers[rows] = refused
+            here = layer.refused[rows]
+            refused = here if refused is None else refused | here
+        if refused is not None:
+            self._refused_by_layers[rows] = refused
         self._open_many(rows)
         self._follow_raws(rows)
 
@@ -243,9 +245,9 @@ class Standing:
                     rescaled.left(row)
 
     def _open_many(self, rows: IntArray) -> None:
-        refused = self._refusals[0].take(rows)
+        refused = self._refused_by_layers[rows]
         for column in self._refusals[1:]:
-            refused |= column.take(rows)
+            refused |= column[rows]
         passes = ~refused
         news = self._field.open(rows, passes)
         if news is None or not self._rescaled:
