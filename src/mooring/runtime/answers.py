@@ -99,13 +99,12 @@ class Answers:
         nodes: Nodes,
         points: IntArray,
     ) -> IntArray:
-        """Points as they count: rescaled, checked, times the weight."""
+        """Points as they count: rescaled, checked, times the weight. Perhaps the same array."""
         if isinstance(plugin, contract.NormalizeScore):
             point, ask = "ScoreExtensionNormalize", plugin.normalize_score
             found = self.guard.call(plugin, point, ask, state, pod, nodes, points)
             points = _checked(plugin, found, len(nodes))
-        check_range(plugin, points)
-        return points * self.weights[plugin.name]
+        return self._times_weight(plugin, points)
 
     def weighted_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
@@ -120,16 +119,15 @@ class Answers:
         if not isinstance(found, LabelScores) or not isinstance(found.key, str):
             raise Unsure(f"{plugin.name} gave no points by label")
         points = _checked(plugin, found.points, nodes.label_count(found.key))
-        check_range(plugin, points)
-        return LabelScores(found.key, points * self.weights[plugin.name])
+        return LabelScores(found.key, self._times_weight(plugin, points))
 
-
-def check_range(plugin: contract.Score, points: IntArray) -> None:
-    if not len(points):
-        return
-    least, most = points.item(points.argmin()), points.item(points.argmax())
-    if least < MIN_SCORE or most > MAX_SCORE:
-        raise Unsure(f"{plugin.name} gives points out of range")
+    def _times_weight(self, plugin: contract.Score, points: IntArray) -> IntArray:
+        if len(points):
+            least, most = points.item(points.argmin()), points.item(points.argmax())
+            if least < MIN_SCORE or most > MAX_SCORE:
+                raise Unsure(f"{plugin.name} gives points out of range")
+        weight = self.weights[plugin.name]
+        return points if weight == 1 else points * weight
 
 
 def _checked(plugin: contract.Score, points: Any, size: int) -> IntArray:

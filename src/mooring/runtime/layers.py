@@ -18,7 +18,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
-from mooring.runtime.answers import Answers, Unsure, check_range
+from mooring.runtime.answers import Answers, Unsure
 from mooring.runtime.asking import is_vectorised
 
 _ONE_BY_ONE: Final = 2  # up to so many nodes are asked about in the per-node form
@@ -165,9 +165,7 @@ class Layer:
         total: IntArray | None = None
         for scorer in self._plain:
             points = self._answers.points(scorer, self._state, pod, some)
-            check_range(scorer, points)
-            weight = self._answers.weights[scorer.name]
-            weighted = points if weight == 1 else points * weight
+            weighted = self._answers.weighted(scorer, self._state, pod, some, points)
             total = weighted if total is None else total + weighted
         if total is not None:
             self.points[rows] = total

@@ -111,11 +111,14 @@ class Standing:
         domain_scorers = {grader.name for grader, _, _ in self._graders}
         self._graders_pre_scores = [one for one in live_pre_scores if one.name in domain_scorers]
         self._live_pre_scores = [one for one in live_pre_scores if one.name not in domain_scorers]
-        # Whoever says no, by row: all layers in one column, then the others.
+        # Whoever says no, by row: all layers in one column, the others in theirs.
         self._refused_by_layers: BoolArray = np.zeros(size, dtype=np.bool_)
-        self._refusals: list[BoolArray] = [self._refused_by_layers]
-        self._refusals += [refusals.column for _, refusals in self._wards]
-        self._refusal_cells: list[memoryview] = [column.data for column in self._refusals]
+        self._refused_by_layers_cells: memoryview = self._refused_by_layers.data
+        self._ward_columns: list[BoolArray] = [refusals.column for _, refusals in self._wards]
+        self._refusal_cells: list[memoryview] = [
+            self._refused_by_layers_cells,
+            *(column.data for column in self._ward_columns),
+        ]
         self._combine_many(np.arange(size))
 
     # --- one pod -------------------------------------------------------------------------------
@@ -188,7 +191,7 @@ class Standing:
         if len(touched.both) > _FEW:
             self._combine_many(touched.rows)
             return
-        refused_cells = self._refusal_cells[0]
+        refused_cells = self._refused_by_layers_cells
         for row in touched.both:
             points = 0
             refused_cells[row] = False
@@ -246,7 +249,7 @@ class Standing:
 
     def _open_many(self, rows: IntArray) -> None:
         refused = self._refused_by_layers[rows]
-        for column in self._refusals[1:]:
+        for column in self._ward_columns:
             refused |= column[rows]
         passes = ~refused
         news = self._field.open(rows, passes)
