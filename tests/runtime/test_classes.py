@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 import pytest
 
 import mooring.framework as fw
 from mooring.api import codec, core
 from mooring.api.meta import ObjectMeta
 from mooring.simulator import Simulation
+from mooring.simulator.cluster import RecordedEvent
 from mooring.testing import _random_pods as hat
 from mooring.testing import node, pod
 from mooring.testing._random_clusters import random_node, random_objects
 from mooring.testing._random_pods import NAMESPACES, Dice
+from mooring.testing.builders import ZONE
 
 WANTED = int(os.environ.get("MOORING_CLASS_DECISIONS", "800"))
 SEEDS = range(8)
+
+Step = Callable[[Simulation], None]
 
 
 def templates(dice: Dice, count: int, names: list[str]) -> list[dict[str, Any]]:
@@ -67,45 +72,159 @@ def test_answers_as_a_full_evaluation_would(seed: int) -> None:
 
 def live(dice: Dice, seed: int) -> int:
     """The life of a cluster; how many decisions were made by class and compared."""
-    size = dice.one((1, 2, 3, 5, 9, 20, 40))
-    nodes = {f"node-{i}": random_node(dice, f"node-{i}") for i in range(size)}
     with Simulation(seed=seed, keep_attempts=False, check_share=1.0) as sim:
-        sim.apply(*(core.Namespace(metadata=_named(name)) for name in NAMESPACES))
-        sim.apply(*random_objects(dice), *nodes.values())
-        pods = copies(dice, templates(dice, dice.number(1, 5), list(nodes)))
-        alive: list[core.Pod] = []
-        for _ in range(60):
-            what = dice.number(0, 19)
-            if what < 13:
-                new = [next(pods) for _ in range(dice.number(1, 4))]
-                alive += new
-                sim.apply(*new)
-            elif what < 15 and alive:
-                gone = alive.pop(dice.rng.randrange(len(alive)))
-                sim.delete(gone)
-            elif what < 17:
-                name = dice.one(list(nodes))
-                nodes[name] = changed(dice, nodes[name])
-                sim.apply(nodes[name])
-            elif what == 17:
-                name = f"late-{len(nodes)}-{dice.number(0, 9)}"
-                nodes[name] = random_node(dice, name)
-                sim.apply(nodes[name])
-            elif what == 18 and len(nodes) > 1:
-                sim.delete(nodes.pop(dice.one(list(nodes))))
-            else:
-                sim.apply(*random_objects(dice))
-            if dice.often():
-                sim.settle()
-            else:
-                sim.advance(dice.one((1.0, 12.0)))
+        for step in life(dice):
+            step(sim)
         checks = sim.scheduler.metrics.class_checks
         assert checks.labels("different").value == 0
         return int(checks.labels("equal").value)
 
 
+def life(dice: Dice) -> list[Step]:
+    """What a cluster goes through."""
+    size = dice.one((1, 2, 3, 5, 9, 20, 40))
+    nodes = {f"node-{i}": random_node(dice, f"node-{i}") for i in range(size)}
+    spaces = [core.Namespace(metadata=_named(name)) for name in NAMESPACES]
+    steps = [applied(*spaces, *random_objects(dice), *nodes.values())]
+    pods = copies(dice, templates(dice, dice.number(1, 5), list(nodes)))
+    alive: list[core.Pod] = []
+    for _ in range(60):
+        what = dice.number(0, 19)
+        if what < 13:
+            new = [next(pods) for _ in range(dice.number(1, 4))]
+            alive += new
+            steps.append(applied(*new))
+        elif what < 15 and alive:
+            gone = alive.pop(dice.rng.randrange(len(alive)))
+            steps.append(deleted(gone))
+        elif what < 17:
+            name = dice.one(list(nodes))
+            nodes[name] = changed(dice, nodes[name])
+            steps.append(applied(nodes[name]))
+        elif what == 17:
+            name = f"late-{len(nodes)}-{dice.number(0, 9)}"
+            nodes[name] = random_node(dice, name)
+            steps.append(applied(nodes[name]))
+        elif what == 18 and len(nodes) > 1:
+            steps.append(deleted(nodes.pop(dice.one(list(nodes)))))
+        else:
+            steps.append(applied(*random_objects(dice)))
+        steps.append(advanced(0.0 if dice.often() else dice.one((1.0, 12.0))))
+    return steps
+
+
+def applied(*objects: Any) -> Step:
+    return lambda sim: sim.apply(*objects)
+
+
+def deleted(*objects: Any) -> Step:
+    return lambda sim: sim.delete(*objects)
+
+
+def advanced(seconds: float) -> Step:
+    return lambda sim: sim.advance(seconds) if seconds else sim.settle()
+
+
 def _named(name: str) -> ObjectMeta:
     return ObjectMeta(name=name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pods_that_fit_nowhere_are_told_what_a_full_evaluation_would_say(seed: int) -> None:
+    refused_by_class = 0
+    for number in range(100 * seed, 100 * seed + 5):
+        (said, decided), (in_full, _) = told(number), told(number, in_full=True)
+        assert said == in_full
+        placed = sum(event.reason == "Scheduled" for event in said)
+        refused_by_class += max(0, decided - placed)  # at least
+    assert refused_by_class
+
+
+def told(seed: int, *, in_full: bool = False) -> tuple[list[RecordedEvent], int]:
+    """The Events in the life of a cluster, and how many decisions were made by class."""
+    with Simulation(seed=seed, keep_attempts=in_full) as sim:
+        for step in life(Dice(random.Random(seed))):
+            step(sim)
+        return sim.events, int(sim.scheduler.metrics.decisions.labels("class").value)
+
+
+class Closed(fw.Filter):
+    """Lets nobody in where a label says closed; keeps count of whom it was asked about."""
+
+    name = "Closed"
+    scope = fw.Scope.OBJECT
+    asked: ClassVar[list[str]] = []
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        self.asked.append(node.name)
+        why = node.labels.get("closed")
+        return fw.Status.unschedulable(f"node(s) closed for {why}") if why else fw.OK
+
+
+class Moody(fw.Filter):
+    """Refuses nodes of one zone, for reasons of the day."""
+
+    name = "Moody"
+    reason = "node(s) disliked today"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        disliked = node.labels.get(ZONE) == "disliked"
+        return fw.Status.unschedulable(type(self).reason) if disliked else fw.OK
+
+
+class MoodyByZone(Moody, fw.DomainFilter):
+    """Likewise, with a table of zones."""
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> dict[str, fw.BoolArray]:
+        return {ZONE: np.array([zone == "disliked" for zone in nodes.label_values(ZONE)])}
+
+
+def filtered_by(*plugins: type[fw.Filter]) -> Simulation:
+    """A cluster of six closed nodes, with these filters before all others and no PostFilter."""
+    names = ", ".join(f"{{name: {plugin.name}}}" for plugin in plugins)
+    config = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins:
+      filter: {{enabled: [{names}]}}
+      postFilter: {{disabled: [{{name: "*"}}]}}
+"""
+    sim = Simulation(config=config, plugins=plugins, keep_attempts=False)
+    sim.apply(*(node(name, labels={"closed": "repair"}) for name in "abcdef"))
+    return sim
+
+
+def test_why_a_class_fits_nowhere_is_asked_where_something_changed() -> None:
+    with filtered_by(Closed) as sim:
+        sim.schedule(*(pod(f"p{i}") for i in range(10)))
+        Closed.asked.clear()
+        sim.schedule(*(pod(f"p{i}") for i in range(10, 20)))
+        assert Closed.asked == []
+        assert sim.why("p19") == "0/6 nodes are available: 6 node(s) closed for repair."
+        sim.apply(node("c", labels={"closed": "lunch"}))
+        sim.schedule(*(pod(f"p{i}") for i in range(20, 30)))
+        assert set(Closed.asked) == {"c"}
+        reasons = "1 node(s) closed for lunch, 5 node(s) closed for repair"
+        assert sim.why("p29") == f"0/6 nodes are available: {reasons}."
+        sim.apply(node("e"))
+        sim.advance(60)
+        assert set(sim.placements().values()) == {"e"}
+
+
+@pytest.mark.parametrize("moody", [Moody, MoodyByZone])
+def test_why_a_class_fits_nowhere_is_found_out_anew_with_a_filter_that_has_no_scope(
+    moody: type[Moody], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with filtered_by(moody, Closed) as sim:
+        sim.apply(node("a", labels={"closed": "repair"}, zone="disliked"))
+        for day in ("today", "tomorrow"):
+            monkeypatch.setattr(Moody, "reason", f"node(s) disliked {day}")
+            sim.schedule(pod(day))
+            reasons = f"1 node(s) disliked {day}, 5 node(s) closed for repair"
+            assert sim.why(day) == f"0/6 nodes are available: {reasons}."
 
 
 class OfThePool(fw.Score):

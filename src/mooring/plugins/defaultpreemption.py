@@ -70,8 +70,11 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             return self.IS_NEVER
         if self._is_under_way(pod, nodes, verdicts):
             return self.IS_UNDER_WAY
+        rows = worth_trying(verdicts)
+        if not len(rows):
+            return _in_vain(Report(nodes=len(nodes)))
         question = self._question(state, pod)
-        report = self._search(question, nodes, verdicts)
+        report = self._search(question, nodes, rows)
         if report.chosen is not None:
             return fw.Nominate(
                 report.chosen.node_name,
@@ -80,10 +83,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
                 candidates=tuple(report.candidates.values()),
                 choose=partial(_choose, question, report),
             )
-        if report.error:
-            return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
-        text = f"preemption: {report.message}"
-        return fw.Nominate("", fw.Status.unschedulable(text), report=report)
+        return _in_vain(report)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -106,10 +106,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             ranks=self._ranks,
         )
 
-    def _search(self, question: Question, nodes: fw.Nodes, verdicts: fw.Verdicts) -> Report:
-        rows = worth_trying(verdicts)
-        if not len(rows):
-            return Report(nodes=len(nodes))
+    def _search(self, question: Question, nodes: fw.Nodes, rows: fw.IntArray) -> Report:
         if question.state.exhaustive:
             return search(question, nodes, rows)
         # From anywhere, so that it is not always the same nodes that are not reached.
@@ -135,6 +132,14 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             other.priority < pod.priority and is_leaving(other) and not self._spares(other)
             for other in nodes[row].pods
         )
+
+
+def _in_vain(report: Report) -> fw.Nominate:
+    """Nobody is worth evicting, or it could not be found out."""
+    if report.error:
+        return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
+    text = f"preemption: {report.message}"
+    return fw.Nominate("", fw.Status.unschedulable(text), report=report)
 
 
 def _choose(

@@ -60,11 +60,10 @@ class Report(msgspec.Struct, frozen=True):
 
 def worth_trying(verdicts: Verdicts) -> IntArray:
     """The rows of the nodes that evictions might help: those refused as exactly Unschedulable."""
-    if verdicts.index is None:
+    hopeful = [status.code is Code.UNSCHEDULABLE for status in verdicts.statuses]
+    if verdicts.index is None or not any(hopeful):
         return np.empty(0, dtype=np.int64)
-    codes = (status.code is Code.UNSCHEDULABLE for status in verdicts.statuses)
-    hopeful = np.array([False, *codes], dtype=np.bool_)
-    return np.flatnonzero(hopeful[verdicts.index])
+    return np.flatnonzero(np.array([False, *hopeful])[verdicts.index])
 
 
 def search(

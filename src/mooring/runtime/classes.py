@@ -23,6 +23,7 @@ from mooring.runtime.guard import Guard
 from mooring.runtime.layers import Outdated
 from mooring.runtime.lineup import Lineup, Shared
 from mooring.runtime.profile import Profile
+from mooring.runtime.refusals import Judge
 from mooring.runtime.standing import Chosen, Claims, Standing
 
 log = logging.getLogger(__name__)
@@ -47,10 +48,16 @@ class Classes:
     """The classes of pods that one profile has met lately."""
 
     def __init__(
-        self, profile: Profile, guard: Guard, claims: Claims, most_rows: int = MOST_ROWS
+        self,
+        profile: Profile,
+        guard: Guard,
+        claims: Claims,
+        judge: Judge,
+        most_rows: int = MOST_ROWS,
     ) -> None:
         self._lineup = Lineup(profile, guard)
         self._claims = claims
+        self._judge = judge
         self._most_rows = most_rows
         self._shared: Shared = {}
         self._by_outline: dict[Hashable, list[_Class]] = {}
@@ -60,7 +67,10 @@ class Classes:
         return len(self._recent)
 
     def choose(self, state: CycleState, pod: Pod, nodes: Nodes) -> Chosen | None:
-        """What is best for the pod; None, and a state that is as good as new: take the full way."""
+        """What is best for the pod, or why nothing will do.
+
+        None, and a state that is as good as new: take the full way.
+        """
         known = self._class(pod, len(nodes))
         try:
             chosen = self._choose(known, state, pod, nodes)
@@ -68,8 +78,7 @@ class Classes:
             known.standing = None  # half brought up to date, it is good for nothing
             log.debug("decided the full way", extra={"pod": pod.key, "reason": str(error)})
             chosen = None
-        if chosen is None or not chosen.feasible:
-            # Why nobody is left has to be found out node by node.
+        if chosen is None or not (chosen.feasible or chosen.verdicts is not None):
             state.begin_like(CycleState())
             return None
         return chosen
@@ -82,7 +91,7 @@ class Classes:
             except Outdated:
                 self._shared.clear()  # all layers are
         known.standing = None
-        standing = Standing(self._lineup, self._shared, pod, nodes)
+        standing = Standing(self._lineup, self._shared, self._judge, pod, nodes)
         known.standing = standing
         return standing.choose(state, pod, nodes, self._claims)
 

@@ -23,6 +23,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
+from mooring.framework.verdicts import Verdicts
 from mooring.runtime.answers import Unsure
 from mooring.runtime.asking import is_vectorised
 from mooring.runtime.domains import ByDomain
@@ -30,6 +31,7 @@ from mooring.runtime.field import Extra, Field
 from mooring.runtime.layers import Layer, Raw, Touched
 from mooring.runtime.lineup import Lineup, Shared, layers_of, scope_of
 from mooring.runtime.picking import MAX_POINTS, pick
+from mooring.runtime.refusals import Judge, Refusals
 from mooring.runtime.rescaling import Rescaled
 from mooring.runtime.stamps import Stamps
 
@@ -45,12 +47,15 @@ class Chosen(msgspec.Struct, frozen=True):
 
     feasible: int  # how many nodes there were to choose from
     row: int = -1  # of the one chosen, if there were any
+    verdicts: Verdicts | None = None  # why there were none, if that is known
 
 
 class Standing:
     """The answers of one profile's plugins for one class of pods."""
 
-    def __init__(self, lineup: Lineup, shared: Shared, pod: Pod, nodes: Nodes) -> None:
+    def __init__(
+        self, lineup: Lineup, shared: Shared, judge: Judge, pod: Pod, nodes: Nodes
+    ) -> None:
         if MAX_SCORE * sum(lineup.answers.weights.values()) >= MAX_POINTS:
             raise Unsure("the weights are too great")
         self._answers = lineup.answers
@@ -120,6 +125,8 @@ class Standing:
             *(column.data for column in self._ward_columns),
         ]
         self._combine_many(np.arange(size))
+        self._refusals = Refusals(judge)
+        self._ward_names = [ward.name for ward, _ in self._wards]
 
     # --- one pod -------------------------------------------------------------------------------
 
@@ -145,8 +152,10 @@ class Standing:
         besides = self._refused_besides(state, pod, nodes, claims)
         if besides is not None:
             return self._choose_apart(state, pod, nodes, besides)
-        if field.count < 2:
-            return Chosen(field.count, field.any_row if field.count else -1)
+        if not field.count:
+            return Chosen(0, verdicts=self._why_nobody(state, pod, nodes))
+        if field.count == 1:
+            return Chosen(1, field.any_row)
         if self._graders:
             self._grade(state, pod, nodes)
         for rescaled in self._rescaled:
@@ -161,6 +170,12 @@ class Standing:
                 self._answers.pre_score(scorer, state, pod, feasible)
         extra = self._live_points(state, pod, feasible)
         return Chosen(field.count, field.best_with(extra, nodes, rows))
+
+    def _why_nobody(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts | None:
+        """What everybody says, if it is only those of whom answers can be kept who refuse."""
+        if not state.skip_filter.issuperset(self._ward_names):
+            return None
+        return self._refusals.follow(state, pod, nodes)
 
     # --- bringing it up to date ----------------------------------------------------------------
 

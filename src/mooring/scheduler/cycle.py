@@ -22,6 +22,7 @@ from mooring.runtime.classes import Classes
 from mooring.runtime.evaluation import Evaluation, Scores
 from mooring.runtime.picking import pick
 from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
+from mooring.runtime.standing import Chosen
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.council import Council
 from mooring.scheduler.diagnosis import Diagnosis
@@ -97,24 +98,40 @@ class Cycle:
             chosen = self._classes.choose(state, pod, nodes)
             if chosen is not None:
                 self._by_class.add()
-                name = nodes.names[chosen.row]
-                decision = Decision(OK, name, evaluated=len(nodes), found=chosen.feasible)
-                if self._check is None or not self._check.is_due():
-                    return decision
-                return await self._checked(self._check, decision, state, pod, nodes)
+                check = self._check
+                if check is not None and check.is_due():
+                    return await self._checked(check, chosen, state, pod, nodes)
+                return await self._decided(chosen, state, pod, nodes)
         self._in_full.add()
         return await self._decide_in_full(state, pod, nodes)
 
+    async def _decided(self, chosen: Chosen, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
+        if chosen.verdicts is None:
+            name = nodes.names[chosen.row]
+            return Decision(OK, name, evaluated=len(nodes), found=chosen.feasible)
+        found = diagnoses.of_verdicts(chosen.verdicts)
+        return await self._refused(state, pod, nodes, chosen.verdicts, found)
+
     async def _checked(
-        self, check: DoubleCheck, decision: Decision, state: CycleState, pod: Pod, nodes: Nodes
+        self, check: DoubleCheck, chosen: Chosen, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Decision:
         fresh = CycleState()
         full = await self._decide_in_full(fresh, pod, nodes)
-        by_class, in_full = (decision.node_name, decision.found), (full.node_name, full.found)
-        if check.report(pod, by_class, in_full):
-            return decision
+        if chosen.verdicts is None:
+            by_class, in_full = (
+                (nodes.names[chosen.row], chosen.feasible),
+                (full.node_name, full.found),
+            )
+            is_same = by_class == in_full
+        else:
+            reasons = diagnoses.of_verdicts(chosen.verdicts).message
+            by_class, in_full = (reasons, 0), (full.node_name or full.status.message, full.found)
+            is_same = chosen.verdicts == full.verdicts
+        check.report(pod, is_same, by_class, in_full)
+        if is_same and full.status.ok:
+            return await self._decided(chosen, state, pod, nodes)
         state.begin_like(fresh)
-        return full
+        return full  # PostFilter has had its say, and is asked once
 
     async def _decide_in_full(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         before = self._runner.pre_filter(state, pod, nodes)

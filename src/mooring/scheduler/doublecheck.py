@@ -23,12 +23,13 @@ class DoubleCheck:
     def is_due(self) -> bool:
         return self._random.random() < self._share
 
-    def report(self, pod: Pod, by_class: tuple[str, int], in_full: tuple[str, int]) -> bool:
-        """Take note of node and number of feasible nodes, found both ways; whether they agree."""
-        if by_class == in_full:
+    def report(
+        self, pod: Pod, is_same: bool, by_class: tuple[str, int], in_full: tuple[str, int]
+    ) -> None:
+        """Take note of node, or reasons, and number of feasible nodes, as found both ways."""
+        if is_same:
             self._equal.add()
-            return True
+            return
         self._different.add()
         extra = {"pod": pod.key, "byClass": by_class, "inFull": in_full}
         log.error("a decision by class is not that of a full evaluation", extra=extra)
-        return False

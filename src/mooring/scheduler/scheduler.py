@@ -218,7 +218,7 @@ class Scheduler:
         # Who watches attempts wants to know all about them, which is the full evaluation.
         classes = None
         if self._on_attempt is None:
-            classes = Classes(profile, self.guard, evaluation.refused_for_claims)
+            classes = Classes(profile, self.guard, evaluation.refused_for_claims, evaluation.filter)
         cycle = Cycle(
             runner, evaluation, percentage, self._rotation, self._council, classes, self._check
         )
