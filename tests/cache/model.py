@@ -81,7 +81,7 @@ class PodFacts(NamedTuple):
     def usage(self, resource: str) -> int:
         if resource == "memory":
             return (self.memory or 0) * MIB
-        return {"cpu": self.occupied_cpu or 0, GPU: self.gpu}.get(resource, 0)
+        return {"cpu": self.occupied_cpu or 0, GPU: self.gpu, "pods": 1}.get(resource, 0)
 
     def nonzero(self, resource: str) -> int:
         if resource == "cpu":

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mooring.cache.columns import Column, wrapped
+from mooring.cache.columns import Block, Column, wrapped
 
 
 def column_of(*numbers: int) -> Column[np.int64]:
@@ -60,6 +60,43 @@ def test_shows_later_writes_through_the_same_view() -> None:
 def test_lets_no_reader_write() -> None:
     with pytest.raises(ValueError, match="read-only"):
         column_of(1).view[0] = 2
+
+
+def block_of(*lines: list[int]) -> Block:
+    block = Block(len(lines))
+    for row in range(len(lines[0])):
+        block.append_zero()
+        for column, numbers in zip(block.columns, lines, strict=True):
+            column.cells[row] = numbers[row]
+    return block
+
+
+def test_a_block_is_its_columns_also_after_it_grew() -> None:
+    lines = [list(range(100)), list(range(1000, 1100))]
+    block = block_of(*lines)
+    assert block.view.tolist() == lines
+    assert [column.view.tolist() for column in block.columns] == lines
+    block.columns[1].data[3] = 7
+    assert block.view[1, 3] == 7
+    assert [column.line for column in block.columns] == [0, 1]
+
+
+def test_a_block_gives_some_rows_of_all_columns() -> None:
+    block = block_of([1, 2, 3, 4], [5, 6, 7, 8])
+    taken = block.take(np.array([1, 3]))
+    block.columns[0].data[1] = 9
+    assert taken.tolist() == [[2, 4], [6, 8]]
+    for view in (taken, block.view):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0, 0] = 2
+
+
+def test_a_block_fills_a_hole_with_the_last_row_and_adds_zeros() -> None:
+    block = block_of([1, 2, 3], [4, 5, 6])
+    block.remove(0)
+    assert block.view.tolist() == [[3, 2], [6, 5]]
+    block.append_zero()
+    assert block.view.tolist() == [[3, 2, 0], [6, 5, 0]]
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,12 @@ def agrees(thought: Thought, alone: list[Node]) -> None:
     """Every column, with the numbers of the single nodes."""
     assert [one.pods for one in thought] == [one.pods for one in alone]
     assert thought.pod_counts.tolist() == [one.pod_count for one in alone]
-    resources = ("cpu", "memory", "example.com/gpu", "other")
+    resources = ("pods", "cpu", "memory", "example.com/gpu", "other")
     requested = [[one.requested(resource) for one in alone] for resource in resources]
     assert thought.requested_of(resources).tolist() == requested
+    assert thought.requested_of(resources[:3]).tolist() == requested[:3]
+    spare = [[one.spare(resource) for one in alone] for resource in resources]
+    assert thought.spare_of(resources[:3]).tolist() == spare[:3]
     nonzero = [[one.nonzero_requested(resource) for one in alone] for resource in resources]
     assert thought.nonzero_requested_of(resources).tolist() == nonzero
     for resource in resources:

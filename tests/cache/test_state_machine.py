@@ -312,6 +312,23 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.nodes.names == tuple(table.names)
         assert [node.metadata.name for node in table.api] == table.names
 
+    def _several_resources_are_right(self, nodes: Nodes) -> None:
+        for resources in (
+            ("cpu", "memory"),
+            ("pods", "cpu", "memory"),
+            ("memory", "cpu"),
+            (GPU,),
+            (),
+        ):
+            for one, several in (
+                (nodes.allocatable, nodes.allocatable_of),
+                (nodes.requested, nodes.requested_of),
+                (nodes.spare, nodes.spare_of),
+                (nodes.nonzero_requested, nodes.nonzero_requested_of),
+            ):
+                expected = [one(resource).tolist() for resource in resources]
+                assert several(resources).tolist() == expected
+
     @invariant()
     def numbers_are_right(self) -> None:
         nodes = self.cache.nodes
@@ -324,6 +341,8 @@ class CacheMachine(RuleBasedStateMachine):
             assert nodes.requested(resource).tolist() == requested
             spare = [a - b for a, b in zip(offered, requested, strict=True)]
             assert nodes.spare(resource).tolist() == spare
+        self._several_resources_are_right(nodes)
+        self._several_resources_are_right(nodes.take(np.arange(0, len(nodes), 2)))
         assert nodes.nonzero_requested("cpu").tolist() == [s.nonzero[0] for s in sums]
         assert nodes.nonzero_requested("memory").tolist() == [s.nonzero[1] for s in sums]
         assert nodes.pod_counts.tolist() == [len(s.uids) for s in sums]

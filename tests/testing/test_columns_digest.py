@@ -28,7 +28,7 @@ def ask_much(nodes: Nodes) -> None:
 def test_notices_a_number_that_changed() -> None:
     cache = a_cache()
     before = digest(cache, POD)
-    cache.table.requested["cpu"].data[0] += 1
+    cache.table.resources.requested["cpu"].data[0] += 1
     assert [text.partition(":")[0] for text in differences(before, digest(cache, POD))] == [
         "requested cpu"
     ]
@@ -39,7 +39,7 @@ def test_notices_a_pod_that_came() -> None:
     before = digest(cache, POD)
     cache.assume(POD, "node-0")
     changed = [text.partition(":")[0] for text in differences(before, digest(cache, POD))]
-    assert {"pod_count", "pods on node-0", "known pods", "assumed pods"} <= set(changed)
+    assert {"requested pods", "pods on node-0", "known pods", "assumed pods"} <= set(changed)
 
 
 def test_notices_labels_and_counts_that_do_not_match_the_objects() -> None:

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 
 from mooring.api import core
 from mooring.api.frozen import EMPTY
-from mooring.api.requests import PODS
 from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.cache.nodes import NodeTable
 from mooring.cache.objects import Objects
@@ -133,9 +132,8 @@ class Cache:
         node = self.nodes.get(node_name)
         if node is None:
             return False
-        if node.pod_count > node.allocatable(PODS):
-            return True
-        return any(node.requested(name) > node.allocatable(name) for name in self.table.requested)
+        counted = self.table.resources.requested
+        return any(node.requested(name) > node.allocatable(name) for name in counted)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed

@@ -1,7 +1,8 @@
 """Growable typed columns, one value per node row.
 
 Rows are dense: removing a row moves the last one into its place, so that plugins never see holes.
-Readers get read-only views; only the table that owns a column writes.
+Readers get read-only views; only the table that owns a column writes. Columns that are read
+together are lines of one `Block`, so that some rows of all of them are fetched in one go.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
-from mooring.cache.arrays import frozen
+from mooring.cache.arrays import IntArray, frozen
 
 S = TypeVar("S", bound=np.generic)
 
@@ -32,11 +33,11 @@ class Column(Generic[S]):
     `cells` is the same memory as `data`, for one value at a time: that is four times as fast.
     """
 
-    __slots__ = ("_size", "_view", "cells", "data")
+    __slots__ = ("_size", "_view", "cells", "data", "line")
 
-    def __init__(self, dtype: type[S], size: int = 0) -> None:
-        capacity = max(_FIRST_CAPACITY, size)
-        self.data: NDArray[S] = np.zeros(capacity, dtype=dtype)
+    def __init__(self, dtype: type[S], size: int = 0, line: int | None = None) -> None:
+        self.line: int | None = line  # in the block that it is a part of, if it is
+        self.data: NDArray[S] = np.zeros(max(_FIRST_CAPACITY, size), dtype=dtype)
         self.cells: memoryview = self.data.data
         self._size = size
         self._view: NDArray[S] | None = None
@@ -56,8 +57,7 @@ class Column(Generic[S]):
         if self._size == len(self.data):
             grown = np.zeros(2 * len(self.data), dtype=self.data.dtype)
             grown[: self._size] = self.data
-            self.data = grown
-            self.cells = grown.data
+            self.put_into(grown)
         self.data[self._size] = 0  # a removed row may have left its value here
         self._size += 1
         self._view = None
@@ -67,3 +67,54 @@ class Column(Generic[S]):
         self._size -= 1
         self.data[row] = self.data[self._size]
         self._view = None
+
+    def put_into(self, data: NDArray[S]) -> None:
+        """From now on it is kept here, where all its rows are already."""
+        self.data = data
+        self.cells = data.data
+        self._view = None
+
+
+class Block:
+    """Columns of one type that grow together, and lie one below the other."""
+
+    def __init__(self, lines: int) -> None:
+        self._data: IntArray = np.zeros((lines, _FIRST_CAPACITY), dtype=np.int64)
+        self._size = 0
+        self._view: IntArray | None = None
+        self.columns: list[Column[np.int64]] = [Column(np.int64, line=i) for i in range(lines)]
+        self._share_out()
+
+    @property
+    def view(self) -> IntArray:
+        """All rows of all lines, read-only, and current until a row is added or removed."""
+        if self._view is None:
+            self._view = frozen(self._data[:, : self._size])
+        return self._view
+
+    def take(self, rows: IntArray) -> IntArray:
+        """A copy of these rows of all lines, read-only."""
+        return frozen(self._data.take(rows, 1))
+
+    def append_zero(self) -> None:
+        """Add a row that holds zeros."""
+        if self._size == self._data.shape[1]:
+            grown = np.zeros((len(self._data), 2 * self._size), dtype=np.int64)
+            grown[:, : self._size] = self._data
+            self._data = grown
+            self._share_out()
+        for column in self.columns:
+            column.append_zero()
+        self._size += 1
+        self._view = None
+
+    def remove(self, row: int) -> None:
+        """Drop a row; the last row takes its place."""
+        for column in self.columns:
+            column.remove(row)
+        self._size -= 1
+        self._view = None
+
+    def _share_out(self) -> None:
+        for column, line in zip(self.columns, self._data, strict=True):
+            column.put_into(line)

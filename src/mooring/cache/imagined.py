@@ -69,7 +69,7 @@ class Thought(Nodes, abc.ABC):
 
     def requested(self, resource: str) -> IntArray:
         change = self._change(
-            ("usage", resource), lambda pods: [pod.usage.get(resource, 0) for pod in pods]
+            ("usage", resource), lambda pods: [pod.takes(resource) for pod in pods]
         )
         return frozen(super().requested(resource) + change)
 
@@ -77,7 +77,7 @@ class Thought(Nodes, abc.ABC):
         return frozen(self.allocatable(resource) - self.requested(resource))
 
     def _stacked(
-        self, name: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
+        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
         return stacked(ask, resources, len(self))  # pods may come and go: not to be kept
 
@@ -90,10 +90,6 @@ class Thought(Nodes, abc.ABC):
             lambda pods: [wrapped(pod.nonzero_usage[which]) for pod in pods],
         )
         return frozen(super().nonzero_requested(resource) + change)
-
-    @property
-    def pod_counts(self) -> IntArray:
-        return frozen(super().pod_counts + self._change("pods", lambda pods: [1 for _ in pods]))
 
     def port_taken(self, port: HostPort) -> BoolArray:
         return np.fromiter((node.port_taken(port) for node in self), np.bool_, len(self))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from mooring.api import core
-from mooring.api.requests import HostPort
+from mooring.api.requests import CPU, HostPort
 from mooring.cache.columns import wrapped
 from mooring.cache.indexes import ips_conflict
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
-
-_MEMORY: Final = "memory"
-_CPU: Final = "cpu"
 
 
 class Node:
@@ -76,17 +72,18 @@ class Node:
         return len(self._table.pods[self._row]) + len(self._added) - len(self._removed)
 
     def allocatable(self, resource: str) -> int:
-        column = self._table.allocatable.get(resource)
+        column = self._table.resources.allocatable.get(resource)
         return column.cells[self._row] if column is not None else 0
 
     def requested(self, resource: str) -> int:
-        column = self._table.requested.get(resource)
+        """What its pods occupy; of "pods", their number."""
+        column = self._table.resources.requested.get(resource)
         here: int = column.cells[self._row] if column is not None else 0
         if self._added or self._removed:
             for pod in self._added:
-                here += pod.usage.get(resource, 0)
+                here += pod.takes(resource)
             for pod in self._removed.values():
-                here -= pod.usage.get(resource, 0)
+                here -= pod.takes(resource)
             return wrapped(here)
         return here
 
@@ -94,12 +91,12 @@ class Node:
         return wrapped(self.allocatable(resource) - self.requested(resource))
 
     def nonzero_requested(self, resource: str) -> int:
-        if resource not in (_CPU, _MEMORY):
+        column = self._table.resources.nonzero_requested.get(resource)
+        if column is None:
             return self.requested(resource)
-        which = 0 if resource == _CPU else 1
-        column = self._table.nonzero_cpu if which == 0 else self._table.nonzero_memory
         here: int = column.cells[self._row]
         if self._added or self._removed:
+            which = 0 if resource == CPU else 1
             for pod in self._added:
                 here += pod.nonzero_usage[which]
             for pod in self._removed.values():

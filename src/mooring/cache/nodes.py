@@ -13,16 +13,15 @@ from typing import Final
 import numpy as np
 
 from mooring.api import core
-from mooring.api.quantity import INT64_MAX, INT64_MIN
-from mooring.api.requests import amount, is_counted
 from mooring.api.selectors import Selector
 from mooring.cache.arrays import IntArray, frozen
-from mooring.cache.columns import Column, wrapped
+from mooring.cache.columns import Column
 from mooring.cache.indexes import ImageIndex, PortIndex
 from mooring.cache.journal import Journal
 from mooring.cache.labels import LabelColumn
 from mooring.cache.order import NodeOrder
 from mooring.cache.pods import Pod
+from mooring.cache.resources import Resources
 from mooring.cache.topology import (
     Extract,
     FeatureIndex,
@@ -47,11 +46,7 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.api: list[core.Node] = []
         self.pods: list[dict[str, Pod]] = []  # per row, by pod uid
-        self.allocatable: dict[str, Column[np.int64]] = {}  # milli-CPU, or whole units
-        self.requested: dict[str, Column[np.int64]] = {}  # likewise, sum over the row's pods
-        self.nonzero_cpu: Column[np.int64] = Column(np.int64)  # milli-CPU, with defaults
-        self.nonzero_memory: Column[np.int64] = Column(np.int64)  # bytes, with defaults
-        self.pod_count: Column[np.int64] = Column(np.int64)
+        self.resources: Resources = Resources()
         self.unschedulable: Column[np.bool_] = Column(np.bool_)
         self.taint_code: Column[np.int64] = Column(np.int64)  # index into taint_sets
         self.taint_sets: list[tuple[core.Taint, ...]] = [()]
@@ -89,7 +84,7 @@ class NodeTable:
             self.api[row] = node
             self.node_journal.changed(row)
         self.order.put(name, node.metadata.labels)
-        self._write_allocatable(row, node)
+        self.resources.offer(row, node)
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taint_code.data[row] = self._intern_taints(node.spec.taints)
         for column in list(self._labels.values()):
@@ -134,16 +129,7 @@ class NodeTable:
         self._pod_labels.replace(pod)
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
-        for resource, quantity in pod.usage.items():
-            if quantity:
-                column = self.requested.get(resource)
-                if column is None:
-                    column = self._column_of(self.requested, resource)
-                _add(column.cells, row, sign * quantity)
-        cpu, memory = pod.nonzero_usage
-        _add(self.nonzero_cpu.cells, row, sign * cpu)
-        _add(self.nonzero_memory.cells, row, sign * memory)
-        self.pod_count.cells[row] += sign
+        self.resources.account(row, pod, sign)
         if pod.host_ports:
             self.ports.count(row, pod.host_ports, sign)
         self._pod_labels.count(pod, sign)
@@ -228,23 +214,9 @@ class NodeTable:
             return ((row, pod) for row, pods in enumerate(self.pods) for pod in pods.values())
         return ((self.row_of[pod.node_name], pod) for pod in self._pod_labels.having(labels))
 
-    def _columns(self) -> list[Column[np.int64] | Column[np.bool_]]:
-        return [
-            *self.allocatable.values(),
-            *self.requested.values(),
-            self.nonzero_cpu,
-            self.nonzero_memory,
-            self.pod_count,
-            self.unschedulable,
-            self.taint_code,
-            *(column.codes for column in self._labels.values()),
-        ]
-
-    def _column_of(self, columns: dict[str, Column[np.int64]], resource: str) -> Column[np.int64]:
-        column = columns.get(resource)
-        if column is None:
-            column = columns[resource] = Column(np.int64, len(self.names))
-        return column
+    def _columns(self) -> list[Resources | Column[np.int64] | Column[np.bool_]]:
+        labels = (column.codes for column in self._labels.values())
+        return [self.resources, self.unschedulable, self.taint_code, *labels]
 
     def _append(self, name: str, node: core.Node) -> int:
         row = len(self.names)
@@ -282,16 +254,6 @@ class NodeTable:
     def _void_positions(self) -> None:
         self.pod_journal.restructured()
         self.node_journal.restructured()
-
-    def _write_allocatable(self, row: int, node: core.Node) -> None:
-        offered = node.status.allocatable
-        for resource, column in self.allocatable.items():
-            if resource not in offered:
-                column.data[row] = 0
-        for resource, quantity in offered.items():
-            if is_counted(resource):
-                column = self._column_of(self.allocatable, resource)
-                column.data[row] = amount(resource, quantity)
 
     def _write_label(self, column: LabelColumn, row: int, node: core.Node) -> None:
         old = int(column.codes.data[row])
@@ -338,9 +300,3 @@ class NodeTable:
         for row, node in enumerate(self.api):
             self.taint_code.data[row] = self._intern_taints(node.spec.taints)
         self._void_positions()
-
-
-def _add(cells: memoryview, row: int, change: int) -> None:
-    """Add and wrap: nonsense requests must not stop us, and come off again."""
-    total = cells[row] + change
-    cells[row] = total if INT64_MIN <= total <= INT64_MAX else wrapped(total)

@@ -16,6 +16,7 @@ from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import ObjectMeta
 from mooring.api.requests import (
     CPU,
+    PODS,
     HostPort,
     container_images,
     host_ports,
@@ -34,7 +35,7 @@ def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
         {
             resource: quantity.milli if resource == CPU else quantity.value
             for resource, quantity in pod_requests(pod, use_status=use_status).items()
-            if is_counted(resource)
+            if is_counted(resource) and resource != PODS  # a pod is one, whatever it says
         }
     )
 
@@ -169,6 +170,10 @@ class Pod(_Open):
         if weight.usage is None:
             weight.usage = self._measure_usage()
         return weight.usage
+
+    def takes(self, resource: str) -> int:
+        """What the pod takes of a resource of its node; of "pods", one."""
+        return 1 if resource == PODS else self.usage.get(resource, 0)
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:

@@ -7,13 +7,13 @@ The views read the live columns: they are true during the call they were given t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.api import core
-from mooring.api.requests import HostPort
+from mooring.api.requests import PODS, HostPort
 from mooring.api.selectors import LabelRequirement, NodeTerm, Selector
 from mooring.cache import labels as label_columns
 from mooring.cache.arrays import BoolArray, IntArray, frozen
@@ -25,9 +25,6 @@ from mooring.cache.pods import Pod
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
 S = TypeVar("S", bound=np.generic)
-
-_MEMORY: Final = "memory"
-_CPU: Final = "cpu"
 
 
 class Mark(NamedTuple):
@@ -108,11 +105,11 @@ class Nodes(Sequence[Node]):
     # --- resources: milli-CPU for "cpu", whole units for all else; shape (n_nodes,) --------------
 
     def allocatable(self, resource: str) -> IntArray:
-        return self._resource(self._table.allocatable.get(resource))
+        return self._resource(self._table.resources.allocatable.get(resource))
 
     def requested(self, resource: str) -> IntArray:
-        """What the pods of each node occupy."""
-        return self._resource(self._table.requested.get(resource))
+        """What the pods of each node occupy; of "pods", their number."""
+        return self._resource(self._table.resources.requested.get(resource))
 
     def spare(self, resource: str) -> IntArray:
         """Allocatable less requested; negative on an overcommitted node."""
@@ -125,11 +122,8 @@ class Nodes(Sequence[Node]):
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """As `requested`; for cpu and memory, containers that ask for none count with a default."""
-        if resource == _CPU:
-            return self._values(self._table.nonzero_cpu)
-        if resource == _MEMORY:
-            return self._values(self._table.nonzero_memory)
-        return self.requested(resource)
+        column = self._table.resources.nonzero_requested.get(resource)
+        return self.requested(resource) if column is None else self._values(column)
 
     # Several resources at once, for a third of the calls; shape (n_resources, n_nodes).
 
@@ -139,12 +133,15 @@ class Nodes(Sequence[Node]):
     def requested_of(self, resources: tuple[str, ...]) -> IntArray:
         return self._stacked("requested", self.requested, resources)
 
+    def spare_of(self, resources: tuple[str, ...]) -> IntArray:
+        return frozen(self.allocatable_of(resources) - self.requested_of(resources))
+
     def nonzero_requested_of(self, resources: tuple[str, ...]) -> IntArray:
         return self._stacked("nonzero_requested", self.nonzero_requested, resources)
 
     @property
     def pod_counts(self) -> IntArray:
-        return self._values(self._table.pod_count)
+        return self.requested(PODS)
 
     # --- what nodes are --------------------------------------------------------------------------
 
@@ -330,12 +327,20 @@ class Nodes(Sequence[Node]):
         return self._values(column)
 
     def _stacked(
-        self, name: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
+        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
-        key = (name, resources)
-        found: IntArray | None = self._cache.get(key)
+        run = self._table.resources.run_of(kind, resources)
+        return stacked(ask, resources, len(self)) if run is None else self._block[run]
+
+    @property
+    def _block(self) -> IntArray:
+        """The amounts of the usual resources."""
+        block = self._table.resources.block
+        if self._rows is None:
+            return block.view
+        found: IntArray | None = self._cache.get(block)
         if found is None:
-            found = self._cache[key] = stacked(ask, resources, len(self))
+            found = self._cache[block] = block.take(self._rows)
         return found
 
     def _values(self, column: Column[S]) -> NDArray[S]:
@@ -343,7 +348,11 @@ class Nodes(Sequence[Node]):
             return column.view
         found: NDArray[S] | None = self._cache.get(column)
         if found is None:
-            found = self._cache[column] = frozen(column.view[self._rows])
+            if column.line is None:
+                found = frozen(column.view[self._rows])
+            else:
+                found = self._block[column.line]
+            self._cache[column] = found
         return found
 
 

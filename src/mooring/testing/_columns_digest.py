@@ -23,9 +23,6 @@ def digest(cache: Cache, pod: Pod) -> Digest:
     parts: dict[str, object] = {
         "names": tuple(table.names),
         "row_of": dict(table.row_of),
-        "nonzero cpu": table.nonzero_cpu.view.tolist(),
-        "nonzero memory": table.nonzero_memory.view.tolist(),
-        "pod_count": table.pod_count.view.tolist(),
         "unschedulable": table.unschedulable.view.tolist(),
         "taint codes": table.taint_code.view.tolist(),
         "taint sets": tuple(codec.encode(taints) for taints in table.taint_sets),
@@ -41,10 +38,13 @@ def digest(cache: Cache, pod: Pod) -> Digest:
         "known pods": sorted(pod.uid for pod in cache.pods()),
         "assumed pods": sorted(cache._assumed),
     }
-    for name, column in table.allocatable.items():
+    resources = table.resources
+    for name, column in resources.allocatable.items():
         parts[f"allocatable {name}"] = column.view.tolist()
-    for name, column in table.requested.items():
+    for name, column in resources.requested.items():
         parts[f"requested {name}"] = column.view.tolist()
+    for name, column in resources.nonzero_requested.items():
+        parts[f"nonzero {name}"] = column.view.tolist()
     for row, node in enumerate(table.api):
         parts[f"node {table.names[row]}"] = codec.encode(node)
         parts[f"pods on {table.names[row]}"] = {

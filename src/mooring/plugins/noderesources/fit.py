@@ -23,6 +23,7 @@ from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.strategies import (
     Ask,
     Asks,
+    as_column,
     requests_of,
     strategy_of,
 )
@@ -39,7 +40,20 @@ class Need(msgspec.Struct, frozen=True):
     shortage: str
 
 
-NEEDS: fw.StateKey[tuple[Need, ...]] = fw.StateKey(
+class Needs(msgspec.Struct, frozen=True, eq=False):
+    """All of them; and as columns, one row per resource, below one for the pod itself."""
+
+    each: tuple[Need, ...]
+    resources: tuple[str, ...]
+    amounts: fw.IntArray  # (1 + n, 1)
+
+    @classmethod
+    def of(cls, each: tuple[Need, ...]) -> "Needs":
+        resources = (PODS, *(need.resource for need in each))
+        return cls(each, resources, as_column([1, *(need.amount for need in each)]))
+
+
+NEEDS: fw.StateKey[Needs] = fw.StateKey(
     "NodeResourcesFit/needs", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 )
 ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesFit/asks")
@@ -69,7 +83,7 @@ class NodeResourcesFit(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[NEEDS] = self._needs_of(pod)
+        state[NEEDS] = Needs.of(self._needs_of(pod))
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -77,7 +91,7 @@ class NodeResourcesFit(
         beyond_capacity = False
         if node.pod_count >= node.allocatable(PODS):
             reasons.append(TOO_MANY_PODS)
-        for need in state[NEEDS]:
+        for need in state[NEEDS].each:
             if need.amount > node.spare(need.resource):
                 reasons.append(need.shortage)
                 beyond_capacity |= need.amount > node.allocatable(need.resource)
@@ -87,7 +101,7 @@ class NodeResourcesFit(
         needs = state[NEEDS]
         if fit_everywhere(needs, nodes):
             return fw.Verdicts.passing(nodes)
-        if len(needs) > _MOST_NEEDS:
+        if len(needs.each) > _MOST_NEEDS:
             return super().filter_all(state, pod, nodes)
         return explain(needs, nodes)
 
@@ -173,25 +187,20 @@ def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
     return fw.Status.unschedulable(*reasons)
 
 
-def fit_everywhere(needs: tuple[Need, ...], nodes: fw.Nodes) -> bool:
-    if np.count_nonzero(nodes.pod_counts < nodes.allocatable(PODS)) < len(nodes):
-        return False
-    for need in needs:
-        if np.count_nonzero(nodes.spare(need.resource) >= need.amount) < len(nodes):
-            return False
-    return True
+def fit_everywhere(needs: Needs, nodes: fw.Nodes) -> bool:
+    is_enough: fw.BoolArray = nodes.spare_of(needs.resources) >= needs.amounts
+    return int(np.count_nonzero(is_enough)) == is_enough.size
 
 
-def explain(needs: tuple[Need, ...], nodes: fw.Nodes) -> fw.Verdicts:
+def explain(needs: Needs, nodes: fw.Nodes) -> fw.Verdicts:
     """What each node is short of. Few combinations occur, and each gets one status."""
-    shortages = [TOO_MANY_PODS, *(need.shortage for need in needs)]
+    shortages = [TOO_MANY_PODS, *(need.shortage for need in needs.each)]
     beyond = 1 << len(shortages)  # the bit after those of the shortages
-    found = (nodes.pod_counts >= nodes.allocatable(PODS)).astype(np.uint16)
-    for place, need in enumerate(needs, start=1):
-        is_short = nodes.spare(need.resource) < need.amount
+    found = np.zeros(len(nodes), dtype=np.uint16)
+    for place, is_short in enumerate(nodes.spare_of(needs.resources) < needs.amounts):
         if np.count_nonzero(is_short):
             found |= is_short * np.uint16(1 << place)
-        is_small = nodes.allocatable(need.resource) < need.amount
+    for is_small in (nodes.allocatable_of(needs.resources) < needs.amounts)[1:]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
     combinations = found.astype(np.intp)  # once: counting and picking would do so each

@@ -1,0 +1,107 @@
+"""What nodes let pods have, and what their pods take of it: columns by resource.
+
+All amounts are milli-CPU for "cpu" and whole units for all else. What nearly every pod asks for is
+in one block, pods, cpu and memory side by side: plugins look at them together, for every pod.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from mooring.api import core
+from mooring.api.quantity import INT64_MAX, INT64_MIN
+from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amount, is_counted
+from mooring.cache.columns import Block, Column, wrapped
+from mooring.cache.pods import Pod
+
+_USUAL: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_WITH_DEFAULTS: Final = (CPU, MEMORY)
+
+
+ByResource = dict[str, Column[np.int64]]
+
+
+class Resources:
+    """The amounts of all rows. Only the table of nodes writes here."""
+
+    def __init__(self) -> None:
+        self.block: Block = Block(2 * len(_USUAL) + len(_WITH_DEFAULTS))
+        lines = iter(self.block.columns)
+        self.allocatable: ByResource = dict(zip(_USUAL, lines, strict=False))
+        # The sum over the row's pods, each of which takes one of "pods".
+        self.requested: ByResource = dict(zip(_USUAL, lines, strict=False))
+        # Likewise, with a default for containers that ask for none.
+        self.nonzero_requested: ByResource = dict(zip(_WITH_DEFAULTS, lines, strict=True))
+        self._runs: dict[tuple[str, tuple[str, ...]], slice | None] = {}
+        self._size = 0
+
+    def run_of(self, kind: str, resources: tuple[str, ...]) -> slice | None:
+        """Their lines, if they are in the block, one below the other and in this order."""
+        key = (kind, resources)
+        if key not in self._runs:
+            columns: ByResource = getattr(self, kind)
+            lines = [columns[name].line if name in columns else None for name in resources]
+            first = lines[0] if lines else None
+            run = None if first is None else slice(first, first + len(lines))
+            is_one = run is not None and lines == list(range(run.start, run.stop))
+            self._runs[key] = run if is_one else None
+        return self._runs[key]
+
+    def append_zero(self) -> None:
+        """Add a row without anything."""
+        self.block.append_zero()
+        for column in self._unusual():
+            column.append_zero()
+        self._size += 1
+
+    def remove(self, row: int) -> None:
+        """Drop a row; the last row takes its place."""
+        self.block.remove(row)
+        for column in self._unusual():
+            column.remove(row)
+        self._size -= 1
+
+    def offer(self, row: int, node: core.Node) -> None:
+        """Take over what a node lets pods have."""
+        offered = node.status.allocatable
+        for resource, column in self.allocatable.items():
+            if resource not in offered:
+                column.data[row] = 0
+        for resource, quantity in offered.items():
+            if is_counted(resource):
+                column = self._column_of(self.allocatable, resource)
+                column.data[row] = amount(resource, quantity)
+
+    def account(self, row: int, pod: Pod, sign: int) -> None:
+        """A pod came (+1) or went (-1)."""
+        requested = self.requested
+        for resource, quantity in pod.usage.items():
+            if quantity:
+                column = requested.get(resource)
+                if column is None:
+                    column = self._column_of(requested, resource)
+                _add(column.cells, row, sign * quantity)
+        requested[PODS].cells[row] += sign
+        cpu, memory = pod.nonzero_usage
+        _add(self.nonzero_requested[CPU].cells, row, sign * cpu)
+        _add(self.nonzero_requested[MEMORY].cells, row, sign * memory)
+
+    def _column_of(self, columns: ByResource, resource: str) -> Column[np.int64]:
+        """That of a resource; made if it was never heard of."""
+        column = columns.get(resource)
+        if column is None:
+            column = columns[resource] = Column(np.int64, self._size)
+        return column
+
+    def _unusual(self) -> list[Column[np.int64]]:
+        """Those that are not in the block."""
+        everything = (*self.allocatable.values(), *self.requested.values())
+        return [column for column in everything if column.line is None]
+
+
+def _add(cells: memoryview, row: int, change: int) -> None:
+    """Add and wrap: nonsense requests must not stop us, and come off again."""
+    total = cells[row] + change
+    cells[row] = total if INT64_MIN <= total <= INT64_MAX else wrapped(total)
