@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, any_of
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework import plugin as contract
@@ -124,7 +124,9 @@ class Standing:
             self._refused_by_layers_cells,
             *(column.data for column in self._ward_columns),
         ]
-        self._combine_many(np.arange(size))
+        everywhere = np.arange(size)
+        self._combine_many(everywhere)
+        self._open_many(everywhere)
         self._refusals = Refusals(judge)
         self._ward_names = [ward.name for ward, _ in self._wards]
 
@@ -232,8 +234,10 @@ class Standing:
             here = layer.refused[rows]
             refused = here if refused is None else refused | here
         if refused is not None:
-            self._refused_by_layers[rows] = refused
-        self._open_many(rows)
+            is_news = refused != self._refused_by_layers.take(rows)
+            if any_of(is_news):
+                self._refused_by_layers[rows] = refused
+                self._open_many(rows[is_news])
         self._follow_raws(rows)
 
     def _point_columns(self) -> list[IntArray]:
