@@ -6,6 +6,7 @@ in one block, pods, cpu and memory side by side: plugins look at them together, 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -17,37 +18,40 @@ from mooring.cache.columns import Block, Column, wrapped
 from mooring.cache.pods import Pod
 
 _USUAL: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-_WITH_DEFAULTS: Final = (CPU, MEMORY)
-
+_LINES: Final = (
+    *(("allocatable", resource) for resource in _USUAL),
+    *(("requested", resource) for resource in _USUAL),
+    ("nonzero_requested", CPU),
+    ("nonzero_requested", MEMORY),
+)
 
 ByResource = dict[str, Column[np.int64]]
+
+
+@lru_cache(maxsize=4096)  # pods ask for few combinations, and each of them all the time
+def run_of(kind: str, resources: tuple[str, ...]) -> slice | None:
+    """Their lines, if they are in the block, one below the other and in this order."""
+    wanted = tuple((kind, resource) for resource in resources)
+    first = _LINES.index(wanted[0]) if wanted and wanted[0] in _LINES else 0
+    run = slice(first, first + len(wanted))
+    return run if wanted and _LINES[run] == wanted else None
 
 
 class Resources:
     """The amounts of all rows. Only the table of nodes writes here."""
 
     def __init__(self) -> None:
-        self.block: Block = Block(2 * len(_USUAL) + len(_WITH_DEFAULTS))
-        lines = iter(self.block.columns)
-        self.allocatable: ByResource = dict(zip(_USUAL, lines, strict=False))
+        self.block: Block = Block(len(_LINES))
+        self.allocatable: ByResource = self._in_block("allocatable")
         # The sum over the row's pods, each of which takes one of "pods".
-        self.requested: ByResource = dict(zip(_USUAL, lines, strict=False))
+        self.requested: ByResource = self._in_block("requested")
         # Likewise, with a default for containers that ask for none.
-        self.nonzero_requested: ByResource = dict(zip(_WITH_DEFAULTS, lines, strict=True))
-        self._runs: dict[tuple[str, tuple[str, ...]], slice | None] = {}
+        self.nonzero_requested: ByResource = self._in_block("nonzero_requested")
         self._size = 0
 
-    def run_of(self, kind: str, resources: tuple[str, ...]) -> slice | None:
-        """Their lines, if they are in the block, one below the other and in this order."""
-        key = (kind, resources)
-        if key not in self._runs:
-            columns: ByResource = getattr(self, kind)
-            lines = [columns[name].line if name in columns else None for name in resources]
-            first = lines[0] if lines else None
-            run = None if first is None else slice(first, first + len(lines))
-            is_one = run is not None and lines == list(range(run.start, run.stop))
-            self._runs[key] = run if is_one else None
-        return self._runs[key]
+    def _in_block(self, kind: str) -> ByResource:
+        lines = zip(_LINES, self.block.columns, strict=True)
+        return {resource: column for (line_of, resource), column in lines if line_of == kind}
 
     def append_zero(self) -> None:
         """Add a row without anything."""

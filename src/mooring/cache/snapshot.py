@@ -22,6 +22,7 @@ from mooring.cache.indexes import ips_conflict
 from mooring.cache.node import Node
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
+from mooring.cache.resources import run_of
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
 S = TypeVar("S", bound=np.generic)
@@ -329,7 +330,7 @@ class Nodes(Sequence[Node]):
     def _stacked(
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
-        run = self._table.resources.run_of(kind, resources)
+        run = run_of(kind, resources)
         return stacked(ask, resources, len(self)) if run is None else self._block[run]
 
     @property
