@@ -32,8 +32,7 @@ class Domains:
         self._changes: dict[int, int] = {}  # label code -> pods added in thought
         self._seen = 0  # a domain where such a pod was; mostly it still is
 
-    @property
-    def is_empty(self) -> bool:
+    def are_empty(self) -> bool:
         """Whether there is no such pod in any domain."""
         sums = self._sums
         if self._changes:
@@ -53,20 +52,15 @@ class Domains:
         known = 0 if self._sums is None else int(self._sums[code])
         return known + self._changes.get(code, 0)
 
-    def pods_at(self, codes: fw.IntArray) -> fw.IntArray:
-        """Pods in the domains with these label codes."""
-        found: fw.IntArray = np.zeros(len(codes), dtype=np.int64)
-        if self._sums is not None:
-            found = self._sums[codes] * codes.astype(np.bool_)  # whatever stands at code 0
-        for code, change in self._changes.items():
-            found[codes == code] += change
-        return found
-
     def have_some(self, codes: fw.IntArray) -> fw.BoolArray:
-        """Whether there is such a pod in these domains."""
-        if self._sums is None or self._changes:
-            return self.pods_at(codes) > 0
-        found: fw.BoolArray = np.logical_and(self._sums[codes], codes)  # likewise, in less time
+        """Whether there is such a pod in the domains with these label codes."""
+        if self._sums is None:
+            found: fw.BoolArray = np.zeros(len(codes), dtype=np.bool_)
+        else:
+            found = np.logical_and(self._sums[codes], codes)  # whatever stands at code 0
+        for code, change in self._changes.items():
+            known = 0 if self._sums is None else self._sums[code]
+            found[codes == code] = known + change > 0
         return found
 
     def have_none(self, codes: fw.IntArray) -> fw.BoolArray:
@@ -120,9 +114,7 @@ class Surroundings:
     @property
     def is_empty(self) -> bool:
         """Whether no node can be refused."""
-        if self.near or self.far:
-            return False
-        return all(domains.is_empty for domains in self.banned.values())
+        return not self.near and not self.far and all(map(Domains.are_empty, self.banned.values()))
 
     def counting(self, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
         """The same with a pod that comes to a node in thought, or leaves it."""
@@ -147,9 +139,7 @@ class Surroundings:
 
         Otherwise the first of a group that wants to be together could never be placed.
         """
-        if not self._relations.is_own_company:
-            return False
-        return all(domains.is_empty for domains in self.near)
+        return self._relations.is_own_company and all(map(Domains.are_empty, self.near))
 
     def lacks_company(self, node: fw.Node) -> bool:
         if not all(domains.key in node.labels for domains in self.near):
@@ -203,15 +193,16 @@ class Surroundings:
 class Points:
     """What the pods of each domain make a node in it worth, by topology key."""
 
-    __slots__ = ("_by_key", "_counts", "_relations", "_tables")
+    __slots__ = ("_by_key", "_counts", "_domains", "_relations", "_tables")
 
     def __init__(self, relations: Relations, counts: Counts) -> None:
         self._relations = relations
         self._counts = counts
-        self._by_key: dict[str, list[tuple[int, Domains]]] = {}  # with weights
         keys = relations.judging.topology_keys
+        self._domains = [Domains(key, pods) for key, pods in zip(keys, counts, strict=True)]
+        self._by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
         for key, weight, pods in zip(keys, relations.weights, counts, strict=True):
-            self._by_key.setdefault(key, []).append((weight, Domains(key, pods)))
+            self._by_key.setdefault(key, []).append((weight, pods))
         self._tables: dict[str, fw.LocalTable[np.int64]] = {
             key: fw.LocalTable(relations, functools.partial(_worth, parts))
             for key, parts in self._by_key.items()
@@ -224,11 +215,11 @@ class Points:
     @property
     def is_empty(self) -> bool:
         """Whether no pod counts at all, not even for nothing."""
-        return all(domains.is_empty for parts in self._by_key.values() for _, domains in parts)
+        return all(map(Domains.are_empty, self._domains))
 
     def at(self, node: fw.Node) -> int:
-        parts = (part for parts in self._by_key.values() for part in parts)
-        return sum(weight * domains.at(node) for weight, domains in parts)
+        weighted = zip(self._relations.weights, self._domains, strict=True)
+        return sum(weight * domains.at(node) for weight, domains in weighted)
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
         points = np.zeros(len(nodes), dtype=np.int64)
@@ -261,12 +252,11 @@ def _are_none(codes: fw.IntArray) -> fw.BoolArray:
     return is_none
 
 
-def _worth(parts: list[tuple[int, Domains]], codes: fw.IntArray) -> fw.IntArray:
+def _worth(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
     """The points in the domains with these codes."""
     points: fw.IntArray | None = None
-    for weight, domains in parts:
-        pods = domains.pods_at(codes)
-        here = pods if weight == 1 else weight * pods
+    for weight, pods in parts:
+        here = pods[codes] if weight == 1 else weight * pods[codes]
         points = here if points is None else points + here
     assert points is not None
-    return points
+    return points * codes.astype(np.bool_)  # code 0 is worth nothing

@@ -87,6 +87,8 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.unresolvable(f"parsing pod: {relations.terms.problem}")
+        if relations.around.is_empty:
+            return fw.SKIP
         counts = relations.around.counts(nodes, self._rules)
         around = state.earlier.get(AROUND) if state.earlier is not None else None
         if around is None or not around.is_of(relations, counts):
@@ -132,6 +134,8 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
+        if relations.judging.is_empty:
+            return fw.SKIP
         counts = relations.judging.counts(nodes, self._rules)
         points = state.earlier.get(POINTS) if state.earlier is not None else None
         if points is None or not points.are_of(relations, counts):

@@ -42,6 +42,11 @@ class Census(msgspec.Struct, frozen=True, eq=False):
     rules: tuple[Rule, ...]
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nobody is asked for."""
+        return not self.questions and not self.rules
+
+    @property
     def topology_keys(self) -> list[str]:
         return [what.topology_key for what in (*self.questions, *self.rules)]
 
