@@ -66,8 +66,10 @@ class ByDomain(Generic[S]):
         before = self._tables
         if not before and not tables:
             return _NO_ROWS, self.column[:0]
-        if len(before) == len(tables) == 1 and before.keys() == tables.keys() and not moved:
-            return self._follow_one(*next(iter(tables.items())), touched, nodes)
+        if len(before) == len(tables) == 1 and not moved:
+            [(key, table)] = tables.items()
+            if key in before:
+                return self._follow_one(key, table, touched, nodes)
         found = []
         for key in before.keys() - tables:
             codes = before.pop(key).entries.nonzero()[0]
