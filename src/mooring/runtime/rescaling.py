@@ -129,7 +129,11 @@ class Rescaled:
             group.rows = None
 
     def _many_parted(self, rows: IntArray) -> None:
-        points = self._shared_by(rows)
+        points: int | None
+        if self._groups is not None and len(self._groups) == 1:
+            [points] = self._groups  # as everybody in the field
+        else:
+            points = self._shared_by(rows)
         if self._groups is not None and points is not None:
             group = self._groups[points]
             group.count -= len(rows)
