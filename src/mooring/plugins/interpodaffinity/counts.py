@@ -87,23 +87,36 @@ class Surroundings:
 
     __slots__ = ("_counts", "_is_private", "_pod", "_relations", "_tables", "banned", "far", "near")
 
-    def __init__(self, pod: fw.Pod, relations: Relations, counts: Counts) -> None:
+    def __init__(
+        self,
+        pod: fw.Pod,
+        relations: Relations,
+        counts: Counts,
+        near: tuple[Domains, ...],
+        far: tuple[tuple[Peers, Domains], ...],
+        banned: dict[Term, Domains],
+    ) -> None:
         self._pod = pod
         self._relations = relations
         self._counts = counts
+        self.near: tuple[Domains, ...] = near  # one per topology key
+        self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
+        self.banned: dict[Term, Domains] = banned
         self._is_private = False  # may be changed: nobody else has it
         # What was said last, and whether the pod could come first then.
         self._tables: tuple[bool, dict[str, fw.LocalTable[np.bool_]]] | None = None
+
+    @classmethod
+    def of(cls, pod: fw.Pod, relations: Relations, counts: Counts) -> "Surroundings":
         given = iter(counts)
-        self.near: tuple[Domains, ...] = tuple(  # one per topology key
-            Domains(who.topology_key, next(given)) for who in relations.near
+        return cls(
+            pod,
+            relations,
+            counts,
+            tuple(Domains(who.topology_key, next(given)) for who in relations.near),
+            tuple((who.peers[0], Domains(who.topology_key, next(given))) for who in relations.far),
+            {term: Domains(term.topology_key, next(given)) for term in relations.bans},
         )
-        self.far: tuple[tuple[Peers, Domains], ...] = tuple(  # one per term
-            (who.peers[0], Domains(who.topology_key, next(given))) for who in relations.far
-        )
-        self.banned: dict[Term, Domains] = {
-            term: Domains(term.topology_key, next(given)) for term in relations.bans
-        }
 
     def is_of(self, relations: Relations, counts: Counts) -> bool:
         """Whether this is what would be made of these."""
@@ -182,11 +195,15 @@ class Surroundings:
         return self._copy() if self._is_private else self
 
     def _copy(self) -> "Surroundings":
-        other = Surroundings(self._pod, self._relations, self._counts)
+        other = Surroundings(
+            self._pod,
+            self._relations,
+            self._counts,
+            tuple(domains.clone() for domains in self.near),
+            tuple((peers, domains.clone()) for peers, domains in self.far),
+            {term: domains.clone() for term, domains in self.banned.items()},
+        )
         other._is_private = True
-        other.near = tuple(domains.clone() for domains in self.near)
-        other.far = tuple((peers, domains.clone()) for peers, domains in self.far)
-        other.banned = {term: domains.clone() for term, domains in self.banned.items()}
         return other
 
 

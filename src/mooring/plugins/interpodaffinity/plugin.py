@@ -92,7 +92,7 @@ class InterPodAffinity(
         counts = relations.around.counts(nodes, self._rules)
         around = state.earlier.get(AROUND) if state.earlier is not None else None
         if around is None or not around.is_of(relations, counts):
-            around = Surroundings(pod, relations, counts)
+            around = Surroundings.of(pod, relations, counts)
         if around.is_empty:
             return fw.SKIP
         state[AROUND] = around
