@@ -178,6 +178,17 @@ def test_a_forgotten_question_is_asked_of_no_pod(monkeypatch: pytest.MonkeyPatch
         cache = cluster(n0="a")
 
 
+def test_gives_the_same_array_again_until_there_are_new_domains() -> None:
+    cache = cluster(n0="a", n1="b")
+    sums = cache.nodes.count_pods_by(ZONE, "web", is_web)
+    cache.put_pod(web("p", "n1"))
+    assert cache.nodes.count_pods_by(ZONE, "web", is_web) is sums
+    assert sums.tolist() == [0, 0, 1]
+    cache.put_node(node("n0", zone="c").api)
+    cache.put_pod(web("q", "n0"))
+    assert cache.nodes.count_pods_by(ZONE, "web", is_web).tolist() == [0, 0, 1, 1]
+
+
 def test_counts_cannot_be_written() -> None:
     nodes = cluster(n0="a").nodes
     with pytest.raises(ValueError, match="read-only"):

@@ -114,7 +114,8 @@ def test_chooses_as_if_all_points_were_added_up_anew(
         elif what in ("raw", "many kinds"):
             spread = len(rows) if what == "many kinds" else 1
             raw.update({row: number + place % spread for place, row in enumerate(rows)})
-            rescaled.change(places, np.array([raw[row] for row in rows], dtype=np.int64))
+            each = np.array([raw[row] for row in rows], dtype=np.int64)
+            rescaled.change(places, np.int64(number) if spread == 1 and number % 2 else each)
         elif sum(passed.values()) > 1:
             rescaled.settle(normal)
             inside = [row for row in range(SIZE) if passed[row]]

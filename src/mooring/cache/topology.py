@@ -72,7 +72,7 @@ class PodCounter:
         if self.matches(pod):
             self.per_row.cells[row] += change
             for sums in self._domains.values():
-                sums.add(sums.code_of(row), change)
+                sums.add_on(row, change)
 
     def relabel(self, row: int, key: str, old_code: int, new_code: int) -> None:
         sums = self._domains.get(key)
@@ -285,7 +285,7 @@ class _Tally:
         else:
             del self.rows[row]
         for sums in self.domains.values():
-            sums.add(sums.code_of(row), change)
+            sums.add_on(row, change)
 
     def relabel(self, row: int, key: str, old_code: int, new_code: int) -> None:
         here, sums = self.rows.get(row), self.domains.get(key)
@@ -297,18 +297,19 @@ class _Tally:
 class _DomainSums:
     """Sums per code of one label column."""
 
-    __slots__ = ("_cells", "_column", "_sums")
+    __slots__ = ("_cells", "_column", "_sums", "_view")
 
     def __init__(self, column: LabelColumn, codes: IntArray, counts: IntArray) -> None:
         self._column = column
-        self._sums = np.bincount(codes, weights=counts, minlength=len(column.values)).astype(
-            np.int64
-        )
+        self._sums: IntArray = np.bincount(
+            codes, weights=counts, minlength=len(column.values)
+        ).astype(np.int64)
         self._cells = self._sums.data  # the same memory, for one value at a time
+        self._view = frozen(self._sums[:])
 
-    def code_of(self, row: int) -> int:
-        code: int = self._column.codes.cells[row]
-        return code
+    def add_on(self, row: int, change: int) -> None:
+        """More or fewer on a node, in whichever domain it is."""
+        self.add(self._column.codes.cells[row], change)
 
     def add(self, code: int, change: int) -> None:
         if code >= len(self._sums):
@@ -316,9 +317,13 @@ class _DomainSums:
         self._cells[code] += change
 
     def view(self) -> IntArray:
-        if len(self._sums) < len(self._column.values):
-            self._grow()
-        return frozen(self._sums[: len(self._column.values)])
+        """The sums, kept current: the same array again unless there are new codes."""
+        size = len(self._column.values)
+        if len(self._view) != size:
+            if len(self._sums) < size:
+                self._grow()
+            self._view = frozen(self._sums[:size])
+        return self._view
 
     def _grow(self) -> None:
         grown = np.zeros(2 * len(self._column.values), dtype=np.int64)

@@ -54,19 +54,22 @@ class ByDomain(Generic[S]):
 
     def follow(
         self, tables: Any, touched: Rows, moved: Rows, nodes: Nodes
-    ) -> tuple[IntArray, NDArray[S]]:
+    ) -> tuple[IntArray, NDArray[S] | S]:
         """The rows with another answer, and that answer, which is not yet in the column.
 
-        `touched` are the rows that changed since the last time, and `moved` those of them whose
-        node did: it may be in other domains than before.
+        If it is the same for all these rows, it may be given once. `touched` are the rows that
+        changed since the last time, and `moved` those of them whose node did: it may be in other
+        domains than before.
         """
         if not isinstance(tables, Mapping):
             raise Unsure(f"{self._name} gave no tables")
         before = self._tables
         if not before and not tables:
             return _NO_ROWS, self.column[:0]
-        if len(before) == len(tables) == 1 and before.keys() == tables.keys() and not moved:
-            return self._follow_one(*next(iter(tables.items())), touched, nodes)
+        if len(before) == len(tables) == 1 and not moved:
+            [(key, table)] = tables.items()
+            if key in before:
+                return self._follow_one(key, table, touched, nodes)
         found = []
         for key in before.keys() - tables:
             codes = before.pop(key).entries.nonzero()[0]
@@ -86,18 +89,17 @@ class ByDomain(Generic[S]):
 
     def _follow_one(
         self, key: str, table: Any, touched: Rows, nodes: Nodes
-    ) -> tuple[IntArray, NDArray[S]]:
+    ) -> tuple[IntArray, NDArray[S] | S]:
         """Likewise if there is one table, as before: nothing else makes up for a difference."""
         codes = self._codes_that_differ(key, table, touched, (), nodes)
-        entries = self._tables[key].entries
-        if len(codes) > _ONE_BY_ONE:
-            rows = _rows_labelled(key, codes, nodes)
-            return rows, entries.take(nodes.label_codes(key).take(rows))
         if not len(codes):
             return _NO_ROWS, self.column[:0]
-        parts = [nodes.rows_labelled(key, code) for code in codes.tolist()]
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return rows, entries.take(codes).repeat([len(part) for part in parts])
+        entries = self._tables[key].entries
+        rows = _rows_labelled(key, codes, nodes)
+        if len(codes) == 1:
+            one: S = entries[codes.item(0)]
+            return rows, one
+        return rows, entries[nodes.label_codes(key)[rows]]
 
     def _answers(self, rows: IntArray, nodes: Nodes) -> NDArray[S]:
         answers: NDArray[S] | None = None
@@ -116,6 +118,8 @@ class ByDomain(Generic[S]):
             basis = table.basis
             is_known = kept is not None and kept.basis == basis and len(kept.entries) == size
             if kept is not None and is_known and not moved:
+                if not touched:
+                    return _NO_ROWS
                 codes = nodes.label_codes(key)[_as_array(touched)]
                 return self._look_again(key, table, codes, kept.entries)
             entries = self._entries(key, table, np.arange(size)).copy()  # to be written to
@@ -133,12 +137,14 @@ class ByDomain(Generic[S]):
     def _look_again(
         self, key: str, table: LocalTable[S], codes: IntArray, kept: NDArray[S]
     ) -> IntArray:
-        entries = self._entries(key, table, codes)
-        differs = (entries != kept[codes]).nonzero()[0]
-        if not len(differs):
+        """Likewise if only these can differ; some may be given twice."""
+        entries, before = self._entries(key, table, codes), kept[codes]
+        if entries.tolist() == before.tolist():  # mostly of one node
             return _NO_ROWS
-        codes = codes[differs]
-        kept[codes] = entries[differs]
+        if len(codes) > 1:
+            differs = (entries != before).nonzero()[0]
+            codes, entries = codes[differs], entries[differs]
+        kept[codes] = entries
         return codes if len(codes) == 1 else _as_array({*codes.tolist()})
 
     def _entries(self, key: str, table: LocalTable[S], codes: IntArray) -> NDArray[S]:

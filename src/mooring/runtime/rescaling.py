@@ -71,10 +71,11 @@ class Rescaled:
             self._count(rows, 0)
         self._many_parted(rows)
 
-    def change(self, rows: IntArray, points: IntArray) -> None:
-        """The scorer gives these rows other points."""
+    def change(self, rows: IntArray, points: IntArray | np.int64) -> None:
+        """The scorer gives these rows other points; one number is for all of them."""
         if len(rows) <= _FEW:
-            for row, new in zip(rows.tolist(), points.tolist(), strict=True):
+            given = points.tolist() if isinstance(points, np.ndarray) else [int(points)] * len(rows)
+            for row, new in zip(rows.tolist(), given, strict=True):
                 if self._field.passes(row):
                     self._part(row, self._cells[row])
                     self._join(row, new)
@@ -85,7 +86,7 @@ class Rescaled:
                 self._many_parted(inside)
             self.points[rows] = points
             if len(inside):
-                self._many_joined(inside)
+                self._many_joined(inside, None if isinstance(points, np.ndarray) else int(points))
 
     def _join(self, row: int, points: int) -> None:
         if len(self._fresh) > _MOST_FRESH:  # long since a choice was made
@@ -114,19 +115,25 @@ class Rescaled:
             elif group.rows is not None:
                 group.rows.remove(row)
 
-    def _many_joined(self, rows: IntArray) -> None:
+    def _many_joined(self, rows: IntArray, points: int | None = None) -> None:
+        """With these points, if they are known to be the same for all."""
         if len(self._many_fresh) > _MOST_FRESH:
             self._groups = None
             self._many_fresh.clear()
         self._many_fresh.append(rows)
-        points = self._shared_by(rows)
+        if points is None or self._groups is None:
+            points = self._shared_by(rows)
         if self._groups is not None and points is not None:
             group = self._groups.setdefault(points, _Group(0, None))
             group.count += len(rows)
             group.rows = None
 
     def _many_parted(self, rows: IntArray) -> None:
-        points = self._shared_by(rows)
+        points: int | None
+        if self._groups is not None and len(self._groups) == 1:
+            [points] = self._groups  # as everybody in the field
+        else:
+            points = self._shared_by(rows)
         if self._groups is not None and points is not None:
             group = self._groups[points]
             group.count -= len(rows)
@@ -140,8 +147,8 @@ class Rescaled:
             self._is_stirred = True
             return None
         points = self.points[rows]
-        least = int(points.min())
-        if least == int(points.max()):
+        least = points.item(points.argmin())
+        if least == points.item(points.argmax()):
             return least
         self._groups = None
         self._is_stirred = True
@@ -171,7 +178,7 @@ class Rescaled:
     def _find_groups(self) -> dict[int, _Group] | None:
         """The groups, if they are easily found or there is hope that they last."""
         points = self.points[self._field.rows]
-        least, most = int(points.min()), int(points.max())
+        least, most = points.item(points.argmin()), points.item(points.argmax())
         if least == most:
             return {least: _Group(len(points), None)}
         if self._is_stirred:

@@ -1,8 +1,10 @@
 """Both forms, before and after what-ifs, say what plain loops over all pods say."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plugins.interpodaffinity import model
@@ -10,8 +12,9 @@ from tests.plugins.interpodaffinity.model import World
 from tests.plugins.interpodaffinity.strategies import pods, worlds
 
 from mooring.api import codec, core
+from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
-from mooring.framework import CycleState, Nodes, Pod, Status
+from mooring.framework import CycleState, LocalTable, Nodes, Pod, Status
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 
@@ -135,22 +138,60 @@ def test_scores_as_plain_loops_do(
     ]
 
 
+@pytest.mark.parametrize("most_counters", [1, node_table.MAX_COUNTERS])
 @given(world=worlds(), incoming=pods("new"), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_follows_pods_that_come_and_go(world: World, incoming: Pod, data: st.DataObject) -> None:
+def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
+    most_counters: int, world: World, incoming: Pod, data: st.DataObject
+) -> None:
     cache = cache_of(world)
-    plugin = plugin_in(cache)
+    nodes, plugin = cache.nodes, plugin_in(cache)
     there = {pod.uid: pod for pod in world.pods}
-    for step in range(data.draw(st.integers(1, 4))):
+    earlier: CycleState | None = None
+    for step in range(data.draw(st.integers(1, 5))):
+        on = data.draw(st.sampled_from(sorted(world.nodes)))
+        more = data.draw(pods(f"more{step}", on=on))
+        now = world._replace(pods=tuple(there.values()))
         state = CycleState()
-        if not plugin.pre_filter(state, incoming, cache.nodes).skipped:
-            now = world._replace(pods=tuple(there.values()))
-            assert answers(plugin, state, incoming, cache.nodes) == meant(incoming, now)
+        state.earlier = earlier
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(node_table, "MAX_COUNTERS", most_counters)
+            is_filtered = not plugin.pre_filter(state, incoming, nodes).skipped
+            is_scored = not plugin.pre_score(state, incoming, nodes).skipped
+        expected = model.scores(incoming, now, hard_weight=1, ignore=False)
+        assert is_scored == (expected is not None)
+        if expected is not None:
+            assert [*expected.values()] == [plugin.score(state, incoming, node) for node in nodes]
+            assert [*expected.values()] == by_domain(
+                plugin.score_by_domain(state, incoming, nodes), nodes, sum
+            )
+        if is_filtered:
+            refusals = meant(incoming, now)
+            assert answers(plugin, state, incoming, nodes) == refusals
+            assert [bool(why) for why in refusals.values()] == by_domain(
+                plugin.filter_by_domain(state, incoming, nodes), nodes, any
+            )
+            if data.draw(st.booleans()):  # without a clone: it is this pod's own state
+                node = nodes.get(on)
+                assert node is not None
+                plugin.add_pod(state, incoming, more, node.with_pod(more))
+                imagined = now._replace(pods=(*now.pods, more))
+                assert answers(plugin, state, incoming, nodes) == meant(incoming, imagined)
         if data.draw(st.booleans()) and there:
             cache.remove_pod(there.pop(data.draw(st.sampled_from(sorted(there)))))
-        else:
-            more = data.draw(
-                pods(f"more{step}", on=data.draw(st.sampled_from(sorted(world.nodes))))
-            )
+        elif data.draw(st.booleans()):
             cache.put_pod(more)
             there[more.uid] = more
+        earlier = state
+
+
+def by_domain(
+    tables: Mapping[str, LocalTable[Any]], nodes: Nodes, together: Callable[[list[Any]], Any]
+) -> list[Any]:
+    """What tables say of each node."""
+    return [
+        together(
+            [table.at(np.array([node.label_code(key)])).item() for key, table in tables.items()]
+        )
+        for node in nodes
+    ]

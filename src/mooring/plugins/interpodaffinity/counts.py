@@ -1,18 +1,22 @@
 """How many pods a pod's placement depends on, in each topology domain.
 
 Domains are known by the code of their label value, so that a question about all nodes is one look
-into an array. What-ifs keep their changes beside the array: clones share it.
+into an array. The arrays are kept current: pods of one class share what is made of them, as long as
+they are the same. What-ifs count in a copy of their own, beside the arrays.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 import mooring.framework as fw
 from mooring.plugins.interpodaffinity.relations import Relations
-from mooring.plugins.interpodaffinity.terms import Peers, all_include, far_of
+from mooring.plugins.interpodaffinity.terms import Peers, Term, all_include, terms_of
 
+Counts = Sequence[fw.IntArray]
+"""Pods per label code, as a census counts them."""
 Test = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
 """A topology key, and whether nodes with certain codes of it are refused."""
 
@@ -20,21 +24,25 @@ Test = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
 class Domains:
     """The number of certain pods in each domain of one topology key."""
 
-    __slots__ = ("_changes", "_sums", "key")
+    __slots__ = ("_changes", "_seen", "_sums", "key")
 
     def __init__(self, key: str, sums: fw.IntArray | None = None) -> None:
         self.key: str = key
         self._sums = sums  # per label code; code 0 is no domain, whatever stands there
         self._changes: dict[int, int] = {}  # label code -> pods added in thought
+        self._seen = 0  # a domain where such a pod was; mostly it still is
 
-    @property
-    def is_empty(self) -> bool:
+    def are_empty(self) -> bool:
         """Whether there is no such pod in any domain."""
-        if self._sums is None or not self._changes:
-            known = 0 if self._sums is None else int(self._sums[1:].any())
-        else:
-            known = int(self._sums[1:].sum())
-        return known + sum(self._changes.values()) == 0
+        sums = self._sums
+        if self._changes:
+            known = 0 if sums is None else int(sums[1:].sum())
+            return known + sum(self._changes.values()) == 0
+        if sums is None or len(sums) < 2:
+            return True
+        if not self._seen or not sums.item(self._seen):
+            self._seen = 1 + int(sums[1:].argmax())
+        return not sums.item(self._seen)
 
     def at(self, node: fw.Node) -> int:
         """Pods in the domain of a node; 0 if it is in none."""
@@ -49,7 +57,7 @@ class Domains:
         if self._sums is None:
             found: fw.BoolArray = np.zeros(len(codes), dtype=np.bool_)
         else:
-            found = self._sums[codes] * codes > 0  # whatever stands at code 0
+            found = np.logical_and(self._sums[codes], codes)  # whatever stands at code 0
         for code, change in self._changes.items():
             known = 0 if self._sums is None else self._sums[code]
             found[codes == code] = known + change > 0
@@ -77,34 +85,66 @@ class Surroundings:
     that it keeps away from, and pods that keep away from it.
     """
 
-    __slots__ = ("_pod", "_relations", "banned", "far", "near")
+    __slots__ = ("_counts", "_is_private", "_pod", "_relations", "_tables", "banned", "far", "near")
 
     def __init__(
         self,
         pod: fw.Pod,
         relations: Relations,
+        counts: Counts,
         near: tuple[Domains, ...],
         far: tuple[tuple[Peers, Domains], ...],
-        banned: Mapping[str, Domains],
+        banned: dict[Term, Domains],
     ) -> None:
         self._pod = pod
         self._relations = relations
+        self._counts = counts
         self.near: tuple[Domains, ...] = near  # one per topology key
         self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
-        self.banned: dict[str, Domains] = dict(banned)  # by topology key
+        self.banned: dict[Term, Domains] = banned
+        self._is_private = False  # may be changed: nobody else has it
+        # What was said last, and whether the pod could come first then.
+        self._tables: tuple[bool, dict[str, fw.LocalTable[np.bool_]]] | None = None
 
-    def count(self, other: fw.Pod, node: fw.Node, change: int) -> None:
-        """A pod comes to a node in thought, or leaves it."""
+    @classmethod
+    def of(cls, pod: fw.Pod, relations: Relations, counts: Counts) -> "Surroundings":
+        given = iter(counts)
+        return cls(
+            pod,
+            relations,
+            counts,
+            tuple(Domains(who.topology_key, next(given)) for who in relations.near),
+            tuple((who.peers[0], Domains(who.topology_key, next(given))) for who in relations.far),
+            {term: Domains(term.topology_key, next(given)) for term in relations.bans},
+        )
+
+    def is_of(self, relations: Relations, counts: Counts) -> bool:
+        """Whether this is what would be made of these."""
+        if self._is_private or self._relations is not relations:
+            return False
+        return all(map(operator.is_, self._counts, counts))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node can be refused."""
+        return not self.near and not self.far and all(map(Domains.are_empty, self.banned.values()))
+
+    def counting(self, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
+        """The same with a pod that comes to a node in thought, or leaves it."""
+        if not self._is_private:
+            return self._copy().counting(other, node, change)
         if all_include(self._relations.near_terms, other):
             for domains in self.near:
                 domains.change(node, change)
         for peers, domains in self.far:
             if peers.include(other):
                 domains.change(node, change)
-        for term in far_of(other):
+        for term in terms_of(other).far:
             if term.peers.include(self._pod, self._relations.namespace_labels):
-                key = term.topology_key
-                self.banned.setdefault(key, Domains(key)).change(node, change)
+                domains = self.banned.setdefault(term, Domains(term.topology_key))
+                domains.change(node, change)
+        self._tables = None
+        return self
 
     @property
     def may_come_first(self) -> bool:
@@ -112,9 +152,7 @@ class Surroundings:
 
         Otherwise the first of a group that wants to be together could never be placed.
         """
-        if not all(domains.is_empty for domains in self.near):
-            return False
-        return all_include(self._relations.near_terms, self._pod)
+        return self._relations.is_own_company and all(map(Domains.are_empty, self.near))
 
     def lacks_company(self, node: fw.Node) -> bool:
         if not all(domains.key in node.labels for domains in self.near):
@@ -122,7 +160,7 @@ class Surroundings:
         return any(domains.at(node) <= 0 for domains in self.near) and not self.may_come_first
 
     def lacking_company(self) -> list[Test]:
-        if self.near and self.may_come_first:
+        if self.may_come_first:
             return [(domains.key, _are_none) for domains in self.near]
         return [(domains.key, domains.have_none) for domains in self.near]
 
@@ -140,50 +178,65 @@ class Surroundings:
 
     def refusing(self) -> dict[str, fw.LocalTable[np.bool_]]:
         """For any of these reasons."""
-        lacking = self.lacking_company()
-        basis = (self._relations, bool(lacking) and lacking[0][1] is _are_none)
-        tests: dict[str, list[Test]] = {}
-        for test in (*lacking, *self.meeting_others(), *self.banning()):
-            tests.setdefault(test[0], []).append(test)
-        return {
-            key: fw.LocalTable(basis, functools.partial(_any_of, some))
-            for key, some in tests.items()
-        }
+        is_first = self.may_come_first
+        if self._tables is None or self._tables[0] != is_first:
+            tests: dict[str, list[Test]] = {}
+            for test in (*self.lacking_company(), *self.meeting_others(), *self.banning()):
+                tests.setdefault(test[0], []).append(test)
+            basis = (self._relations, is_first)
+            tables = {
+                key: fw.LocalTable(basis, functools.partial(_any_of, [test for _, test in some]))
+                for key, some in tests.items()
+            }
+            self._tables = (is_first, tables)
+        return self._tables[1]
 
     def clone(self) -> "Surroundings":
-        return Surroundings(
+        return self._copy() if self._is_private else self
+
+    def _copy(self) -> "Surroundings":
+        other = Surroundings(
             self._pod,
             self._relations,
+            self._counts,
             tuple(domains.clone() for domains in self.near),
             tuple((peers, domains.clone()) for peers, domains in self.far),
-            {key: domains.clone() for key, domains in self.banned.items()},
+            {term: domains.clone() for term, domains in self.banned.items()},
         )
+        other._is_private = True
+        return other
 
 
 class Points:
     """What the pods of each domain make a node in it worth, by topology key."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_counts", "_domains", "_relations", "_tables")
 
-    def __init__(self) -> None:
+    def __init__(self, relations: Relations, counts: Counts) -> None:
+        self._relations = relations
+        self._counts = counts
+        keys = relations.judging.topology_keys
+        self._domains = [Domains(key, pods) for key, pods in zip(keys, counts, strict=True)]
         self._by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
+        for key, weight, pods in zip(keys, relations.weights, counts, strict=True):
+            self._by_key.setdefault(key, []).append((weight, pods))
+        self._tables: dict[str, fw.LocalTable[np.int64]] = {
+            key: fw.LocalTable(relations, functools.partial(_worth, parts))
+            for key, parts in self._by_key.items()
+        }
+
+    def are_of(self, relations: Relations, counts: Counts) -> bool:
+        """Whether this is what would be made of these."""
+        return self._relations is relations and all(map(operator.is_, self._counts, counts))
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod counted at all, not even for nothing."""
-        return not self._by_key
-
-    def add(self, key: str, weight: int, pods: fw.IntArray) -> None:
-        """So many points for each of these pods, given per label code."""
-        self._by_key.setdefault(key, []).append((weight, pods))
+        """Whether no pod counts at all, not even for nothing."""
+        return all(map(Domains.are_empty, self._domains))
 
     def at(self, node: fw.Node) -> int:
-        total = 0
-        for key, parts in self._by_key.items():
-            code = node.label_code(key)
-            if code:
-                total += sum(weight * int(pods[code]) for weight, pods in parts)
-        return total
+        weighted = zip(self._relations.weights, self._domains, strict=True)
+        return sum(weight * domains.at(node) for weight, domains in weighted)
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
         points = np.zeros(len(nodes), dtype=np.int64)
@@ -191,11 +244,8 @@ class Points:
             points += _worth(parts, nodes.label_codes(key))
         return points
 
-    def by_domain(self, basis: Relations) -> dict[str, fw.LocalTable[np.int64]]:
-        return {
-            key: fw.LocalTable(basis, functools.partial(_worth, parts))
-            for key, parts in self._by_key.items()
-        }
+    def by_domain(self) -> dict[str, fw.LocalTable[np.int64]]:
+        return self._tables
 
 
 def refused_on(nodes: fw.Nodes, tests: Iterable[Test]) -> fw.BoolArray:
@@ -206,9 +256,11 @@ def refused_on(nodes: fw.Nodes, tests: Iterable[Test]) -> fw.BoolArray:
     return found
 
 
-def _any_of(tests: list[Test], codes: fw.IntArray) -> fw.BoolArray:
-    found = [test(codes) for _, test in tests]
-    return functools.reduce(np.logical_or, found)
+def _any_of(tests: list[Callable[[fw.IntArray], fw.BoolArray]], codes: fw.IntArray) -> fw.BoolArray:
+    found = tests[0](codes)
+    for test in tests[1:]:
+        found |= test(codes)
+    return found
 
 
 def _are_none(codes: fw.IntArray) -> fw.BoolArray:
@@ -218,11 +270,10 @@ def _are_none(codes: fw.IntArray) -> fw.BoolArray:
 
 
 def _worth(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
-    """The points in the domains with these codes; code 0 is worth nothing."""
+    """The points in the domains with these codes."""
     points: fw.IntArray | None = None
     for weight, pods in parts:
         here = pods[codes] if weight == 1 else weight * pods[codes]
         points = here if points is None else points + here
     assert points is not None
-    points[codes == 0] = 0
-    return points
+    return points * codes.astype(np.bool_)  # code 0 is worth nothing

@@ -15,13 +15,12 @@ from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.cache.snapshot import Features
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
-from mooring.plugins.interpodaffinity.counts import Domains, Points, Surroundings, refused_on
+from mooring.plugins.interpodaffinity.counts import Points, Surroundings, refused_on
 from mooring.plugins.interpodaffinity.relations import Relations
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
     Peers,
     all_include,
-    far_of,
     has_wishes,
     labels_of,
     rules_about,
@@ -70,11 +69,9 @@ class InterPodAffinity(
 
     def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        self._bans_key = (self.name, "bans")
-        self._wishes_key = (self.name, "wishes")
         # By namespace and labels, whether nobody has a rule about such pods; at that version.
         self._alone: dict[tuple[str, Mapping[str, str]], bool] = {}
-        self._alone_at: tuple[int, ...] = ()
+        self._alone_at: tuple[int, int] = (0, 0)
 
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
@@ -88,25 +85,17 @@ class InterPodAffinity(
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         relations = self._relations(state, pod, nodes)
-        terms, together = relations.terms, relations.near
-        if terms.problem:
-            return fw.Status.unresolvable(f"parsing pod: {terms.problem}")
-        banned = self._banned(relations, nodes)
-        if not terms.near and not terms.far:
-            banned = {key: domains for key, domains in banned.items() if not domains.is_empty}
-            if not banned:
-                return fw.SKIP
-        state[AROUND] = Surroundings(
-            pod,
-            relations,
-            tuple(Domains(key, together.counted(nodes, key)) for key in relations.near_keys)
-            if together is not None
-            else (),
-            tuple(
-                (who.peers[0], Domains(key, who.counted(nodes, key))) for key, who in relations.far
-            ),
-            banned,
-        )
+        if relations.terms.problem:
+            return fw.Status.unresolvable(f"parsing pod: {relations.terms.problem}")
+        if relations.around.is_empty:
+            return fw.SKIP
+        counts = relations.around.counts(nodes, self._rules)
+        around = state.earlier.get(AROUND) if state.earlier is not None else None
+        if around is None or not around.is_of(relations, counts):
+            around = Surroundings.of(pod, relations, counts)
+        if around.is_empty:
+            return fw.SKIP
+        state[AROUND] = around
         return fw.OK
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
@@ -145,20 +134,12 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
-        points = Points()
-        for key, weight, peers in relations.wishes:
-            pods = peers.counted(nodes, key)
-            if relations.are_there(key, peers, pods):
-                points.add(key, weight, pods)
-        if relations.rules:
-            features = self._wishes(nodes)
-            for rule in relations.rules:
-                weight = self.args.hard_pod_affinity_weight if rule.weight is None else rule.weight
-                if weight or rule.weight is not None:
-                    key = rule.term.topology_key
-                    pods = features.per_domain(rule, key)
-                    if relations.are_there(key, rule, pods):
-                        points.add(key, weight, pods)
+        if relations.judging.is_empty:
+            return fw.SKIP
+        counts = relations.judging.counts(nodes, self._rules)
+        points = state.earlier.get(POINTS) if state.earlier is not None else None
+        if points is None or not points.are_of(relations, counts):
+            points = Points(relations, counts)
         if points.is_empty:
             return fw.SKIP
         state[POINTS] = points
@@ -173,15 +154,15 @@ class InterPodAffinity(
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, fw.LocalTable[np.int64]]:
-        return state[POINTS].by_domain(state[RELATIONS])
+        return state[POINTS].by_domain()
 
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
     ) -> fw.IntArray:
         if not len(scores):
             return scores
-        least = scores.min()
-        width = float(scores.max() - least)
+        least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
+        width = float(most - least)
         if width <= 0:
             return np.zeros_like(scores)
         # In floats, in this order and cut off: as kube-scheduler, where 29 of 100 becomes 28.
@@ -212,16 +193,16 @@ class InterPodAffinity(
         if state.earlier is not None:
             known = state.earlier.get(RELATIONS)
         if known is None or known.version != self._version(nodes):
-            bans, rules = self._bans(nodes), self._wishes(nodes)
+            labels, rules = self._namespace_labels(pod), self._rules(nodes)
             known = Relations.of(
                 self.name,
                 self._version(nodes),
                 pod,
                 terms_of(pod),
-                self._namespace_labels(pod),
+                labels,
                 self._listed,
-                bans.having,
-                rules.having,
+                rules_about(pod, labels, rules.having),
+                self.args.hard_pod_affinity_weight,
             )
         state[RELATIONS] = known
         return known
@@ -236,31 +217,17 @@ class InterPodAffinity(
         asked = (pod.namespace, pod.labels)
         known = self._alone.get(asked)
         if known is None:
-            bans, rules, labels = (
-                self._bans(nodes),
-                self._wishes(nodes),
-                self._namespace_labels(pod),
-            )
-            known = self._alone[asked] = not (
-                rules_about(pod, labels, bans.having) or rules_about(pod, labels, rules.having)
-            )
+            labels, rules = self._namespace_labels(pod), self._rules(nodes)
+            known = self._alone[asked] = not rules_about(pod, labels, rules.having)
         return known
 
-    def _bans(self, nodes: fw.Nodes) -> Features:
-        """What pods on nodes have against others in their domain."""
-        return nodes.count_features(self._bans_key, far_of, labels_of)
+    def _rules(self, nodes: fw.Nodes) -> Features:
+        """What pods on nodes have for and against others in their domain."""
+        return nodes.count_features(self.name, rules_of, labels_of)
 
-    def _wishes(self, nodes: fw.Nodes) -> Features:
-        """What makes pods on nodes like or dislike others in their domain."""
-        return nodes.count_features(self._wishes_key, rules_of, labels_of)
-
-    def _version(self, nodes: fw.Nodes) -> tuple[int, ...]:
+    def _version(self, nodes: fw.Nodes) -> tuple[int, int]:
         """Another one as soon as any rule or namespace is."""
-        return (
-            nodes.features_version(self._bans_key),
-            nodes.features_version(self._wishes_key),
-            self.handle.objects.version(core.Namespace),
-        )
+        return nodes.features_version(self.name), self.handle.objects.version(core.Namespace)
 
     def _namespace_labels(self, pod: fw.Pod) -> Mapping[str, str]:
         namespace = self.handle.objects.get(core.Namespace, pod.namespace)
@@ -272,21 +239,10 @@ class InterPodAffinity(
             return peers
         return peers.in_namespaces(self.handle.objects.list(core.Namespace))
 
-    def _banned(self, relations: Relations, nodes: fw.Nodes) -> dict[str, Domains]:
-        """The pods on nodes that keep away from this one, by topology key."""
-        sums: dict[str, fw.IntArray] = {}
-        if relations.bans:
-            features = self._bans(nodes)
-            for term in relations.bans:
-                key = term.topology_key
-                pods = features.per_domain(term, key)
-                sums[key] = sums[key] + pods if key in sums else pods
-        return {key: Domains(key, pods) for key, pods in sums.items()}
-
     def _recounted(
         self, state: fw.CycleState, other: fw.Pod, node: fw.Node, change: int
     ) -> fw.Status:
-        state[AROUND].count(other, node, change)
+        state[AROUND] = state[AROUND].counting(other, node, change)
         return fw.OK
 
 
@@ -317,4 +273,4 @@ def helps_by_company(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
         return came or (all_include(terms.far, old) and not all_include(terms.far, new))
     if new is not None:
         return all_include(terms.near, new)
-    return old is not None and (all_include(terms.far, old) or all_include(far_of(old), pod))
+    return old is not None and (all_include(terms.far, old) or all_include(terms_of(old).far, pod))

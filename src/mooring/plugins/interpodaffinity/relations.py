@@ -3,38 +3,65 @@
 The same for all pods of a class, as long as no rule comes or goes and no namespace changes.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 import mooring.framework as fw
+from mooring.cache.snapshot import Features
 from mooring.plugins.interpodaffinity.terms import (
     Peers,
+    Rule,
     Term,
     Terms,
     Wish,
+    all_include,
     meant_by_all,
-    rules_about,
 )
 
-Version = tuple[int, ...]
+Version = tuple[int, int]
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
     """Pods that are meant by all of some peers, to be counted by topology domain."""
 
-    key: tuple[str, tuple[Peers, ...]]  # whoever asks the same shares the counter
+    topology_key: str
     peers: tuple[Peers, ...]
+    name: tuple[str, tuple[Peers, ...]]  # whoever asks the same shares the counter
     matches: Callable[[fw.Pod], bool]
 
     @classmethod
-    def about(cls, name: str, peers: tuple[Peers, ...]) -> "Question":
-        return cls((name, peers), peers, meant_by_all(peers))
+    def about(cls, asker: str, topology_key: str, peers: tuple[Peers, ...]) -> "Question":
+        return cls(topology_key, peers, (asker, peers), meant_by_all(peers))
 
-    def counted(self, nodes: fw.Nodes, topology_key: str) -> fw.IntArray:
-        """Such pods, per label code."""
-        return nodes.count_pods_by(topology_key, self.key, self.matches, self.peers[0].selector)
+
+class Census(msgspec.Struct, frozen=True, eq=False):
+    """Pods to be counted: those that questions are about, then those that have certain rules."""
+
+    questions: tuple[Question, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is asked for."""
+        return not self.questions and not self.rules
+
+    @property
+    def topology_keys(self) -> list[str]:
+        return [what.topology_key for what in (*self.questions, *self.rules)]
+
+    def counts(
+        self, nodes: fw.Nodes, rules_in: Callable[[fw.Nodes], Features]
+    ) -> list[fw.IntArray]:
+        """Such pods per label code. The arrays are kept current; in their place others may come."""
+        found = [
+            nodes.count_pods_by(one.topology_key, one.name, one.matches, one.peers[0].selector)
+            for one in self.questions
+        ]
+        if self.rules:
+            features = rules_in(nodes)
+            found += [features.per_domain(rule, rule.topology_key) for rule in self.rules]
+        return found
 
 
 class Relations(msgspec.Struct, frozen=True, eq=False):
@@ -44,56 +71,55 @@ class Relations(msgspec.Struct, frozen=True, eq=False):
     terms: Terms
     namespace_labels: Mapping[str, str]
     near_terms: tuple[Term, ...]  # namespaces listed by name, as in all that follows
-    near: Question | None  # pods that are meant by all of these
-    near_keys: tuple[str, ...]
-    far: tuple[tuple[str, Question], ...]  # topology key, who must not be there
-    wishes: tuple[tuple[str, int, Question], ...]  # topology key, weight, for whom
+    is_own_company: bool  # whether all of these mean the pod itself
+    near: tuple[Question, ...]  # pods that are meant by all of these, by topology key
+    far: tuple[Question, ...]  # who must not be there, one per term
     bans: tuple[Term, ...]  # of pods on nodes, against this one
-    rules: tuple[Wish, ...]  # likewise, with points for or against it
-    # By topology key, and question or rule: a domain where such a pod was. Mostly it still is.
-    _seen: dict[tuple[str, Hashable], int] = msgspec.field(default_factory=dict)
+    weights: tuple[int, ...]  # of all that gives points
+    around: Census  # near, far and bans
+    judging: Census  # all that gives points: for whom the pod has wishes, and who has for it
 
     @classmethod
     def of(
         cls,
-        name: str,
+        asker: str,
         version: Version,
         pod: fw.Pod,
         terms: Terms,
         namespace_labels: Mapping[str, str],
         listed: Callable[[Peers], Peers],
-        bans: Callable[[object], Iterable[Any]],
-        rules: Callable[[object], Iterable[Any]],
+        about: Sequence[Rule],
+        hard_weight: int,
     ) -> "Relations":
-        near = tuple(Term(listed(term.peers), term.topology_key) for term in terms.near)
-        together = tuple(term.peers for term in near)
+        """`about` are the rules of pods on nodes that mean this one."""
+        near_terms = tuple(Term(listed(term.peers), term.topology_key) for term in terms.near)
+        together = tuple(term.peers for term in near_terms)
+        near = tuple(
+            Question.about(asker, key, together)
+            for key in dict.fromkeys(term.topology_key for term in near_terms)
+        )
+        far = tuple(
+            Question.about(asker, term.topology_key, (listed(term.peers),)) for term in terms.far
+        )
+        wishes = tuple(
+            Question.about(asker, wish.topology_key, (listed(wish.peers),)) for wish in terms.wishes
+        )
+        bans = tuple(rule for rule in about if isinstance(rule, Term))
+        rules = {
+            rule: hard_weight if rule.weight is None else rule.weight
+            for rule in about
+            if isinstance(rule, Wish) and (hard_weight or rule.weight is not None)
+        }
         return cls(
             version,
             terms,
             namespace_labels,
+            near_terms,
+            all_include(near_terms, pod),
             near,
-            Question.about(name, together) if near else None,
-            tuple(dict.fromkeys(term.topology_key for term in near)),
-            tuple(
-                (term.topology_key, Question.about(name, (listed(term.peers),)))
-                for term in terms.far
-            ),
-            tuple(
-                (
-                    wish.term.topology_key,
-                    wish.weight or 0,
-                    Question.about(name, (listed(wish.peers),)),
-                )
-                for wish in terms.wishes
-            ),
-            tuple(rules_about(pod, namespace_labels, bans)),
-            tuple(rules_about(pod, namespace_labels, rules)),
+            far,
+            bans,
+            (*(wish.weight or 0 for wish in terms.wishes), *rules.values()),
+            Census((*near, *far), bans),
+            Census(wishes, tuple(rules)),
         )
-
-    def are_there(self, key: str, who: Question | Wish, pods: fw.IntArray) -> bool:
-        """Whether there is a pod in any domain; they are given per label code."""
-        seen = self._seen.get((key, who), 0)
-        if not pods[seen] or not seen:
-            seen = 1 + int(pods[1:].argmax()) if len(pods) > 1 else 0
-            self._seen[key, who] = seen
-        return seen > 0 and bool(pods[seen])

@@ -6,7 +6,7 @@ label selector by the time a scheduler sees the pod.
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -69,6 +69,14 @@ class Wish(msgspec.Struct, frozen=True, cache_hash=True):
     def peers(self) -> Peers:
         return self.term.peers
 
+    @property
+    def topology_key(self) -> str:
+        return self.term.topology_key
+
+
+Rule = Term | Wish
+"""What a pod on a node says about others: where they must not be, or what places are worth."""
+
 
 class Terms(msgspec.Struct, frozen=True):
     """All that one pod says. A kind of terms of which one makes no sense counts as empty."""
@@ -76,13 +84,13 @@ class Terms(msgspec.Struct, frozen=True):
     near: tuple[Term, ...] = ()  # required affinity
     far: tuple[Term, ...] = ()  # required anti-affinity
     wishes: tuple[Wish, ...] = ()  # preferred; anti-affinity has weights below zero
-    # What the pod wishes of others once it is on a node: its requirements count as well.
-    rules: tuple[Wish, ...] = ()
+    # What the pod is to others once it is on a node. What it keeps away from, it keeps away; what
+    # it requires to be near counts as a wish as well.
+    rules: tuple[Rule, ...] = ()
     problem: str = ""  # what was wrong with the terms that could not be parsed
 
 
 NO_TERMS: Final = Terms()
-R = TypeVar("R", Term, Wish)
 
 
 def terms_of(pod: fw.Pod) -> Terms:
@@ -93,25 +101,20 @@ def terms_of(pod: fw.Pod) -> Terms:
     return _parse(pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
 
 
-def far_of(pod: fw.Pod) -> tuple[Term, ...]:
-    """The terms by which a pod keeps others away."""
-    return terms_of(pod).far
-
-
-def rules_of(pod: fw.Pod) -> tuple[Wish, ...]:
-    """The terms by which a pod makes nodes better or worse for others."""
+def rules_of(pod: fw.Pod) -> tuple[Rule, ...]:
+    """The rules that a pod has for others once it is on a node."""
     return terms_of(pod).rules
 
 
-def labels_of(rule: Term | Wish) -> Iterable[tuple[str, str] | None]:
+def labels_of(rule: Rule) -> Iterable[tuple[str, str] | None]:
     """The labels by which the pods are known that a rule is about; None if by no label."""
     labels = required_labels(rule.peers.selector)
     return (None,) if labels is None else labels
 
 
 def rules_about(
-    pod: fw.Pod, namespace_labels: Mapping[str, str], found_by: Callable[[object], Iterable[R]]
-) -> list[R]:
+    pod: fw.Pod, namespace_labels: Mapping[str, str], found_by: Callable[[object], Iterable[Rule]]
+) -> list[Rule]:
     """The rules that mean this pod. There are thousands, so they are found by its labels."""
     found = list(found_by(None))
     for label in pod.labels.items():
@@ -181,7 +184,7 @@ def _parse(
         *weigh("preferredAntiAffinityTerms", shunned, -1),
     )
     problem = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    rules = (*(Wish(term, None) for term in near), *wishes)
+    rules: tuple[Rule, ...] = (*far, *(Wish(term, None) for term in near), *wishes)
     return Terms(near, far, wishes, rules, problem if problems else "")
 
 
