@@ -45,12 +45,13 @@ class Changes(NamedTuple):
 class Nodes(Sequence[Node]):
     """A set of nodes as columns, in row order; all of them or a selection."""
 
-    __slots__ = ("_cache", "_names", "_rows", "_table")
+    __slots__ = ("_cache", "_lines", "_names", "_rows", "_table")
 
     def __init__(self, table: NodeTable, rows: IntArray | None = None) -> None:
         self._table = table
         self._rows = rows  # None: every row
         self._cache: dict[Hashable, Any] = {}  # columns derived during this cycle
+        self._lines: IntArray | None = None  # of the selection, once fetched from the block
         self._names: tuple[str, ...] | None = None
 
     # --- as a sequence ---------------------------------------------------------------------------
@@ -331,18 +332,19 @@ class Nodes(Sequence[Node]):
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
         run = run_of(kind, resources)
-        return stacked(ask, resources, len(self)) if run is None else self._block[run]
+        if run is None:
+            return stacked(ask, resources, len(self))
+        lines = self._lines
+        return (self._fetched() if lines is None else lines)[run]
 
-    @property
-    def _block(self) -> IntArray:
-        """The amounts of the usual resources."""
+    def _fetched(self) -> IntArray:
+        """The amounts of the usual resources; of all nodes the live ones."""
         block = self._table.resources.block
         if self._rows is None:
             return block.view
-        found: IntArray | None = self._cache.get(block)
-        if found is None:
-            found = self._cache[block] = block.take(self._rows)
-        return found
+        if self._lines is None:
+            self._lines = block.take(self._rows)
+        return self._lines
 
     def _values(self, column: Column[S]) -> NDArray[S]:
         if self._rows is None:
@@ -352,7 +354,7 @@ class Nodes(Sequence[Node]):
             if column.line is None:
                 found = frozen(column.view[self._rows])
             else:
-                found = self._block[column.line]
+                found = self._fetched()[column.line]
             self._cache[column] = found
         return found
 

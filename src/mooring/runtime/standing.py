@@ -109,6 +109,7 @@ class Standing:
                     self._rescaled.append(rescaled)
                     ask = functools.partial(self._answers.guard.call, grader, "Score")
                     grades = ByDomain(grader.name, ask, np.int64, size)
+                    grades.column = rescaled.points  # the same numbers
                     self._graders.append((grader, grades, rescaled))
                 else:
                     self._live_scorers.append(grader)
@@ -312,7 +313,6 @@ class Standing:
                 tables = self._answers.guard.call(plugin, "Score", ask, state, pod, nodes)
             rows, points = grades.follow(tables, self._touched, self._moved, nodes)
             if len(rows):
-                grades.column[rows] = points
                 rescaled.change(rows, points)
         self._touched.clear()
         self._moved.clear()

@@ -57,8 +57,9 @@ class NodeResourcesBalancedAllocation(
         if not asks.each:
             return np.zeros(len(nodes), dtype=np.int64)
         capacity = nodes.allocatable_of(asks.resources)
+        requested = nodes.requested_of(asks.resources)
         if least_of(capacity) > 0:
-            return change_of_balance(asks, nodes)
+            return change_of_balance(capacity, requested, asks.amounts)
         # Nodes that lack the same resources are scored together, over those they have.
         has = capacity > 0
         scores = np.empty(len(nodes), dtype=np.int64)
@@ -66,8 +67,10 @@ class NodeResourcesBalancedAllocation(
         while pending.any():
             first = int(pending.argmax())
             alike = pending & (has == has[:, first : first + 1]).all(axis=0)
-            had = [ask for ask, is_had in zip(asks.each, has[:, first], strict=True) if is_had]
-            scores[alike] = change_of_balance(Asks.of(tuple(had)), nodes.take(alike))
+            had = has[:, first]
+            scores[alike] = change_of_balance(
+                capacity[had][:, alike], requested[had][:, alike], asks.amounts[had]
+            )
             pending &= ~alike
         return scores
 
@@ -107,15 +110,16 @@ def balance(fractions: Sequence[float]) -> int:
     return int((1 - spread) * fw.MAX_SCORE)
 
 
-def change_of_balance(asks: Asks, nodes: fw.Nodes) -> fw.IntArray:
-    """The score of nodes that have all these resources."""
-    capacity = nodes.allocatable_of(asks.resources)
-    fractions = np.empty((len(asks.each), 2, len(nodes)))  # of capacity in use: before, after
-    used = np.minimum(nodes.requested_of(asks.resources), capacity)
+def change_of_balance(
+    capacity: fw.IntArray, requested: fw.IntArray, amounts: fw.IntArray
+) -> fw.IntArray:
+    """The score of nodes that have all these resources; one row per resource."""
+    fractions = np.empty((len(capacity), 2, capacity.shape[1]))  # in use: before, after
+    used = np.minimum(requested, capacity)
     np.divide(used, capacity, out=fractions[:, 0])
     # No more than there is, and no sum on the way that might wrap around.
-    np.minimum(used, capacity - asks.amounts, out=used)
-    used += asks.amounts
+    np.minimum(used, capacity - amounts, out=used)
+    used += amounts
     np.divide(used, capacity, out=fractions[:, 1])
     before_and_after = balance_all(fractions)
     scores: fw.IntArray = before_and_after[1] - before_and_after[0]
