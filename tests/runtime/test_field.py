@@ -161,7 +161,7 @@ TABLES = st.dictionaries(
 
 
 def by_domain() -> ByDomain[np.int64]:
-    return ByDomain("Any", lambda at, codes: at(codes), np.int64, SIZE)
+    return ByDomain("Any", lambda at, codes: at(codes), np.zeros(SIZE, dtype=np.int64))
 
 
 def on_nodes(tables: dict[str, IntArray]) -> list[int]:

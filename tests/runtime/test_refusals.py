@@ -49,6 +49,16 @@ def test_verdicts_follow_the_nodes_and_those_handed_out_stay(seed: int) -> None:
     assert all(verdicts == as_they_were for verdicts, as_they_were in handed_out)
 
 
+def test_all_nodes_are_asked_about_after_more_changes_than_are_remembered() -> None:
+    cache, refusals = closed(), Refusals(judge)
+    refusals.follow(CycleState(), POD, cache.nodes)
+    cache.table.node_journal._limit = 10
+    for number in range(50):
+        put(cache, number % 5, f"reason {number}")
+    found = refusals.follow(CycleState(), POD, cache.nodes)
+    assert found == judge(CycleState(), POD, cache.nodes)[0]
+
+
 def test_a_node_that_will_do_after_all_is_nothing_to_be_sure_of() -> None:
     cache, refusals = closed(), Refusals(judge)
     refusals.follow(CycleState(), POD, cache.nodes)

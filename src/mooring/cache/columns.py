@@ -80,16 +80,19 @@ class Block:
 
     def __init__(self, lines: int) -> None:
         self._data: IntArray = np.zeros((lines, _FIRST_CAPACITY), dtype=np.int64)
-        self._size = 0
         self._view: IntArray | None = None
         self.columns: list[Column[np.int64]] = [Column(np.int64, line=i) for i in range(lines)]
         self._share_out()
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.columns[0])
 
     @property
     def view(self) -> IntArray:
         """All rows of all lines, read-only, and current until a row is added or removed."""
         if self._view is None:
-            self._view = frozen(self._data[:, : self._size])
+            self._view = frozen(self._data[:, : len(self)])
         return self._view
 
     def take(self, rows: IntArray) -> IntArray:
@@ -98,21 +101,20 @@ class Block:
 
     def append_zero(self) -> None:
         """Add a row that holds zeros."""
-        if self._size == self._data.shape[1]:
-            grown = np.zeros((len(self._data), 2 * self._size), dtype=np.int64)
-            grown[:, : self._size] = self._data
+        lines, capacity = self._data.shape
+        if len(self) == capacity:
+            grown = np.zeros((lines, 2 * capacity), dtype=np.int64)
+            grown[:, :capacity] = self._data
             self._data = grown
             self._share_out()
         for column in self.columns:
             column.append_zero()
-        self._size += 1
         self._view = None
 
     def remove(self, row: int) -> None:
         """Drop a row; the last row takes its place."""
         for column in self.columns:
             column.remove(row)
-        self._size -= 1
         self._view = None
 
     def _share_out(self) -> None:

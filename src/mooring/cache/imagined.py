@@ -79,7 +79,7 @@ class Thought(Nodes, abc.ABC):
     def _stacked(
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
-        return stacked(ask, resources, len(self))  # pods may come and go: not to be kept
+        return stacked(ask, resources, len(self))  # as imagined, and not to be kept
 
     def nonzero_requested(self, resource: str) -> IntArray:
         if resource not in (CPU, MEMORY):

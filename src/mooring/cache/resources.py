@@ -47,7 +47,6 @@ class Resources:
         self.requested: ByResource = self._in_block("requested")
         # Likewise, with a default for containers that ask for none.
         self.nonzero_requested: ByResource = self._in_block("nonzero_requested")
-        self._size = 0
 
     def _in_block(self, kind: str) -> ByResource:
         lines = zip(_LINES, self.block.columns, strict=True)
@@ -58,14 +57,12 @@ class Resources:
         self.block.append_zero()
         for column in self._unusual():
             column.append_zero()
-        self._size += 1
 
     def remove(self, row: int) -> None:
         """Drop a row; the last row takes its place."""
         self.block.remove(row)
         for column in self._unusual():
             column.remove(row)
-        self._size -= 1
 
     def offer(self, row: int, node: core.Node) -> None:
         """Take over what a node lets pods have."""
@@ -96,7 +93,7 @@ class Resources:
         """That of a resource; made if it was never heard of."""
         column = columns.get(resource)
         if column is None:
-            column = columns[resource] = Column(np.int64, self._size)
+            column = columns[resource] = Column(np.int64, len(self.block))
         return column
 
     def _unusual(self) -> list[Column[np.int64]]:

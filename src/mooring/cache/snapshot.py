@@ -51,7 +51,7 @@ class Nodes(Sequence[Node]):
         self._table = table
         self._rows = rows  # None: every row
         self._cache: dict[Hashable, Any] = {}  # columns derived during this cycle
-        self._lines: IntArray | None = None  # of the selection, once fetched from the block
+        self._lines: IntArray | None = None  # of the selection: see _usual()
         self._names: tuple[str, ...] | None = None
 
     # --- as a sequence ---------------------------------------------------------------------------
@@ -332,18 +332,20 @@ class Nodes(Sequence[Node]):
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
         run = run_of(kind, resources)
-        if run is None:
-            return stacked(ask, resources, len(self))
-        lines = self._lines
-        return (self._fetched() if lines is None else lines)[run]
+        if run is not None:
+            return self._usual()[run]
+        key = (kind, resources)
+        found: IntArray | None = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = stacked(ask, resources, len(self))
+        return found
 
-    def _fetched(self) -> IntArray:
-        """The amounts of the usual resources; of all nodes the live ones."""
-        block = self._table.resources.block
+    def _usual(self) -> IntArray:
+        """The amounts of the usual resources."""
         if self._rows is None:
-            return block.view
+            return self._table.resources.block.view
         if self._lines is None:
-            self._lines = block.take(self._rows)
+            self._lines = self._table.resources.block.take(self._rows)
         return self._lines
 
     def _values(self, column: Column[S]) -> NDArray[S]:
@@ -354,7 +356,7 @@ class Nodes(Sequence[Node]):
             if column.line is None:
                 found = frozen(column.view[self._rows])
             else:
-                found = self._fetched()[column.line]
+                found = self._usual()[column.line]
             self._cache[column] = found
         return found
 

@@ -29,7 +29,7 @@ from mooring.runtime.standing import Chosen, Claims, Standing
 log = logging.getLogger(__name__)
 
 MOST_ROWS: Final = 1_500_000
-"""Rows kept for all classes together, 60 to 90 bytes each; the least recently used class goes."""
+"""Rows kept for all classes together, 60 to 100 bytes each; the least recently used class goes."""
 
 
 class _Class:

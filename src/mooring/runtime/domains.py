@@ -45,11 +45,10 @@ class ByDomain(Generic[S]):
     Of a node's entries, one per table, the sum is taken; of truth values that is whether any holds.
     """
 
-    def __init__(self, name: str, ask: Ask, dtype: type[S], size: int) -> None:
-        self.column: NDArray[S] = np.zeros(size, dtype=dtype)  # per row
+    def __init__(self, name: str, ask: Ask, column: NDArray[S]) -> None:
+        self.column: NDArray[S] = column  # per row; whoever is told of another answer writes it
         self._name = name
         self._ask = ask
-        self._dtype: np.dtype[S] = np.dtype(dtype)
         self._tables: dict[str, _Kept[S]] = {}  # by label key
 
     def follow(
@@ -106,7 +105,7 @@ class ByDomain(Generic[S]):
         for key, table in self._tables.items():
             here = table.entries.take(nodes.label_codes(key).take(rows))
             answers = here if answers is None else answers + here
-        return np.zeros(len(rows), dtype=self._dtype) if answers is None else answers
+        return np.zeros(len(rows), dtype=self.column.dtype) if answers is None else answers
 
     def _codes_that_differ(
         self, key: str, table: Any, touched: Rows, moved: Rows, nodes: Nodes
@@ -151,7 +150,7 @@ class ByDomain(Generic[S]):
         return self._checked(key, self._ask(table.at, codes), len(codes))
 
     def _checked(self, key: str, entries: Any, size: int) -> NDArray[S]:
-        fits = isinstance(entries, np.ndarray) and entries.dtype == self._dtype
+        fits = isinstance(entries, np.ndarray) and entries.dtype == self.column.dtype
         if not fits or entries.shape != (size,):
             raise Unsure(f"{self._name} gave an odd table for {key}")
         found: NDArray[S] = entries

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark, Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.answers import Unsure
+from mooring.runtime.layers import Outdated, Touched
 
 Judge = Callable[[CycleState, Pod, Nodes], tuple[Verdicts, Status]]
 """The verdicts of all filters on some nodes; or an error."""
@@ -29,32 +28,33 @@ class Refusals:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._mark: Mark | None = None
-        self._verdicts: Verdicts | None = None  # whoever was given them may keep them
+        # Since when, and what; whoever was given the verdicts may keep them.
+        self._known: tuple[Mark, Verdicts] | None = None
 
     def follow(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
         """The verdicts as they are now. Raises Unsure."""
         verdicts = self._brought_up_to_date(state, pod, nodes)
         if verdicts is None:
             verdicts = self._asked(state, pod, nodes)
-        self._mark, self._verdicts = nodes.mark, verdicts
+        self._known = (nodes.mark, verdicts)
         return verdicts
 
     def _brought_up_to_date(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts | None:
-        """None: it is easier to ask about every node."""
-        if self._mark is None or self._verdicts is None:
+        """None: every node has to be asked about, or that is easier."""
+        if self._known is None:
             return None
-        changes = nodes.changed_since(self._mark)
-        if changes is None or len(self._verdicts.statuses) > _MOST_STATUSES:
+        since, known = self._known
+        try:
+            touched = Touched.since_then(since, nodes)
+        except Outdated:
+            return None  # the last pod that was refused came long ago
+        if not touched.both:
+            return known
+        if 2 * len(touched.both) > len(nodes) or len(known.statuses) > _MOST_STATUSES:
             return None
-        rows = sorted({*changes.pods, *changes.nodes})
-        if not rows:
-            return self._verdicts
-        if 2 * len(rows) > len(nodes):
-            return None
-        fresh = self._asked(state, pod, nodes.take(np.array(rows, dtype=np.int64)))
-        verdicts = self._verdicts.copy()
-        for place, row in enumerate(rows):
+        fresh = self._asked(state, pod, nodes.take(touched.rows))
+        verdicts = known.copy()
+        for place, row in enumerate(touched.rows.tolist()):
             verdicts.set(row, fresh.status(place))
         return verdicts
 

@@ -97,7 +97,8 @@ class Standing:
             if scopes[one.name] is None:
                 if isinstance(one, contract.DomainFilter):
                     ask = functools.partial(self._answers.guard.call, one, "Filter")
-                    self._wards.append((one, ByDomain(one.name, ask, np.bool_, size)))
+                    nobody = np.zeros(size, dtype=np.bool_)
+                    self._wards.append((one, ByDomain(one.name, ask, nobody)))
                 else:
                     self._live_filters.append(one)
         self._graders: list[tuple[contract.DomainScore, ByDomain[np.int64], Rescaled]] = []
@@ -108,8 +109,7 @@ class Standing:
                     rescaled = Rescaled(grader, self._field, size)
                     self._rescaled.append(rescaled)
                     ask = functools.partial(self._answers.guard.call, grader, "Score")
-                    grades = ByDomain(grader.name, ask, np.int64, size)
-                    grades.column = rescaled.points  # the same numbers
+                    grades = ByDomain(grader.name, ask, rescaled.points)
                     self._graders.append((grader, grades, rescaled))
                 else:
                     self._live_scorers.append(grader)
@@ -128,7 +128,7 @@ class Standing:
         everywhere = np.arange(size)
         self._combine_many(everywhere)
         self._open_many(everywhere)
-        self._refusals = Refusals(judge)
+        self._reasons = Refusals(judge)
         self._ward_names = [ward.name for ward, _ in self._wards]
 
     # --- one pod -------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Standing:
         """What everybody says, if it is only those of whom answers can be kept who refuse."""
         if not state.skip_filter.issuperset(self._ward_names):
             return None
-        return self._refusals.follow(state, pod, nodes)
+        return self._reasons.follow(state, pod, nodes)
 
     # --- bringing it up to date ----------------------------------------------------------------
 

@@ -5,6 +5,7 @@ into an array. The arrays are kept current: pods of one class share what is made
 they are the same. What-ifs count in a copy of their own, beside the arrays.
 """
 
+import abc
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -78,31 +79,50 @@ class Domains:
         return other
 
 
-class Surroundings:
+class Counted(abc.ABC):
+    """Made of relations and counters, and good for all pods of a class as long as these are."""
+
+    __slots__ = ("_counts", "_relations")
+
+    def __init__(self, relations: Relations, counts: Counts | None) -> None:
+        self._relations = relations
+        self._counts = counts  # None: there is more to it, in thought
+
+    def is_of(self, relations: Relations, counts: Counts) -> bool:
+        """Whether this is what would be made of these."""
+        if self._counts is None or self._relations is not relations:
+            return False
+        return all(map(operator.is_, self._counts, counts))
+
+    @property
+    @abc.abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it makes no difference to any node."""
+
+
+class Surroundings(Counted):
     """The pods that decide where one pod may be. Each question is asked of nodes or of domains.
 
     Three groups: pods that it requires to be near (they match all its affinity terms at once), pods
     that it keeps away from, and pods that keep away from it.
     """
 
-    __slots__ = ("_counts", "_is_private", "_pod", "_relations", "_tables", "banned", "far", "near")
+    __slots__ = ("_pod", "_tables", "banned", "far", "near")
 
     def __init__(
         self,
         pod: fw.Pod,
         relations: Relations,
-        counts: Counts,
+        counts: Counts | None,
         near: tuple[Domains, ...],
         far: tuple[tuple[Peers, Domains], ...],
         banned: dict[Term, Domains],
     ) -> None:
+        super().__init__(relations, counts)
         self._pod = pod
-        self._relations = relations
-        self._counts = counts
         self.near: tuple[Domains, ...] = near  # one per topology key
         self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
         self.banned: dict[Term, Domains] = banned
-        self._is_private = False  # may be changed: nobody else has it
         # What was said last, and whether the pod could come first then.
         self._tables: tuple[bool, dict[str, fw.LocalTable[np.bool_]]] | None = None
 
@@ -118,20 +138,13 @@ class Surroundings:
             {term: Domains(term.topology_key, next(given)) for term in relations.bans},
         )
 
-    def is_of(self, relations: Relations, counts: Counts) -> bool:
-        """Whether this is what would be made of these."""
-        if self._is_private or self._relations is not relations:
-            return False
-        return all(map(operator.is_, self._counts, counts))
-
     @property
     def is_empty(self) -> bool:
-        """Whether no node can be refused."""
         return not self.near and not self.far and all(map(Domains.are_empty, self.banned.values()))
 
     def counting(self, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
         """The same with a pod that comes to a node in thought, or leaves it."""
-        if not self._is_private:
+        if self._counts is not None:
             return self._copy().counting(other, node, change)
         if all_include(self._relations.near_terms, other):
             for domains in self.near:
@@ -192,46 +205,40 @@ class Surroundings:
         return self._tables[1]
 
     def clone(self) -> "Surroundings":
-        return self._copy() if self._is_private else self
+        return self._copy() if self._counts is None else self
 
     def _copy(self) -> "Surroundings":
-        other = Surroundings(
+        """One that nobody else has, to be changed."""
+        return Surroundings(
             self._pod,
             self._relations,
-            self._counts,
+            None,
             tuple(domains.clone() for domains in self.near),
             tuple((peers, domains.clone()) for peers, domains in self.far),
             {term: domains.clone() for term, domains in self.banned.items()},
         )
-        other._is_private = True
-        return other
 
 
-class Points:
+class Points(Counted):
     """What the pods of each domain make a node in it worth, by topology key."""
 
-    __slots__ = ("_by_key", "_counts", "_domains", "_relations", "_tables")
+    __slots__ = ("_domains", "_tables")
 
     def __init__(self, relations: Relations, counts: Counts) -> None:
-        self._relations = relations
-        self._counts = counts
+        super().__init__(relations, counts)
         keys = relations.judging.topology_keys
         self._domains = [Domains(key, pods) for key, pods in zip(keys, counts, strict=True)]
-        self._by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
+        by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
         for key, weight, pods in zip(keys, relations.weights, counts, strict=True):
-            self._by_key.setdefault(key, []).append((weight, pods))
+            by_key.setdefault(key, []).append((weight, pods))
         self._tables: dict[str, fw.LocalTable[np.int64]] = {
             key: fw.LocalTable(relations, functools.partial(_worth, parts))
-            for key, parts in self._by_key.items()
+            for key, parts in by_key.items()
         }
-
-    def are_of(self, relations: Relations, counts: Counts) -> bool:
-        """Whether this is what would be made of these."""
-        return self._relations is relations and all(map(operator.is_, self._counts, counts))
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod counts at all, not even for nothing."""
+        # Whether no pod counts at all, not even for nothing.
         return all(map(Domains.are_empty, self._domains))
 
     def at(self, node: fw.Node) -> int:
@@ -240,8 +247,8 @@ class Points:
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
         points = np.zeros(len(nodes), dtype=np.int64)
-        for key, parts in self._by_key.items():
-            points += _worth(parts, nodes.label_codes(key))
+        for key, table in self._tables.items():
+            points += table.at(nodes.label_codes(key))
         return points
 
     def by_domain(self) -> dict[str, fw.LocalTable[np.int64]]:

@@ -5,8 +5,9 @@ The pod's own terms are counted by `nodes.count_pods_by`, those of the pods on n
 pods or nodes one by one.
 """
 
-from collections.abc import Hashable, Mapping
-from typing import Final
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -15,8 +16,14 @@ from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.cache.snapshot import Features
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
-from mooring.plugins.interpodaffinity.counts import Points, Surroundings, refused_on
-from mooring.plugins.interpodaffinity.relations import Relations
+from mooring.plugins.interpodaffinity.counts import (
+    Counted,
+    Counts,
+    Points,
+    Surroundings,
+    refused_on,
+)
+from mooring.plugins.interpodaffinity.relations import Census, Relations
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
     Peers,
@@ -27,6 +34,8 @@ from mooring.plugins.interpodaffinity.terms import (
     rules_of,
     terms_of,
 )
+
+C = TypeVar("C", bound=Counted)
 
 _MOST_REMEMBERED: Final = 4_096
 
@@ -87,16 +96,8 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.unresolvable(f"parsing pod: {relations.terms.problem}")
-        if relations.around.is_empty:
-            return fw.SKIP
-        counts = relations.around.counts(nodes, self._rules)
-        around = state.earlier.get(AROUND) if state.earlier is not None else None
-        if around is None or not around.is_of(relations, counts):
-            around = Surroundings.of(pod, relations, counts)
-        if around.is_empty:
-            return fw.SKIP
-        state[AROUND] = around
-        return fw.OK
+        make = partial(Surroundings.of, pod)
+        return self._count(state, AROUND, relations, relations.around, nodes, make)
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
         return self._recounted(state, added, node, +1)
@@ -134,16 +135,7 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
-        if relations.judging.is_empty:
-            return fw.SKIP
-        counts = relations.judging.counts(nodes, self._rules)
-        points = state.earlier.get(POINTS) if state.earlier is not None else None
-        if points is None or not points.are_of(relations, counts):
-            points = Points(relations, counts)
-        if points.is_empty:
-            return fw.SKIP
-        state[POINTS] = points
-        return fw.OK
+        return self._count(state, POINTS, relations, relations.judging, nodes, Points)
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return state[POINTS].at(node)
@@ -206,6 +198,27 @@ class InterPodAffinity(
             )
         state[RELATIONS] = known
         return known
+
+    def _count(
+        self,
+        state: fw.CycleState,
+        key: fw.StateKey[C],
+        relations: Relations,
+        census: Census,
+        nodes: fw.Nodes,
+        make: Callable[[Relations, Counts], C],
+    ) -> fw.Status:
+        """Store what is made of a census; that of an earlier pod of the class if it still holds."""
+        if census.is_empty:
+            return fw.SKIP
+        counts = census.counts(nodes, self._rules)
+        found = state.earlier.get(key) if state.earlier is not None else None
+        if found is None or not found.is_of(relations, counts):
+            found = make(relations, counts)
+        if found.is_empty:
+            return fw.SKIP
+        state[key] = found
+        return fw.OK
 
     def _is_left_alone(self, pod: fw.Pod) -> bool:
         """Whether no pod on any node has a rule that is about this one."""

@@ -99,11 +99,12 @@ class NodeResourcesFit(
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         needs = state[NEEDS]
-        if fit_everywhere(needs, nodes):
+        is_short: fw.BoolArray = nodes.spare_of(needs.resources) < needs.amounts
+        if not np.count_nonzero(is_short):
             return fw.Verdicts.passing(nodes)
         if len(needs.each) > _MOST_NEEDS:
             return super().filter_all(state, pod, nodes)
-        return explain(needs, nodes)
+        return explain(needs, nodes, is_short)
 
     # --- score -----------------------------------------------------------------------------------
 
@@ -187,19 +188,14 @@ def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
     return fw.Status.unschedulable(*reasons)
 
 
-def fit_everywhere(needs: Needs, nodes: fw.Nodes) -> bool:
-    is_enough: fw.BoolArray = nodes.spare_of(needs.resources) >= needs.amounts
-    return int(np.count_nonzero(is_enough)) == is_enough.size
-
-
-def explain(needs: Needs, nodes: fw.Nodes) -> fw.Verdicts:
+def explain(needs: Needs, nodes: fw.Nodes, is_short: fw.BoolArray) -> fw.Verdicts:
     """What each node is short of. Few combinations occur, and each gets one status."""
     shortages = [TOO_MANY_PODS, *(need.shortage for need in needs.each)]
     beyond = 1 << len(shortages)  # the bit after those of the shortages
     found = np.zeros(len(nodes), dtype=np.uint16)
-    for place, is_short in enumerate(nodes.spare_of(needs.resources) < needs.amounts):
-        if np.count_nonzero(is_short):
-            found |= is_short * np.uint16(1 << place)
+    for place, here in enumerate(is_short):
+        if np.count_nonzero(here):
+            found |= here * np.uint16(1 << place)
     for is_small in (nodes.allocatable_of(needs.resources) < needs.amounts)[1:]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
