@@ -51,7 +51,8 @@ class Probe(
 
     async def answer_async(self, method: str, otherwise: Any, *args: Any) -> Any:
         given = self.answer(method, otherwise, *args)
-        return await given if hasattr(given, "__await__") else given
+        found = await given if hasattr(given, "__await__") else given
+        return otherwise if found is USUAL else found
 
     def pre_enqueue(self, pod: fw.Pod) -> Any:
         return self.answer("pre_enqueue", fw.OK, pod)

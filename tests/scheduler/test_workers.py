@@ -27,8 +27,7 @@ def with_workers(play: Callable[[Workers, Bench], Coroutine[Any, Any, None]]) ->
     bench = Bench()
 
     async def main() -> None:
-        async with asyncio.TaskGroup() as group:
-            workers = Workers(group)
+        async with Workers() as workers:
             await play(workers, bench)
             workers.dismiss()
 
@@ -130,16 +129,10 @@ def test_begins_nothing_more_when_all_is_being_stopped() -> None:
     bench = Bench()
 
     async def main() -> None:
-        workers: Workers | None = None
-        try:
-            async with asyncio.TaskGroup() as group:
-                workers = Workers(group)
-                workers.give(bench.work("a", asyncio.Event()))
-                workers.give(bench.work("b", asyncio.Event()))
-                raise KeyError("enough")
-        finally:
-            assert workers is not None
-            workers.close()
+        async with Workers() as workers:
+            workers.give(bench.work("a", asyncio.Event()))
+            workers.give(bench.work("b", asyncio.Event()))
+            raise KeyError("enough")
 
     with pytest.raises(ExceptionGroup):
         asyncio.run(asyncio.wait_for(main(), 30))
@@ -167,6 +160,20 @@ def test_goes_on_after_somebody_has_cancelled_a_task_of_its() -> None:
     assert with_workers(play).notes == done
 
 
+def test_begins_work_whose_task_is_cancelled_before_it_began() -> None:
+    async def play(workers: Workers, bench: Bench) -> None:
+        workers.give(bench.work("a"))
+        await turns()
+        called = bench.tasks["a"]
+        assert called is not None
+        workers.give(bench.work("b"))  # which wakes that task
+        called.cancel()
+        await turns()
+        assert bench.notes[-1] == "b ends"
+
+    with_workers(play)
+
+
 def test_gives_other_work_to_no_task_that_did_not_heed_its_cancellation() -> None:
     async def stubborn(bench: Bench) -> None:
         bench.tasks["stubborn"] = task = asyncio.current_task()
@@ -183,17 +190,3 @@ def test_gives_other_work_to_no_task_that_did_not_heed_its_cancellation() -> Non
     bench = with_workers(play)
     assert bench.tasks["next"] is not bench.tasks["stubborn"]
     assert bench.notes == ["next begins", "next ends"]
-
-
-def test_drops_what_was_never_begun() -> None:
-    bench = Bench()
-
-    async def main() -> None:
-        async with asyncio.TaskGroup() as group:
-            workers = Workers(group)
-            workers.give(bench.work("a"))
-            workers.close()  # or there would be a warning about a coroutine nobody awaited
-            workers.dismiss()
-
-    asyncio.run(main())
-    assert bench.notes == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from typing import Any
@@ -59,6 +60,9 @@ class Asker:
             status: Status = self._signed(plugin, point, answer, ())
         except PluginError as error:
             return accident(running, error)
+        except asyncio.CancelledError as error:
+            error.add_note(running)
+            raise
         return status
 
     def took(self, point: str, started: float, status: Status) -> Status:
@@ -103,6 +107,12 @@ def is_vectorised(plugin: Filter) -> bool:
 def accident(running: str, error: PluginError) -> Status:
     """What broke inside a plugin, as the status of the pod."""
     return Status(Code.ERROR, (f"{running}: {error}",), error.plugin, error)
+
+
+def interrupted(error: asyncio.CancelledError) -> str:
+    """What a cancellation has interrupted, for the status of the pod."""
+    running = getattr(error, "__notes__", None) or ["binding"]
+    return f"{running[0]}: the task was cancelled by a plugin"
 
 
 def as_error(running: str, status: Status) -> Status:

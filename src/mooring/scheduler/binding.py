@@ -23,6 +23,7 @@ from mooring.framework.results import QueuedPod
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.asking import interrupted
 from mooring.runtime.commit import Committer
 from mooring.runtime.waiting import WaitingPod, WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
@@ -76,11 +77,11 @@ class PreBinding:
         work = self._work[uid] = asyncio.ensure_future(pre_bind)
         try:
             status = await work
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             ours = asyncio.current_task()
-            if uid not in self._reasons or (ours is not None and ours.cancelling()):
-                raise  # it is we who are being stopped
-            status = OK
+            if ours is not None and ours.cancelling():
+                raise  # the task of the binding, and not only that of its plugins
+            status = Status.error(interrupted(error))
         finally:
             del self._work[uid]
             reason = self._reasons.pop(uid, "")

@@ -120,15 +120,22 @@ class Evictor:
     async def _carry_out(self, eviction: _Eviction) -> None:
         pod = eviction.preemptor
         started = self._clock.now()
-        running = self._metrics.goroutines.labels(eviction.plugin)
-        running.add(+1)
+        self._metrics.goroutines.labels(eviction.plugin).add(+1)
         is_cleared = is_done = False
         try:
             is_cleared = await self._clear_claims(eviction)
             is_done = await self._evict_all(eviction)
+        except asyncio.CancelledError:
+            self._end(eviction, started, is_cleared=False, is_done=False)
+            raise
         except Exception:
             log.exception("evicting broke", extra={"pod": pod.key, "node": eviction.node_name})
-        running.add(-1)
+        self._end(eviction, started, is_cleared=is_cleared, is_done=is_done)
+
+    def _end(self, eviction: _Eviction, started: float, *, is_cleared: bool, is_done: bool) -> None:
+        """Whatever ended it, the preemptor does not stay gated if its victims do."""
+        pod = eviction.preemptor
+        self._metrics.goroutines.labels(eviction.plugin).add(-1)
         result = "success" if is_done and is_cleared else "error"
         self._metrics.preemption_tasks.labels(result).add()
         self._metrics.preemption_task_duration.labels(result).observe(self._clock.now() - started)

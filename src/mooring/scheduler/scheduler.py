@@ -27,6 +27,7 @@ from mooring.framework.status import OK, Status
 from mooring.observe.metrics import Metrics
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
+from mooring.runtime.asking import interrupted
 from mooring.runtime.classes import Classes
 from mooring.runtime.commit import Committer
 from mooring.runtime.evaluation import Evaluation
@@ -241,19 +242,16 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop`; returns when every binding under way has ended."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                self._workers = Workers(tasks)
+            async with Workers() as self._workers:
                 chores = (
-                    tasks.create_task(self._flush_backoff()),
-                    tasks.create_task(self._flush_unschedulable()),
+                    self._workers.create_task(self._flush_backoff()),
+                    self._workers.create_task(self._flush_unschedulable()),
                 )
                 await self._loop()
                 for chore in chores:
                     chore.cancel()
                 self._workers.dismiss()
         finally:
-            if self._workers is not None:
-                self._workers.close()
             self._workers = None
             for crew in self._crews.values():
                 crew.profile.close()
@@ -297,13 +295,21 @@ class Scheduler:
     async def _flush_backoff(self) -> None:
         while True:
             now = self._clock.now()
-            await self._clock.sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
+            await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
 
     async def _flush_unschedulable(self) -> None:
         while True:
-            await self._clock.sleep(_FLUSH_UNSCHEDULABLE_EVERY)
+            await self._sleep(_FLUSH_UNSCHEDULABLE_EVERY)
             self.queue.flush_unschedulable()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep; a plugin that cancels the task only cuts it short."""
+        try:
+            await self._clock.sleep(seconds)
+        except asyncio.CancelledError:
+            if self._stopping or self._workers is None or self._workers.are_ending:
+                raise
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         if self._workers is None:
@@ -415,6 +421,10 @@ class Scheduler:
         self._counts.binding.add(+1)
         try:
             refusal = await crew.binder.bind(assignment)
+        except asyncio.CancelledError as error:
+            if self._workers is None or self._workers.are_ending:
+                raise  # the scheduler itself is cancelled
+            refusal = Refusal(Status.error(interrupted(error)))
         except Exception as error:
             refusal = Refusal(_broken("binding", assignment.pod, error))
         finally:
