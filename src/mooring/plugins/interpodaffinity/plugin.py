@@ -279,7 +279,7 @@ def helps_by_company(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
     terms = terms_of(pod)
     if old is not None and new is not None and new.uid == pod.uid:
         return True
-    if any(other is not None and not other.node_name for other in (old, new)):
+    if any(other is not None and not has_a_place(other) for other in (old, new)):
         return False
     if new is not None and old is not None:
         came = not all_include(terms.near, old) and all_include(terms.near, new)
@@ -287,3 +287,8 @@ def helps_by_company(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
     if new is not None:
         return all_include(terms.near, new)
     return old is not None and (all_include(terms.far, old) or all_include(terms_of(old).far, pod))
+
+
+def has_a_place(pod: fw.Pod) -> bool:
+    """Whether a pod counts on a node: it is bound to one, or one is kept free for it."""
+    return bool(pod.node_name or pod.nominated_node_name)
