@@ -60,7 +60,8 @@ class DynamicResources(
     NEVER_RAN = fw.Status.error("not found")
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
-        return self.UNSUPPORTED if pod.spec.resource_claims else fw.OK
+        # Claims are refused by `pre_filter`: a pod held here gets neither Event nor condition.
+        return fw.OK
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         state[HAS_RUN] = True
