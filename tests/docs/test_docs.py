@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +20,8 @@ from mooring.runtime.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "deploy/README.md"))]
+TEXTS += sorted((ROOT / "examples").rglob("*.md"))
 _FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,6 +29,18 @@ def blocks(page: Path, kind: str) -> Iterator[str]:
     for found in _FENCE.finditer(page.read_text(encoding="utf-8")):
         if found["kind"] == kind:
             yield found["text"]
+
+
+def row_blocks(page: Path) -> Iterator[list[str]]:
+    """The lines that begin with a pipe, as far as they follow each other; without code."""
+    lines = _FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+    for is_row, block in groupby(lines, key=lambda line: line.startswith("|")):
+        if is_row:
+            yield list(block)
+
+
+def cells(row: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip())[1:-1]]
 
 
 def pages_with(kind: str) -> list[object]:
@@ -75,3 +90,12 @@ def test_links_to_pages_that_exist() -> None:
         if not target.startswith("http")
     ]
     assert not [(page, target) for page, target in links if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in TEXTS])
+def test_has_each_row_in_a_table(page: Path) -> None:
+    for header, *rows in row_blocks(page):
+        ruler = cells(rows[0]) if rows else [""]
+        assert all(re.fullmatch(":?-+:?", cell) for cell in ruler), f"in no table: {header}"
+        wrong = [row for row in (header, *rows) if len(cells(row)) != len(ruler)]
+        assert not wrong, f"other columns than its table: {wrong[0]}"
