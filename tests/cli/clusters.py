@@ -61,6 +61,10 @@ class Running:
             if text in line:
                 return line
 
+    def send(self, number: int) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit code."""
         self._process.send_signal(number)

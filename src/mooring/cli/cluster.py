@@ -26,6 +26,7 @@ from mooring.client.errors import Refused
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
+from mooring.observe.signals import handle_signals
 from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
 from mooring.simulator.machines import MachineTemplate, make_nodes
 from mooring.simulator.manifests import read_objects
@@ -59,9 +60,7 @@ class _Up:
     async def run(self) -> int:
         self._check()
         kubeconfig = self._kubeconfig()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number)
+        handle_signals(self._on_signal)
         cluster = EmbeddedCluster(
             store=self._store(),
             kubelets=not self._options.no_kubelets,

@@ -27,6 +27,7 @@ from mooring.controller.asking import Answer, Choose
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.runner import Options, Runner
 from mooring.observe import log as logs
+from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Watchdog
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,6 @@ def connector(
 
 async def run_until_signalled(runner: Runner) -> None:
     """Run a controller that owns its process: signals end it, and no call can hang it."""
-    loop = asyncio.get_running_loop()
 
     def stop(number: int) -> None:
         if runner.is_stopping:
@@ -143,12 +143,7 @@ async def run_until_signalled(runner: Runner) -> None:
         log.info("Requested to terminate, exiting", extra={"v": 0})
         runner.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-    try:
-        with Watchdog(runner.guard):
-            await runner.run()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+    handle_signals(stop)
+    with Watchdog(runner.guard):
+        await runner.run()
     log.info("stopped", extra={"v": 0})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import signal
 import tempfile
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mooring.cli.demo import manifests
 from mooring.cli.demo.plugin import PreferSpot
 from mooring.cli.demo.screen import Screen
 from mooring.cli.demo.story import Story
+from mooring.observe.signals import handle_signals
 from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
 
 
@@ -61,9 +61,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 async def _stay(cluster: EmbeddedCluster, console: Console) -> None:
     """Keep the cluster for kubectl until Ctrl-C."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    handle_signals(lambda _: stop.set())
     await cluster.serve()
     assert cluster.http is not None
     with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:

@@ -38,6 +38,7 @@ from mooring.extender.calling.connecting import connect, documents_for
 from mooring.observe import garbage
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
+from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Watchdog
 from mooring.scheduler import rbac
 from mooring.scheduler.clock import SystemClock
@@ -188,9 +189,7 @@ class Process:
 
     async def run(self) -> int:
         """Until SIGTERM or SIGINT; the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number)
+        handle_signals(self._on_signal)
         self.scheduler.hold(_SYNCING)
         garbage.look_seldom()
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -35,6 +34,7 @@ from mooring.framework.plugin import Base
 from mooring.observe import garbage
 from mooring.observe import log as logs
 from mooring.observe.process import add_process_metrics
+from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Watchdog
 
 log = logging.getLogger(__name__)
@@ -233,9 +233,7 @@ async def connected(
 
 async def serve(app: App) -> None:
     """Run until SIGTERM or SIGINT, with an eye on plugins that hang."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, app.stop)
+    handle_signals(lambda _: app.stop())
     add_process_metrics(app.metrics)
     with Watchdog(app.hosted.guard):
         await app.run(on_ready=garbage.spare_what_is_there)

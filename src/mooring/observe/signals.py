@@ -1,0 +1,45 @@
+"""What signals do to a process that is ours.
+
+SIGTERM, SIGINT     it stops
+SIGUSR1, SIGUSR2    it says that they came, and goes on
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+_STOP: Final = (signal.SIGTERM, signal.SIGINT)
+_IGNORED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # their default is to end the process
+_quiet: Final[set[object]] = set()  # handlers that event loops have set: they raise nothing
+
+
+def handle_signals(stop: Callable[[int], None]) -> None:
+    """Handle signals in the running loop until it is closed; `stop` gets the number."""
+    loop = asyncio.get_running_loop()
+    for number in _STOP:
+        loop.add_signal_handler(number, stop, number)
+    for number in _IGNORED:
+        loop.add_signal_handler(number, _ignore, number)
+    _quiet.add(signal.getsignal(signal.SIGINT))
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether an exception may come from SIGINT.
+
+    Where the event loop handles SIGINT, a KeyboardInterrupt was raised by the code it came from.
+    """
+    # By type, because `error.__class__` may be code of a plugin's.
+    return issubclass(type(error), KeyboardInterrupt) and (
+        signal.getsignal(signal.SIGINT) not in _quiet
+    )
+
+
+def _ignore(number: int) -> None:
+    name = signal.Signals(number).name
+    log.info("Received a signal that is ignored", extra={"v": 0, "signal": name})

@@ -1,0 +1,103 @@
+"""Signals that operators send: SIGUSR1 and SIGUSR2 change nothing, SIGTERM ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.clusters import Running
+from tests.cli.test_extender import ask, port_of
+from tests.extender.serving import about
+
+from mooring.client.http import HttpTransport
+from mooring.client.kubeconfig import load_kubeconfig
+from mooring.client.transport import Request
+from mooring.testing import pod
+
+MODULE = """
+from mooring.controller import controller
+from mooring.extender import Extender
+
+extender = Extender()
+
+@extender.filter
+def not_b(pod, node):
+    return node.name != "b"
+
+@controller(scheduler_name="default-scheduler")
+def choose(pod, nodes):
+    return nodes[0].name
+"""
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a_module.py").write_text(MODULE)
+    return tmp_path
+
+
+@pytest.fixture
+def cluster(folder: Path) -> Iterator[Running]:
+    up = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(folder / "kubeconfig"))
+    with Running(*up) as running:
+        running.until("Ctrl-C ends it.")
+        yield running
+
+
+def create_pod(folder: Path) -> None:
+    async def create() -> Any:
+        transport = HttpTransport(load_kubeconfig(str(folder / "kubeconfig")), user_agent="test")
+        try:
+            path = "/api/v1/namespaces/default/pods"
+            body = json.dumps(POD).encode()
+            return await transport.send(Request(method="POST", path=path, body=body))
+        finally:
+            await transport.close()
+
+    assert asyncio.run(create()).status == 201
+
+
+def send_both(running: Running) -> None:
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        running.send(number)
+        line = running.until("Received a signal that is ignored")
+        assert f'signal="{number.name}"' in line
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--leader-elect=false"), ("controller", "a_module:choose")]
+)
+def test_goes_on_placing_pods(folder: Path, cluster: Running, command: tuple[str, ...]) -> None:
+    words = (*command, "--kubeconfig", "kubeconfig", "--secure-port", "0", "-v", "2")
+    with Running(*words, folder=folder) as running:
+        running.until("Handlers synced")
+        send_both(running)
+        create_pod(folder)
+        assert 'pod="default/web"' in running.until("Successfully bound pod to node")
+        assert running.stop() == 0
+
+
+def test_the_cluster_goes_on_answering(folder: Path, cluster: Running) -> None:
+    send_both(cluster)
+    create_pod(folder)
+    assert cluster.stop() == 0
+
+
+def test_an_extender_goes_on_answering(folder: Path) -> None:
+    words = ("extender", "a_module:extender", "--no-cluster", "--port", "0")
+    with Running(*words, folder=folder) as running:
+        port = port_of(running)
+        send_both(running)
+        assert ask(port, "/filter", about(pod("web"), ["a", "b"]))["NodeNames"] == ["a"]
+        assert running.stop() == 0
