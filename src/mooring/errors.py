@@ -12,6 +12,8 @@ A decision that says "no" is none of these: it is a `Status` with a reason.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mooring.observe.texts import cut
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Problem:
@@ -48,12 +50,15 @@ class ApiError(MooringError):
 
 
 class PluginError(MooringError):
-    """A plugin broke its contract; `point` is empty when no extension point was running."""
+    """A plugin broke its contract; `point` is empty when no extension point was running.
+
+    The message may be the plugin's own, so it is cut.
+    """
 
     def __init__(self, message: str, *, plugin: str, point: str = "") -> None:
         self.plugin = plugin
         self.point = point
-        super().__init__(message)
+        super().__init__(cut(message))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments would otherwise be lost when the error crosses a process.

@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TextIO
 
+from mooring.observe import texts
+
 Format = Literal["text", "json"]
 
 _INFO_COUNTS_AS: Final = 2
@@ -118,7 +120,7 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception:  # the arguments do not fit the text; both are better than neither
-        return f"{record.msg} {_text(record.args)}"
+        return f"{record.msg} {texts.text_of(record.args)}"
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
@@ -133,13 +135,15 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
         yield (f"{key}_" if key in _RESERVED else key), value
     if not has_error and record.exc_info and record.exc_info[1] is not None:
         error = record.exc_info[1]
-        yield "err", f"{type(error).__name__}: {_text(error)}"
+        yield "err", texts.named(error)
 
 
 def _stacktrace(record: logging.LogRecord) -> str:
-    if not record.exc_info or record.exc_info[0] is None:
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None:
         return ""
-    return _PLAIN.formatException(record.exc_info)
+    shown = texts.likeness(error)
+    return _PLAIN.formatException((type(shown), shown, shown.__traceback__))
 
 
 _PLAIN: Final = logging.Formatter()
@@ -155,20 +159,12 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    return _text(value)
+    return texts.text_of(value)
 
 
 def _shown(value: Any) -> str:
     plain = _plain(value)
     return _quoted(plain) if isinstance(plain, str) else json.dumps(plain)
-
-
-def _text(value: object) -> str:
-    """As `str`; whose code it is may be a plugin's, and may break."""
-    try:
-        return str(value)
-    except Exception:
-        return f"<{type(value).__name__} that can't be shown>"
 
 
 def _quoted(text: str) -> str:
