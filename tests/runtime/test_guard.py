@@ -10,7 +10,9 @@ import mooring.framework as fw
 from mooring.errors import PluginError
 from mooring.framework.plugin import NoArgs
 from mooring.framework.state import Failed
+from mooring.observe import texts
 from mooring.observe.metrics import Metrics
+from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Guard, PluginTimeout, Watchdog
 
 
@@ -50,7 +52,7 @@ def test_names_the_plugin_and_the_point_of_an_accident(error: BaseException) -> 
     with pytest.raises(PluginError, match="boom") as caught:
         guard().call(plugin(), "Filter", raises(error))
     assert (caught.value.plugin, caught.value.point) == ("Quiet", "Filter")
-    assert caught.value.__cause__ is error
+    assert repr(caught.value.__cause__) == repr(type(error)("boom"))
 
 
 def test_lets_the_human_at_the_keyboard_interrupt() -> None:
@@ -157,6 +159,24 @@ def test_takes_a_cancellation_that_nobody_asked_for_as_an_accident() -> None:
         run(guard().acall(plugin(), "Bind", sulky))
 
 
+def test_passes_the_end_of_a_coroutine_through() -> None:
+    cleaned = []
+
+    async def patient() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaned.append(True)
+
+    async def main() -> None:
+        waiting = guard().acall(plugin(), "Bind", patient)
+        waiting.send(None)
+        waiting.close()
+
+    run(main())
+    assert cleaned == [True]
+
+
 def test_an_answer_that_cannot_be_awaited_is_an_accident() -> None:
     def forgot() -> Any:
         return None
@@ -187,6 +207,99 @@ def test_the_watchdog_interrupts_between_two_waits() -> None:
     with Watchdog(watched), pytest.raises(PluginError, match=r"longer than its budget of 0\.2s"):
         run(watched.acall(plugin(), "Bind", hang_later))
     assert watched.deadline is None
+
+
+class Endless(Exception):
+    def __str__(self) -> str:
+        while True:
+            pass
+
+    __repr__ = __str__
+
+
+def from_endless() -> None:
+    raise ValueError("boom") from Endless()
+
+
+class Late(Exception):
+    def __str__(self) -> str:
+        raise texts.Overrun
+
+
+def test_takes_a_text_that_says_it_took_too_long_at_its_word() -> None:
+    with pytest.raises(PluginError, match="longer than its budget of 5s"):
+        guard().call(plugin(), "Filter", raises(Late()))
+
+
+@pytest.mark.parametrize("call", [raises(Endless()), from_endless])
+def test_the_watchdog_interrupts_a_text_that_never_ends(call: Callable[[], Any]) -> None:
+    watched = guard(budget=0.2)
+    with Watchdog(watched), pytest.raises(PluginError, match=r"longer than its budget of 0\.2s"):
+        watched.call(plugin(), "Filter", call)
+    assert watched.deadline is None
+
+
+def test_the_watchdog_interrupts_an_answer_that_never_ends_to_show_itself() -> None:
+    watched = guard(budget=0.2)
+    with Watchdog(watched):
+        error = watched.wrong_answer(plugin(), "Filter", Endless(), "a Status")
+    assert str(error) == "took longer than its budget of 0.2s"
+    assert watched.deadline is None
+
+
+def test_keeps_nothing_of_what_a_plugin_raised() -> None:
+    class Parting(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(9)
+
+    with pytest.raises(PluginError) as caught:
+        guard().call(plugin(), "Filter", raises(Parting()))
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert (type(cause).__name__, str(cause)) == ("Parting", "<Parting that can't be shown>")
+    assert cause.__traceback__ is not None
+
+
+def test_cuts_what_a_plugin_says_as_ours() -> None:
+    class Fake(PluginError):
+        def __str__(self) -> str:
+            return "x" * 20_000_000
+
+    long = PluginError("x" * 20_000_000, plugin="Quiet")
+    for error in (long, Fake("", plugin="Quiet")):
+        with pytest.raises(PluginError) as caught:
+            guard().call(plugin(), "Filter", raises(error))
+        assert type(caught.value) is PluginError
+        assert len(str(caught.value)) <= 4096
+
+
+def test_an_answer_can_not_run_code_while_its_time_is_recorded() -> None:
+    class Sly:
+        @property
+        def code(self) -> Any:
+            raise SystemExit(9)
+
+    watched = guard()
+    watched.record_plugins = True
+    answer = Sly()
+    assert watched.call(plugin(), "Filter", lambda: answer) is answer
+
+
+async def taking_signals(work: Callable[[], Any]) -> Any:
+    handle_signals(lambda number: None)
+    return work()
+
+
+def test_a_keyboard_interrupt_is_the_plugins_where_the_loop_takes_ctrl_c() -> None:
+    watched = guard()
+
+    def call() -> None:
+        watched.call(plugin(), "Filter", raises(KeyboardInterrupt("boom")))
+
+    with pytest.raises(PluginError, match="KeyboardInterrupt: boom"):
+        run(taking_signals(call))
+    with pytest.raises(KeyboardInterrupt):
+        call()  # the loop has gone
 
 
 def test_a_strike_between_the_answer_and_the_reset_is_caught() -> None:

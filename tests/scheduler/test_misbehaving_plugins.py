@@ -25,6 +25,41 @@ class Unspeakable(Exception):
         raise ValueError("not even this works")
 
 
+class Parting(Exception):
+    """Ends the process when its text is taken."""
+
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+    __repr__ = __str__
+
+
+class Meta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name in ("__name__", "__qualname__", "__module__"):
+            raise SystemExit(9)
+        return super().__getattribute__(name)
+
+
+class Nameless(Exception, metaclass=Meta):
+    pass
+
+
+class Elusive(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(9)
+
+
+class Slippery(str):
+    """Has no method that works."""
+
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+    __eq__ = __hash__ = __len__ = __str__  # type: ignore[assignment]
+    encode = isascii = join = __getitem__ = __format__ = __str__  # type: ignore[assignment]
+
+
 class Unshowable:
     def __repr__(self) -> str:
         raise ValueError("not even this works")
@@ -41,6 +76,13 @@ def raises(error: BaseException) -> Callable[..., Any]:
     return deed
 
 
+def because(cause: BaseException) -> Callable[..., Any]:
+    def deed(*_: Any) -> Any:
+        raise ValueError("boom") from cause
+
+    return deed
+
+
 def recurse(*args: Any) -> Any:
     return recurse(*args)
 
@@ -52,8 +94,15 @@ ACCIDENTS: dict[str, tuple[Callable[..., Any], str]] = {
     "AssertionError": (raises(AssertionError()), "AssertionError: "),
     "SystemExit": (raises(SystemExit(3)), "SystemExit: 3"),
     "CancelledError": (raises(asyncio.CancelledError()), "CancelledError: "),
+    "GeneratorExit": (raises(GeneratorExit("odd")), "GeneratorExit: odd"),
     "BaseException": (raises(Foreign("odd")), "Foreign: odd"),
     "no words": (raises(Unspeakable()), "Unspeakable: <Unspeakable that can't be shown>"),
+    "words that exit": (raises(Parting()), "Parting: <Parting that can't be shown>"),
+    "a cause that exits": (because(Parting()), "ValueError: boom"),
+    "no name": (raises(Nameless("boom")), "Nameless: boom"),
+    "no attributes": (raises(Elusive("boom")), "Elusive: boom"),
+    "slippery words": (raises(Foreign(Slippery("boom"))), "Foreign: "),
+    "20 MB": (raises(ValueError("x" * 20_000_000)), "ValueError: xxx"),
     "recursion": (recurse, "RecursionError: maximum recursion depth exceeded"),
 }
 
@@ -65,7 +114,6 @@ def test_survives_what_a_plugin_raises(
 ) -> None:
     deed, text = ACCIDENTS[accident]
     log: Log = []
-    caplog.handler.handleError = lambda record: None  # type: ignore[method-assign]  # no words
     with cornered(point, deed, log) as sim:
         outcome = try_the_victim_and_then_an_innocent(sim, log, point)
     logged = {getattr(record, "plugin", "") for record in caplog.records}
@@ -84,6 +132,8 @@ def test_survives_what_a_plugin_raises(
     if point not in (*SILENT, "pre_enqueue"):
         assert '"First"' in outcome
         assert text in outcome
+    assert len(outcome) < 4096
+    assert len(caplog.text) < 400_000
 
 
 WRONG: dict[str, object] = {
@@ -96,6 +146,7 @@ WRONG: dict[str, object] = {
     "a list": [fw.OK],
     "the class": Status,
     "unshowable": Unshowable(),
+    "one that exits": Parting(),
     "array": np.array([1.5, np.nan]),
     "too long": "x" * 5000,
 }
@@ -115,6 +166,26 @@ def test_survives_an_answer_of_the_wrong_kind(point: str, wrong: str) -> None:
     assert "returned " in outcome
     assert "expected a" in outcome
     assert len(outcome) < 400
+
+
+class Faceless:
+    """Can't even be asked what it is."""
+
+    @property
+    def __class__(self) -> Any:
+        raise Parting
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None:
+        raise Parting
+
+
+@pytest.mark.parametrize("point", ["pre_filter", "reserve", "permit", "bind"])
+def test_survives_an_answer_that_can_not_be_looked_at(point: str) -> None:
+    log: Log = []
+    with cornered(point, lambda *_: Faceless(), log) as sim:
+        outcome = try_the_victim_and_then_an_innocent(sim, log, point)
+    assert outcome == "error backoff: Parting: <Parting that can't be shown>"
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -178,6 +249,59 @@ def test_survives_a_plugin_that_spoils_the_memory_of_the_attempt(point: str, mem
         outcome = try_the_victim_and_then_an_innocent(sim, log, point)
     assert '"First"' in outcome
     assert "AttributeError" in outcome
+
+
+LONG: dict[str, Callable[[], Status]] = {
+    "20 MB": lambda: Status.unschedulable("x" * 20_000_000),
+    "an error of 20 MB": lambda: Status.error("x" * 20_000_000),
+    "many": lambda: Status.unschedulable(*(f"{i}{'x' * 1000}" for i in range(20_000))),
+    "a subclass of str": lambda: Status.unschedulable(Slippery("x" * 20_000_000)),
+    "signed by the plugin": lambda: Status(
+        Code.UNSCHEDULABLE, ("x" * 20_000_000,), Slippery("First")
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize(
+    "point", ["pre_filter", "filter", "post_filter", "reserve", "permit", "pre_bind", "bind"]
+)
+def test_shows_4_kib_of_the_reasons_of_a_plugin(point: str, kind: str) -> None:
+    log: Log = []
+    with cornered(point, lambda *_: LONG[kind](), log) as sim:
+        outcome = try_the_victim_and_then_an_innocent(sim, log, point)
+        told = [event.note for event in sim.events if event.pod == "default/victim"]
+    assert outcome.count("x") > 3000
+    assert len(outcome.partition(": ")[2]) <= 4096
+    assert told
+    assert all(len(note) <= 1024 for note in told)
+
+
+def test_shows_4_kib_of_why_a_held_pod_is_rejected() -> None:
+    class Holder(fw.Permit):
+        name = "Holder"
+
+        def permit(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> Wait:
+            return Wait(60)
+
+    with world(Holder) as sim:
+        sim.schedule(pod("p"))
+        for held in sim.scheduler.waiting:
+            held.reject("Holder", "x" * 20_000_000)
+        sim.settle()
+        assert 3000 < len(sim.why("p")) < 4096
+
+
+def test_a_message_from_very_many_nodes_fits_into_a_condition() -> None:
+    class Verbose(fw.Filter):
+        name = "Verbose"
+
+        def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> Status:
+            return Status.unschedulable(node.name * 1000)
+
+    with world(Verbose, nodes=[f"node-{i}" for i in range(100)]) as sim:
+        sim.schedule(pod("p"))
+        assert 30_000 < len(sim.why("p")) <= 32_768
 
 
 def test_a_hint_that_raises_wakes_the_pod() -> None:

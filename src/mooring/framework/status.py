@@ -11,6 +11,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from mooring.observe.texts import cut_all
+
 
 class Code(enum.IntEnum):
     """What a status means to the scheduler."""
@@ -104,10 +106,11 @@ class Status(msgspec.Struct, frozen=True):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same answer, signed by a plugin."""
-        if self.plugin == plugin:
+        """The same answer, signed by a plugin, with no more than 4 KiB of reasons."""
+        reasons = cut_all(self.reasons)
+        if reasons is self.reasons and type(self.plugin) is str and self.plugin == plugin:
             return self
-        return Status(self.code, self.reasons, plugin, self.cause)
+        return Status(self.code, reasons, plugin, self.cause)
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a Status has no truth value: ask status.ok or status.rejected")

@@ -15,13 +15,15 @@ import threading
 import time
 import types
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
 from mooring.framework.state import Failed
-from mooring.framework.status import Code
+from mooring.framework.status import Code, Status
+from mooring.observe import texts
 from mooring.observe.metrics import Metrics
+from mooring.observe.signals import is_ctrl_c
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,7 +31,7 @@ T = TypeVar("T")
 DEFAULT_BUDGET: Final = 5.0  # seconds; half of what a leader may stay silent
 
 
-class PluginTimeout(BaseException):
+class PluginTimeout(texts.Overrun):
     """Raised inside a plugin that overran. Not an Exception, so that no plugin swallows it."""
 
 
@@ -51,7 +53,7 @@ class Guard:
         self._logged: set[tuple[str, str, str]] = set()
 
     def call(self, plugin: Base, point: str, function: Callable[..., T], *args: Any) -> T:
-        """Call a plugin; raises PluginError, or KeyboardInterrupt for the human, and nothing else.
+        """Call a plugin; raises PluginError, or KeyboardInterrupt for Ctrl-C, and nothing else.
 
         Cancellation reaches a task only where it waits, so here it can only be the plugin's doing.
         """
@@ -66,10 +68,11 @@ class Guard:
                 answer = function(*args)
             finally:
                 self.deadline = outer
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
-            raise self.failure(plugin, point, error) from error
+            if is_ctrl_c(error):
+                raise
+            failure = self.failure(plugin, point, error)
+            raise failure from failure.__cause__
         took = timer() - started
         if self.record_plugins or took > self.budget:
             self._finish(plugin, point, answer, took)
@@ -108,12 +111,11 @@ class Guard:
                 answer: T = stop.value
                 busy += timer() - started
                 break
-            except (KeyboardInterrupt, GeneratorExit):
-                raise
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                if is_ctrl_c(error) or _is_from_outside(error, thrown):
                     raise
-                raise self.failure(plugin, point, error) from error
+                failure = self.failure(plugin, point, error)
+                raise failure from failure.__cause__
             busy += timer() - started
             sent, thrown = None, None
             try:
@@ -128,19 +130,28 @@ class Guard:
         return answer
 
     def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
-        """The accident as an error that names its author."""
-        if isinstance(error, PluginError):
-            return error
-        if isinstance(error, PluginTimeout):
+        """The accident as an error that names its author, with a likeness of what was raised."""
+        kind = type(error)  # and not `isinstance`, which may run code of the plugin's
+        if kind is PluginError:
+            return cast("PluginError", error)
+        if issubclass(kind, PluginTimeout):
             return self.too_slow(plugin, point)
-        if isinstance(error, Failed):
-            return PluginError(str(error), plugin=plugin.name, point=point)
-        text = f"{type(error).__name__}: {_shown(str, error)}"
-        self._log_once(plugin, point, error)
-        return PluginError(text, plugin=plugin.name, point=point)
+        shown = self._watched(lambda: texts.likeness(error))
+        if shown is None:
+            return self.too_slow(plugin, point)
+        if issubclass(kind, Failed):
+            text = str(shown)
+        else:
+            text = texts.named(shown)
+            self._log_once(plugin, point, shown)
+        failure = PluginError(text, plugin=plugin.name, point=point)
+        failure.__cause__ = shown
+        return failure
 
     def wrong_answer(self, plugin: Base, point: str, got: object, expected: str) -> PluginError:
-        shown = _shown(repr, got)
+        shown = self._watched(lambda: texts.text_of(got, repr))
+        if shown is None:
+            return self.too_slow(plugin, point)
         if len(shown) > 80:
             shown = shown[:77] + "..."
         return PluginError(
@@ -156,17 +167,28 @@ class Guard:
         if self.deadline is not None and self.timer() > self.deadline:
             raise self.too_slow(plugin, point)
 
+    def _watched(self, look: Callable[[], T]) -> T | None:
+        """What is read after a call can be code of the plugin's as well; None if that hangs."""
+        outer = self.deadline
+        try:
+            try:  # as in `call`, and for the same reason
+                self.deadline = self.timer() + self.budget
+                return look()
+            finally:
+                self.deadline = outer
+        except texts.Overrun:
+            return None
+
     def _finish(self, plugin: Base, point: str, answer: object, took: float) -> None:
         """What is left to do with an answer that took too long, or whose time is on record."""
         if took > self.budget:
             raise self.too_slow(plugin, point)
         if self.record_plugins:
-            code = getattr(answer, "code", Code.SUCCESS)
-            label = code.label if isinstance(code, Code) else Code.SUCCESS.label
-            self.metrics.plugin_duration.labels(plugin.name, point, label).observe(took)
+            code = answer.code if type(answer) is Status else Code.SUCCESS
+            self.metrics.plugin_duration.labels(plugin.name, point, code.label).observe(took)
 
-    def _log_once(self, plugin: Base, point: str, error: BaseException) -> None:
-        place = f"{type(error).__name__}@{_innermost_line(error)}"
+    def _log_once(self, plugin: Base, point: str, error: Exception) -> None:
+        place = f"{texts.type_name(error)}@{_innermost_line(error)}"
         key = (plugin.name, point, place)
         if key not in self._logged and len(self._logged) < 1_000:
             self._logged.add(key)
@@ -175,18 +197,12 @@ class Guard:
             )
 
 
-def _is_being_cancelled() -> bool:
-    """Whether somebody cancelled the running task, rather than the plugin raising it by itself."""
-    task = asyncio.current_task()
+def _is_from_outside(error: BaseException, thrown: BaseException | None) -> bool:
+    """Whether the running task is cancelled or closed, rather than the plugin raising by itself."""
+    if isinstance(thrown, GeneratorExit):
+        return True
+    task = asyncio.current_task() if issubclass(type(error), asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0
-
-
-def _shown(show: Callable[[object], str], value: object) -> str:
-    """`str` or `repr` of something of the plugin's, which may break as well."""
-    try:
-        return show(value)
-    except Exception:
-        return f"<{type(value).__name__} that can't be shown>"
 
 
 def _innermost_line(error: BaseException) -> str:

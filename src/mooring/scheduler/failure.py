@@ -15,6 +15,7 @@ from mooring.errors import ApiError
 from mooring.framework.handle import Client, Clock, Recorder
 from mooring.framework.results import QueuedPod
 from mooring.framework.status import Status
+from mooring.observe.texts import cut
 from mooring.queue.queue import SchedulingQueue
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.handlers import Handlers
@@ -22,6 +23,7 @@ from mooring.scheduler.handlers import Handlers
 log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
+MAX_MESSAGE: Final = 32_768  # bytes; what Kubernetes allows in the conditions of other objects
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -78,16 +80,16 @@ class FailureHandler:
         if latest is None or is_moot:
             return  # likewise: it is gone, or has a node by somebody else's decision
         self._queue.nominator.nominate(latest, nominate)
+        message = cut(status.message, MAX_MESSAGE)
         if status.rejected:
-            extra = {"pod": pod.key, "error": status.message}
+            extra = {"pod": pod.key, "error": message}
             log.info("Unable to schedule pod; no fit; waiting", extra=extra)
         else:
-            extra = {"pod": pod.key, "error": status.message, "plugin": status.plugin}
+            extra = {"pod": pod.key, "error": message, "plugin": status.plugin}
             log.error("Error scheduling pod; retrying", extra=extra)
-        self._recorder.event(
-            pod, "Warning", "FailedScheduling", "Scheduling", truncated(status.message)
-        )
-        self._spawn(self._patch(latest, status, nominate, announced))
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(message))
+        reason = "Unschedulable" if status.rejected else "SchedulerError"
+        self._spawn(self._patch(latest, reason, message, nominate, announced))
 
     def _requeue(self, queued: QueuedPod, latest: Pod | None) -> None:
         pod = queued.pod
@@ -100,13 +102,14 @@ class FailureHandler:
         queued.pod = latest
         self._queue.add_unschedulable(queued)
 
-    async def _patch(self, pod: Pod, status: Status, nominate: str | None, announced: str) -> None:
-        reason = "Unschedulable" if status.rejected else "SchedulerError"
+    async def _patch(
+        self, pod: Pod, reason: str, message: str, nominate: str | None, announced: str
+    ) -> None:
         known = next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)
         if known is not None and (known.status, known.reason, known.message) == (
             "False",
             reason,
-            status.message,
+            message,
         ):
             condition = None
         else:
@@ -114,7 +117,7 @@ class FailureHandler:
                 type=POD_SCHEDULED,
                 status="False",
                 reason=reason,
-                message=status.message,
+                message=message,
                 observed_generation=pod.api.metadata.generation,
                 last_transition_time=format_time(self._clock.now()),
             )

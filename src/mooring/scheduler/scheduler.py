@@ -25,6 +25,7 @@ from mooring.framework.results import QueuedPod
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.observe.metrics import Metrics
+from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.asking import interrupted
@@ -492,4 +493,4 @@ class Scheduler:
 def _broken(what: str, pod: Pod, error: Exception) -> Status:
     """Something broke outside of any plugin's code: the pod must not be lost over it, nor we."""
     log.exception("%s broke", what, extra={"pod": pod.key})
-    return Status.error(f"{type(error).__name__}: {error}", cause=error)
+    return Status.error(named(error), cause=error)
