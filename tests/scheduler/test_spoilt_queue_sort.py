@@ -19,6 +19,14 @@ class Odd:
     __hash__ = None  # type: ignore[assignment]  # compared only
 
 
+class Odder(Odd):
+    def __lt__(self, other: object) -> bool:
+        raise SystemExit("boom")
+
+    __eq__ = __lt__
+    __hash__ = None
+
+
 ANSWERS: dict[str, Any] = {
     "None": None,
     "text": "yes",
@@ -83,6 +91,7 @@ def test_a_comparison_that_breaks_counts_as_no_difference(
         lambda queued: (1, 2) if queued.pod.priority else (1,),
         lambda queued: Odd(),
         lambda queued: (queued.pod.priority, Odd()),
+        lambda queued: (queued.pod.priority, Odder()),
         SystemExit(2),
     ],
 )

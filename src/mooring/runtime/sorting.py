@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import logging
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,7 +73,15 @@ class GuardedSort(QueueSort):
             return None
         return 0, *(_Careful(part, self) if _kind(part) == "other" else part for part in parts)
 
-    def complain(self, error: Exception) -> None:
+    def compare(self, compare: Callable[[Any, Any], object], a: Any, b: Any) -> bool | None:
+        """Compare two parts of keys by their own code; None if that fails."""
+        try:
+            return self._guard.call(self._plugin, "QueueSort", lambda: bool(compare(a, b)))
+        except PluginError as error:
+            self.complain(error)
+            return None
+
+    def complain(self, error: PluginError) -> None:
         if not self._complained:
             self._complained = True
             extra = {"plugin": self._plugin.name, "error": str(error)}
@@ -88,18 +98,12 @@ class _Careful:
         self._sort = sort
 
     def __lt__(self, other: _Careful) -> bool:
-        try:
-            return bool(self._value < other._value)
-        except Exception as error:
-            self._sort.complain(error)
-            return False
+        return self._sort.compare(operator.lt, self._value, other._value) is True
 
     def __eq__(self, other: object) -> bool:
-        try:
-            return isinstance(other, _Careful) and bool(self._value == other._value)
-        except Exception as error:
-            self._sort.complain(error)
-            return True
+        if not isinstance(other, _Careful):
+            return False
+        return self._sort.compare(operator.eq, self._value, other._value) is not False
 
     __hash__ = None  # type: ignore[assignment]  # compared only
 
