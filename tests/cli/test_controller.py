@@ -28,6 +28,13 @@ def choose(pod, nodes):
 def plain(pod, nodes):
     return None
 """
+PARTING = """
+class Parting(Exception):
+    def __str__(self):
+        raise SystemExit(9)
+
+raise Parting
+"""
 PODS = """
 apiVersion: v1
 kind: Pod
@@ -41,6 +48,7 @@ spec:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a_choice.py").write_text(MODULE)
+    (tmp_path / "parting.py").write_text(PARTING)
     (tmp_path / "pods.yaml").write_text(PODS)
     return tmp_path
 
@@ -70,6 +78,7 @@ def test_finds_the_function_by_its_path(folder: Path, monkeypatch: pytest.Monkey
         ("a_choice:", "a_choice:: expected MODULE:NAME"),
         ("a_choice:other", "can't be imported: AttributeError"),
         ("no_such_thing:choose", "can't be imported: ModuleNotFoundError"),
+        ("parting:choose", "can't be imported: Parting: <Parting that can't be shown>"),
         ("a_choice:plain", "a_choice:plain: is a function, expected a function under @controller"),
     ],
 )

@@ -29,6 +29,13 @@ def patient(pod, node):
         pass
     return node.name != "b" or "not b"
 """
+PARTING = """
+class Parting(Exception):
+    def __str__(self):
+        raise SystemExit(9)
+
+raise Parting
+"""
 PLUGIN = """
 import mooring.framework as fw
 
@@ -57,6 +64,7 @@ profiles:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "my_extender.py").write_text(FUNCTIONS + PLUGIN)
+    (tmp_path / "parting.py").write_text(PARTING)
     (tmp_path / "config.yaml").write_text(CONFIG)
     return tmp_path
 
@@ -110,6 +118,7 @@ def test_serves_plugins_with_the_arguments_of_a_configuration(folder: Path) -> N
     ("words", "why"),
     [
         (["my_extender:nothing"], "can't import my_extender:nothing: AttributeError"),
+        (["parting:thing"], "can't import parting:thing: Parting: <Parting that can't be shown>"),
         (["--plugin", "my_extender:Nothing"], "--plugin my_extender:Nothing: can't import"),
         (["my_extender:FUNCTIONS"], "my_extender:FUNCTIONS"),
         ([], "there is nothing to serve"),

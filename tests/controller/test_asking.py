@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,27 @@ def test_interrupts_what_never_returns() -> None:
 
     with pytest.raises(PluginError, match=r"took longer than its budget of 0\.2s"):
         ask(forever, budget=0.2)
+
+
+def test_cuts_reasons_and_takes_no_others() -> None:
+    answer = ask(lambda pod, nodes: NotNow("x" * 20_000_000))
+    assert isinstance(answer, NotNow)
+    assert answer.reason == "x" * 3836 + " ..."
+    reason: Any = ValueError("no text")
+    with pytest.raises(PluginError, match="expected the name of a node, or None"):
+        ask(lambda pod, nodes: NotNow(reason))
+
+
+def test_survives_an_exception_that_ends_the_process_when_it_is_shown() -> None:
+    class Parting(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(9)
+
+    def choose(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+        raise Parting
+
+    with pytest.raises(PluginError, match="Parting: <Parting that can't be shown>"):
+        ask(choose)
 
 
 def test_does_not_mistake_what_the_function_raises_for_the_end() -> None:

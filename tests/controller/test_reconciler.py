@@ -166,6 +166,21 @@ def test_tries_again_what_failed_and_says_so_once(
     assert seen.results == {"error": 4, "success": 2}
 
 
+class Parting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+
+def test_tries_again_what_failed_with_words_that_exit(cluster: Sandbox) -> None:
+    seen = Seen(cluster)
+    seen.reconciler.watch(core.Node)
+    seen.answers = [Parting(), Parting(), None]
+    seen.start(cluster)
+    cluster.apply(node("a"))
+    cluster.advance(10)
+    assert seen.keys == ["a", "a", "a"]
+
+
 @settings(max_examples=20, deadline=None)
 @given(workers=st.integers(1, 5), keys=st.lists(st.sampled_from("abcdef"), max_size=30))
 def test_works_on_as_many_keys_at_once_as_there_are_workers(workers: int, keys: list[str]) -> None:

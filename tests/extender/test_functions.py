@@ -9,6 +9,7 @@ import pytest
 from tests.extender.serving import Served, about, serve
 
 import mooring.framework as fw
+from mooring.apiserver.resources import known
 from mooring.extender import Extender
 from mooring.testing import node, pod
 
@@ -144,6 +145,56 @@ def test_an_async_function_that_breaks_or_never_ends_is_named(verb: str) -> None
             assert why in reply.json["Error"]
 
     serve(story, made(**{verb: breaks}), plugin_seconds=0.1)
+
+
+class Parting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "bind", "preempt"])
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (Parting(), "Parting: <Parting that can't be shown>"),
+        (SystemExit(9), "SystemExit: 9"),
+        (ValueError("x" * 20_000_000), "ValueError: xxx"),
+    ],
+    ids=["words that exit", "exit", "20 MB"],
+)
+def test_survives_whatever_a_function_raises(
+    verb: str, is_async: bool, error: BaseException, why: str
+) -> None:
+    def breaks(pod: fw.Pod, *given: object) -> Any:
+        raise error
+
+    async def breaks_later(pod: fw.Pod, *given: object) -> Any:
+        raise error
+
+    async def story(served: Served) -> None:
+        for _ in range(2):  # it has survived if it answers again
+            (web,) = served.cluster.store.items(known("pods"))
+            payload = {
+                "filter": about(pod("web"), ["a", "b"]),
+                "prioritize": about(pod("web"), ["a", "b"]),
+                "bind": {
+                    "PodName": "web",
+                    "PodNamespace": "default",
+                    "PodUID": web.uid,
+                    "Node": "a",
+                },
+                "preempt": {
+                    "Pod": about(pod("web"), [])["Pod"],
+                    "NodeNameToVictims": {"a": {"Pods": [], "NumPDBViolations": 0}},
+                },
+            }[verb]
+            reply = await served.post(f"/{verb}", payload)
+            assert why in reply.json["Error"]
+            assert len(reply.json["Error"]) <= 4096
+
+    objects = [node("a"), node("b"), pod("web")]
+    serve(story, made(**{verb: breaks_later if is_async else breaks}), objects=objects)
 
 
 def test_refuses_functions_that_can_not_be_asked() -> None:

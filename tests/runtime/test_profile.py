@@ -205,14 +205,27 @@ class Dark(Bright):
         raise AssertionError("never reached: it does not take what it is given")
 
 
+class Parting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+
+class Gone(Bright):
+    name = "Gone"
+
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
+        raise Parting
+
+
 def test_reports_every_plugin_that_refuses_to_start() -> None:
-    enabled = "- plugins: {score: {enabled: [{name: Cold}, {name: Dark}]}}"
-    [found] = plan(enabled, Cold, Dark)
+    enabled = "- plugins: {score: {enabled: [{name: Cold}, {name: Dark}, {name: Gone}]}}"
+    [found] = plan(enabled, Cold, Dark, Gone)
     with pytest.raises(ConfigError) as caught:
         build(found)
-    first, second = (str(problem) for problem in caught.value.problems)
+    first, second, third = (str(problem) for problem in caught.value.problems)
     assert first == ('profile default-scheduler: initializing plugin "Cold": OSError: no heating')
     assert 'initializing plugin "Dark": TypeError' in second
+    assert 'initializing plugin "Gone": Parting: <Parting that can' in third
 
 
 def test_closes_all_plugins_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:

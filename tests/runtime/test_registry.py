@@ -1,6 +1,7 @@
 import sys
 import types
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,23 @@ def test_an_entry_point_that_does_not_keep_its_promise_is_refused_when_it_is_use
     assert registry.names == {"Odd"}
     with pytest.raises(LookupError, match=text):
         registry.get("Odd")
+
+
+def test_a_module_that_breaks_with_words_that_exit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parting.py").write_text(
+        "class Parting(Exception):\n"
+        "    def __str__(self):\n"
+        "        raise SystemExit(9)\n\n"
+        "raise Parting\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "Parting: <Parting that can't be shown>"
+    with pytest.raises(LookupError, match=f"can't import parting:Thing: {text}"):
+        Registry.discover().add_path("parting:Thing")
+    with pytest.raises(LookupError, match=f"can't be loaded: {text}"):
+        installed(monkeypatch, ("Odd", "parting:Thing")).get("Odd")
 
 
 def test_two_distributions_cannot_offer_one_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from mooring.controller.runner import Election, Options, Runner
 from mooring.errors import ConfigError, Problem
 from mooring.observe import log as logs
 from mooring.observe.process import add_process_metrics
+from mooring.observe.texts import named
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def find_controller(path: str) -> Controller:
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:
-        text = f"can't be imported: {type(error).__name__}: {error}"
+        text = f"can't be imported: {named(error)}"
         raise ConfigError([Problem(path, text)]) from error
     if not isinstance(found, Controller):
         text = f"is a {type(found).__name__}, expected a function under @controller(…)"

@@ -21,6 +21,7 @@ from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.functions import Extender
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
+from mooring.observe.texts import named
 from mooring.scheduler.cluster import Writer
 from mooring.scheduler.recorder import EventRecorder
 from mooring.ui.serving import ServingTls
@@ -91,7 +92,7 @@ def _functions(path: str) -> Extender | None:
         for part in (name if colon else "extender").split("."):
             found = getattr(found, part)
     except Exception as error:
-        text = f"can't import {path}: {type(error).__name__}: {error}"
+        text = f"can't import {path}: {named(error)}"
         raise ConfigError([Problem("", text)]) from error
     return found if isinstance(found, Extender) else None
 

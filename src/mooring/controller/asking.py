@@ -18,6 +18,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
+from mooring.observe.texts import cut
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
 
 POINT: Final = "choose"
@@ -60,9 +61,11 @@ class Question:
         if answer is None:
             return NotNow()
         if isinstance(answer, NotNow):
-            return answer
+            if not isinstance(answer.reason, str):
+                raise self.guard.wrong_answer(self._author, POINT, answer, _EXPECTED)
+            return NotNow(cut(answer.reason), answer.after)
         name = answer.name if isinstance(answer, Node) else answer
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not (name := cut(name)):
             raise self.guard.wrong_answer(self._author, POINT, answer, _EXPECTED)
         if nodes.get(name) is None:
             text = f'chose node "{name}", which does not exist'

@@ -23,6 +23,7 @@ from mooring.client.informer import Informer, Informers
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.workqueue import WorkQueue
 from mooring.errors import ApiError
+from mooring.observe.texts import text_of, type_name
 
 log = logging.getLogger(__name__)
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
@@ -197,14 +198,16 @@ class Reconciler:
 
     def _complain(self, key: str, error: Exception) -> None:
         """Once for each place: what fails for every key must not fill the disk."""
-        what = (type(error).__name__, _innermost_line(error))
+        what = (type_name(error), _innermost_line(error))
         extra = {"controller": self.name, "key": key}
         if what in self._told or len(self._told) >= _MOST_PLACES:
-            log.debug("could not reconcile, trying again", extra={**extra, "error": str(error)})
+            log.debug("could not reconcile, trying again", extra={**extra, "error": text_of(error)})
             return
         self._told.add(what)
         if isinstance(error, ApiError):  # the server's words say more than our lines
-            log.warning("could not reconcile, trying again", extra={**extra, "error": str(error)})
+            log.warning(
+                "could not reconcile, trying again", extra={**extra, "error": text_of(error)}
+            )
         else:
             log.error("could not reconcile, trying again", extra=extra, exc_info=error)
 

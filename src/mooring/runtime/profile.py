@@ -21,6 +21,7 @@ from mooring.config.managed import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Args, Base
+from mooring.observe.texts import named
 from mooring.runtime.registry import POINTS, Registry, implements
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class ProfilePlan(msgspec.Struct, frozen=True):
                 plugins[name] = plugin_class(self.args[name], handle)
             except Exception as error:
                 log.debug("plugin refused to start", extra={"plugin": name}, exc_info=error)
-                text = f'initializing plugin "{name}": {type(error).__name__}: {error}'
+                text = f'initializing plugin "{name}": {named(error)}'
                 problems.append(Problem(f"profile {self.scheduler_name}", text))
         if problems:
             raise ConfigError(problems)

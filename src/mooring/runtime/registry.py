@@ -21,6 +21,7 @@ from mooring.errors import ConfigError, Problem
 from mooring.framework import plugin as contract
 from mooring.framework.events import ClusterEvent
 from mooring.framework.plugin import Base
+from mooring.observe.texts import named
 
 GROUP: Final = "mooring.plugins"
 
@@ -107,9 +108,8 @@ class Registry:
         try:
             loaded = entry.load()
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
             raise LookupError(
-                f"plugin {name} from {entry.origin} can't be loaded: {text}"
+                f"plugin {name} from {entry.origin} can't be loaded: {named(error)}"
             ) from error
         faults = contract_faults(loaded)
         if not faults and isinstance(loaded, type) and getattr(loaded, "name", None) != name:
@@ -200,7 +200,7 @@ def _import_class(path: str) -> object:
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:
-        raise LookupError(f"can't import {path}: {type(error).__name__}: {error}") from error
+        raise LookupError(f"can't import {path}: {named(error)}") from error
     faults = contract_faults(found)
     if faults:
         raise LookupError(f"{path}: {'; '.join(faults)}")

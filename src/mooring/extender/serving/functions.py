@@ -33,6 +33,8 @@ from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, SKIP, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.observe.signals import is_ctrl_c
+from mooring.observe.texts import named
 
 if TYPE_CHECKING:
     from mooring.extender.serving.app import Options
@@ -229,7 +231,13 @@ async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nod
 
     async def ask(node: Node) -> Any:
         async with turn:
-            return await function(pod, node)
+            try:
+                return await function(pod, node)
+            except (SystemExit, KeyboardInterrupt) as error:
+                if is_ctrl_c(error):
+                    raise
+                # Raised in a task as they are, these end the event loop.
+                raise RuntimeError(named(error)) from None
 
     tasks = [asyncio.ensure_future(ask(node)) for node in nodes]
     try:

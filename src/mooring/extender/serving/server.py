@@ -33,6 +33,7 @@ from mooring.extender.wire import (
     encode,
 )
 from mooring.observe import exposition
+from mooring.observe.texts import type_name
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ class Server:
         except Exception as error:
             self._metrics.errors.labels(verb, "").add()
             log.exception("answering a request broke", extra={"verb": verb})
-            return _failed(verb, 500, f"the extender broke: {type(error).__name__}")
+            return _failed(verb, 500, f"the extender broke: {type_name(error)}")
         finally:
             self._held -= sum(map(len, held))
 
