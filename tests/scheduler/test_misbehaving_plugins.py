@@ -256,9 +256,7 @@ LONG: dict[str, Callable[[], Status]] = {
     "an error of 20 MB": lambda: Status.error("x" * 20_000_000),
     "many": lambda: Status.unschedulable(*(f"{i}{'x' * 1000}" for i in range(20_000))),
     "a subclass of str": lambda: Status.unschedulable(Slippery("x" * 20_000_000)),
-    "signed by the plugin": lambda: Status(
-        Code.UNSCHEDULABLE, ("x" * 20_000_000,), Slippery("First")
-    ),
+    "signed by the plugin": lambda: Status(Code.UNSCHEDULABLE, ("x" * 3500,), Slippery("First")),
 }
 
 
