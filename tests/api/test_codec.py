@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.garbage import NO_JSON, NO_TEXT
 
 from mooring.api import (
     KINDS,
@@ -62,7 +63,7 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
         return struct(hint)
     simple: dict[Any, st.SearchStrategy[Any]] = {
         str: TEXT,
-        int: st.integers(-(2**31), 2**31),
+        int: st.integers(-(2**31), 2**31 - 1),
         bool: st.booleans(),
         type(None): st.none(),
     }
@@ -209,7 +210,9 @@ def test_says_which_object_and_which_field_is_wrong(patch: dict[str, Any], messa
     assert str(converted.value) == str(caught.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"{'a': 1}", b'{"metadata": {"name": "\xff"}}'])
+@pytest.mark.parametrize(
+    "data", [*NO_JSON, *NO_TEXT, b"{'a': 1}", b'{"metadata": {"name": "\xff"}}']
+)
 def test_says_when_it_is_not_json(data: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^Pod: not valid JSON"):
         decode(data, Pod)
@@ -218,6 +221,15 @@ def test_says_when_it_is_not_json(data: bytes) -> None:
 def test_refuses_json_that_is_no_object() -> None:
     with pytest.raises(DecodeError, match=r"^Pod: expected object, got array"):
         decode(b"[]", Pod)
+
+
+def test_says_when_an_object_that_does_not_fit_is_nested_too_deeply() -> None:
+    deep: list[Any] = []
+    for _ in range(2_000):
+        deep = [deep]
+    for data in ({"spec": 5, "x": deep}, {"metadata": {"name": deep}}):
+        with pytest.raises(DecodeError, match=r"^Pod: nested too deeply"):
+            convert(data, Pod)
 
 
 def test_loads_documents_and_lists() -> None:
@@ -264,7 +276,16 @@ items:
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {on: yes}}",
             "document 0: Pod a: metadata.labels.True: expected str as key, got bool",
         ),
+        ("apiVersion: [v1]\nkind: Pod", "document 0: unknown kind Pod (apiVersion ['v1'])"),
         ("a: [", "not valid YAML"),
+        ("a: !!int b", "not valid YAML: invalid literal for int()"),
+        ("a: !!bool b", "not valid YAML"),
+        ("a: \ud800", "not valid YAML"),
+        ("[" * 200_000, "not valid YAML: nested too deeply"),
+        (
+            "apiVersion: v1\nkind: Pod\nspec: &a {containers: 5, x: *a}",
+            "document 0: Pod: nested too",
+        ),
     ],
 )
 def test_says_which_document_is_wrong(text: str, message: str) -> None:

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,3 +50,10 @@ def test_names_an_object_by_namespace_and_name() -> None:
     pod = Pod(metadata=ObjectMeta(name="web", namespace="shop", uid="u1"))
     assert (pod.key, pod.name, pod.namespace, pod.uid) == ("shop/web", "web", "shop", "u1")
     assert Pod(metadata=ObjectMeta(name="web")).key == "web"
+
+
+@pytest.mark.parametrize("micros", [False, True])
+@pytest.mark.parametrize("seconds", [2.0**62, -(2.0**62), 1e18, -1e18, 1e300, math.inf, math.nan])
+def test_refuses_an_instant_outside_of_the_calendar(seconds: float, micros: bool) -> None:
+    with pytest.raises(ValueError, match="is not a time"):
+        format_time(seconds, micros=micros)

@@ -42,6 +42,13 @@ from mooring.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from mooring.api.unreadable import (
+    NOT_JSON,
+    NOT_YAML,
+    YAML_INT,
+    readable_int,
+    why_unreadable,
+)
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
@@ -74,6 +81,8 @@ KINDS: Final[tuple[type[Object], ...]] = (
 
 _BY_NAME: Final = {(kind.API_VERSION, kind.KIND): kind for kind in KINDS}
 
+_DEEPEST_YAML: Final = 1_000  # levels; libyaml's loader recurses in C and would exhaust the stack
+
 
 class DecodeError(ValueError):
     """Data that is not the object it should be; `path` is where, in JSON's own field names."""
@@ -86,20 +95,20 @@ class DecodeError(ValueError):
 
 
 def decode(data: bytes | str, type: type[T]) -> T:
-    """Decode JSON into one of our structs."""
+    """Decode JSON into one of our structs; whatever the bytes, `DecodeError` if that fails."""
     try:
         return _decoder(type).decode(data)
     except msgspec.ValidationError:
-        return _convert_without_nulls(msgspec.json.decode(data), type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError(_type_name(type), "", f"not valid JSON: {error}") from error
+        return _convert_without_nulls(_parsed(data, type), type)
+    except NOT_JSON as error:
+        raise _not_json(error, type) from error
 
 
 def convert(obj: Any, type: type[T]) -> T:
     """Turn parsed JSON or YAML into one of our structs."""
     try:
         return msgspec.convert(obj, type, dec_hook=_read)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return _convert_without_nulls(obj, type)
 
 
@@ -121,12 +130,34 @@ def load_yaml_objects(text: str) -> list[Object]:
     """Read every object of a manifest: several documents, and lists of objects within them."""
     objects: list[Object] = []
     try:
-        for index, document in enumerate(yaml.load_all(text, Loader=_Loader)):
+        for index, document in enumerate(yaml_documents(text)):
             if document is not None:
                 objects.extend(_typed(document, f"document {index}"))
-    except yaml.YAMLError as error:
-        raise DecodeError("", "", f"not valid YAML: {error}") from error
+    except RecursionError as error:  # lists within lists
+        raise DecodeError("", "", why_unreadable(error)) from error
     return objects
+
+
+def yaml_documents(text: str) -> list[Any]:
+    """The data of every document of a text; times stay text, as they are in JSON."""
+    try:
+        _check_depth(text)
+        return list(yaml.load_all(text, Loader=_Loader))
+    except NOT_YAML as error:
+        raise DecodeError("", "", f"not valid YAML: {why_unreadable(error)}") from error
+
+
+def _check_depth(text: str) -> None:
+    if len(text) <= _DEEPEST_YAML:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST_YAML:
+                raise RecursionError
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
@@ -137,6 +168,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
+_Loader.add_constructor(YAML_INT, readable_int)
 
 
 def _typed(document: Any, where: str) -> list[Object]:
@@ -155,7 +187,8 @@ def _typed(document: Any, where: str) -> list[Object]:
         return typed
     if not kind or not api_version:
         raise DecodeError(where, "", "expected apiVersion and kind")
-    struct = _BY_NAME.get((api_version, kind)) if isinstance(kind, str) else None
+    is_named = isinstance(kind, str) and isinstance(api_version, str)
+    struct = _BY_NAME.get((api_version, kind)) if is_named else None
     if struct is None:
         raise DecodeError(where, "", f"unknown kind {kind} (apiVersion {api_version})")
     try:
@@ -230,11 +263,25 @@ def _decoder(type: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
+def _parsed(data: bytes | str, type: Any) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except NOT_JSON as error:
+        raise _not_json(error, type) from error
+
+
+def _not_json(error: Exception, type: Any) -> DecodeError:
+    return DecodeError(_type_name(type), "", f"not valid JSON: {why_unreadable(error)}")
+
+
 def _convert_without_nulls(obj: Any, type: type[T]) -> T:
     try:
-        return msgspec.convert(_without_nulls(obj), type, dec_hook=_read)
-    except msgspec.ValidationError as error:
-        raise _explained(error, obj, type) from error
+        try:
+            return msgspec.convert(_without_nulls(obj), type, dec_hook=_read)
+        except msgspec.ValidationError as error:
+            raise _explained(error, obj, type) from error
+    except RecursionError as error:
+        raise DecodeError(_type_name(type), "", why_unreadable(error)) from error
 
 
 def _without_nulls(obj: Any) -> Any:
@@ -269,7 +316,7 @@ def _subject(obj: Any, type: Any) -> str:
 
 
 def _type_name(type: Any) -> str:
-    return str(getattr(type, "KIND", None) or getattr(type, "__name__", type))
+    return str(getattr(type, "KIND", None) or getattr(type, "__name__", type)).lstrip("_")
 
 
 def _json_type(value: object) -> str:

@@ -1,18 +1,22 @@
 """The coordination.k8s.io group: leases, by which one scheduler of several is the leader."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
 
 from mooring.api.meta import Object, Value
+
+_Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]  # what is beyond it no clock can add
 
 
 class LeaseSpec(Value, frozen=True, kw_only=True):
     """Who holds the lease, since when, and for how long."""
 
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: _Int32 | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
-    lease_transitions: int | None = None
+    lease_transitions: _Int32 | None = None
     strategy: str | None = None
     preferred_holder: str | None = None
 

@@ -146,11 +146,17 @@ def parse_time(text: str) -> float:
 
 
 def format_time(seconds: float, *, micros: bool = False) -> str:
-    """The RFC 3339 text of an instant, in seconds, or in microseconds as leases and events do."""
-    if not micros:
-        return _whole_second(math.floor(round(seconds, 6)))
-    whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
-    return f"{_whole_second(whole)[:-1]}.{rest:06d}Z"
+    """The RFC 3339 text of an instant, in seconds, or in microseconds as leases and events do.
+
+    ValueError for an instant that is not in the years 1 to 9999.
+    """
+    try:
+        if not micros:
+            return _whole_second(math.floor(round(seconds, 6)))
+        whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
+        return f"{_whole_second(whole)[:-1]}.{rest:06d}Z"
+    except (OverflowError, OSError, ValueError) as error:
+        raise ValueError(f"{seconds:g} s since 1970 is not a time: {error}") from None
 
 
 @lru_cache(maxsize=16)  # much happens within a second

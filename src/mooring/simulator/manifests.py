@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
-from mooring.api.codec import to_builtins
+from mooring.api.codec import DecodeError, to_builtins, yaml_documents
 from mooring.api.meta import Object as ApiObject
+from mooring.api.unreadable import why_unreadable
 from mooring.apiserver.calls import JSON
 from mooring.apiserver.decoding import decode_object, fit
 from mooring.apiserver.failures import bad_request
@@ -22,16 +22,6 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 
 _SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
-    """The safe loader, except that times stay text, as they are in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
 
 
 def read_objects(*given: Any) -> Iterator[Object]:
@@ -100,12 +90,17 @@ def find_resource(word: str) -> Resource:
 
 def _documents(text: str, where: str) -> Iterator[Object]:
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{where}: not valid YAML: {error}") from error
+        documents = yaml_documents(text)
+    except DecodeError as error:
+        raise ValueError(f"{where}: {error}") from error
     for index, document in enumerate(documents):
-        if document is not None:
-            yield from _flattened(document, f"{where}, document {index}")
+        if document is None:
+            continue
+        place = f"{where}, document {index}"
+        try:
+            yield from _flattened(document, place)
+        except (TypeError, RecursionError) as error:  # a key that JSON has not, an endless object
+            raise ValueError(f"{place}: {why_unreadable(error)}") from error
 
 
 def _flattened(document: Any, where: str) -> Iterator[Object]:

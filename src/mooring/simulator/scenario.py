@@ -86,7 +86,7 @@ def _id_of(line: bytes | str) -> str:
     """What can still be told about a line that could not be read."""
     try:
         raw = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     found = raw.get("id") if isinstance(raw, dict) else None
     return found if isinstance(found, str) else ""
