@@ -86,13 +86,14 @@ class Wire:
     refused: no connection. hang: nothing arrives, nothing comes back. lost: it arrives, nothing
     comes back. cut: it arrives, and the connection breaks. late: it arrives `delay` seconds after
     the process stopped caring. error, busy: the server answers 500, or 429. slow: `delay` seconds
-    each way.
+    each way. garbled: it arrives, and what comes back is `garbage`.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.fault: str = ""
         self.delay: float = 0.0
+        self.garbage: bytes = b""
 
     async def send(self, request: Request, fence: Fence | None = None) -> Answer:
         assert fence is None, "leases are written by a client without a fence"
@@ -110,6 +111,9 @@ class Wire:
             case "late":
                 self._world.deliver(request, self.delay)
                 return await forever()
+            case "garbled":
+                self._world.server.answer(request)
+                return Answer(200, {}, self.garbage)
             case "error":
                 return status(500, "InternalError")
             case "busy":

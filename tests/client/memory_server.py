@@ -64,7 +64,14 @@ class EndAtOnce:
     """A watch begins, tells what there is to tell at the moment, and ends."""
 
 
-Fault = Refuse | Vanish | Hang | EndAtOnce
+@dataclass(frozen=True)
+class Babble:
+    """The answer is a success, and consists of these bytes; a watch ends after them."""
+
+    body: bytes
+
+
+Fault = Refuse | Vanish | Hang | EndAtOnce | Babble
 
 EXPIRED = Refuse(410, "Expired", "too old resource version")
 
@@ -260,6 +267,8 @@ class MemoryServer:
         fault = await self._meet(question, request)
         answer = fault if isinstance(fault, Refuse) else self._list(question)
         await asyncio.sleep(self.latency())
+        if isinstance(fault, Babble):
+            return Answer(200, {}, fault.body)
         if isinstance(answer, Refuse):
             return Answer(answer.code, answer.headers, msgspec.json.encode(answer.status))
         return Answer(200, {}, msgspec.json.encode(answer))
@@ -273,6 +282,10 @@ class MemoryServer:
             yield OpenWatch(question, refused)
             return
         watch = OpenWatch(question)
+        if isinstance(fault, Babble):
+            watch.push(fault.body + b"\n", None)
+            yield watch
+            return
         self._catch_up(watch)
         seconds = float(question.query["timeoutSeconds"])
         timer = asyncio.get_running_loop().call_later(seconds, watch.push, None)

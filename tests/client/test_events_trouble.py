@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from tests.client.event_server import Room, pod, refused
+from tests.garbage import NO_JSON
 
 from mooring.client.errors import Fenced, Unreachable
 from mooring.client.events import FINISH_AFTER, MAX_SERIES
 from mooring.client.limits import Limiter, Priority
-from mooring.client.transport import Answer, Request
+from mooring.client.transport import Answer
 
 
 @pytest.fixture
@@ -325,10 +326,16 @@ def test_waits_for_what_the_run_has_on_its_way(room: Room) -> None:
     assert len(room.server.events) == 1
 
 
-def test_is_not_stopped_by_an_answer_that_is_no_event(room: Room) -> None:
-    def nonsense(request: Request) -> Answer:
-        return Answer(201, {}, b"<html>")
-
-    room.server.fault = nonsense
+@pytest.mark.parametrize("body", NO_JSON)
+@pytest.mark.parametrize("times", [1, 2])
+def test_sends_again_what_was_answered_with_garbage(room: Room, times: int, body: bytes) -> None:
+    for _ in range(times - 1):
+        room.emit()
+    room.server.fault = lambda _: Answer(201, {}, body)
     room.emit()
-    assert (room.sink.sent, room.sink.failed) == (1, 0)
+    room.loop.advance(30)
+    assert (room.sink.sent, room.sink.failed) == (times - 1, 0)
+    room.server.fault = lambda _: None
+    room.loop.advance(30)
+    assert (room.sink.sent, room.sink.failed) == (times, 0)
+    assert room.server.seen() == times

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.client.certificates import Authority, Pair
 from tests.client.plugin_stage import V1, V1BETA1, Stage, bearer, certificate, failure, headers
+from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
@@ -78,6 +79,12 @@ def test_says_that_the_answer_is_another_thing(stage: Stage) -> None:
     text = failure(stage.plugin())
     assert "printed something that is no ExecCredential: JSON is malformed" in text
     assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("printed", [*NO_OBJECT, *NO_TEXT])
+def test_says_that_what_was_printed_is_no_credential(stage: Stage, printed: bytes) -> None:
+    stage.answer.write_bytes(printed)
+    assert "printed " in failure(stage.plugin())
 
 
 def test_says_that_there_is_no_such_command_and_how_to_get_it(stage: Stage) -> None:

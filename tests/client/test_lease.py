@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.client.lease_server import NAME, NAMESPACE, World
+from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.client import ApiClient
 from mooring.client.errors import Fenced
@@ -375,3 +376,37 @@ def test_refuses_the_lease_of_kube_scheduler() -> None:
 
 def test_the_clock_of_the_machine_goes_forward() -> None:
     assert 0 < uptime() <= uptime()
+
+
+# --- a server that answers 200 and garbage --------------------------------------------------------
+
+ABSURD = b'{"spec":{"holderIdentity":"b","leaseDurationSeconds":1%s,"leaseTransitions":1%s}}' % (
+    b"0" * 400,
+    b"0" * 400,
+)
+
+
+@pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT, ABSURD])
+@pytest.mark.parametrize("exists", [True, False])
+def test_stands_for_election_until_answers_can_be_read_again(
+    world: World, exists: bool, garbage: bytes
+) -> None:
+    if exists:
+        world.server.put(holder="gone", duration=1)
+    a = world.start("a")
+    a.wire.fault, a.wire.garbage = "garbled", garbage
+    world.advance(60)
+    assert not a.task.done()
+    assert world.leaders() == []
+    a.wire.fault = ""
+    world.advance(30)
+    assert world.leaders() == ["a"]
+
+
+@pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT, ABSURD])
+def test_releases_a_lease_without_raising_whatever_the_answer(world: World, garbage: bytes) -> None:
+    a = world.start("a")
+    a.wire.fault, a.wire.garbage = "garbled", garbage
+    a.shut_down()
+    assert a.task.done()
+    assert a.task.exception() is None

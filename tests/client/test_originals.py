@@ -50,6 +50,21 @@ def test_hands_out_all_that_the_server_said_except_what_is_only_its_own() -> Non
     assert originals.get("2") is None
 
 
+@pytest.mark.parametrize("novelty", [b'"\xff"', b"1e999"])
+def test_hands_out_nothing_that_cannot_be_read(novelty: bytes) -> None:
+    originals: Originals[Pod] = Originals()
+    data = b'{"metadata":{"name":"a","uid":"1"},"novelty":' + novelty + b"}"
+    originals.put(decode(data, Pod), msgspec.Raw(data))
+    assert originals.get("1") is None
+
+
+def test_hands_out_an_object_without_metadata() -> None:
+    originals: Originals[Pod] = Originals()
+    for data in (b'{"spec":{}}', b'{"metadata":null,"spec":{}}'):
+        originals.put(decode(data, Pod), msgspec.Raw(data))
+        assert originals.get("") == data
+
+
 def test_follows_the_informer(stage: Stage) -> None:
     originals: Originals[Pod] = Originals()
     stage.server.put(Pod, "a")

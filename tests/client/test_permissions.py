@@ -11,6 +11,7 @@ from typing import Self
 
 import pytest
 from tests.client.event_server import refused
+from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
@@ -236,3 +237,19 @@ def test_asks_once_for_what_is_named_twice() -> None:
     with Room((LIST_NODES, LIST_NODES)) as room:
         room.loop.advance(1)
         assert len(room.server.asked) == 1
+
+
+@pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT])
+def test_asks_again_after_a_few_seconds_when_an_answer_cannot_be_read(
+    room: Room, garbage: bytes
+) -> None:
+    room.loop.advance(1)
+    room.server.trouble = Answer(201, {}, garbage)
+    room.server.revoked.add(("list", "nodes"))
+    room.loop.advance(61)
+    assert not room.task.done()
+    assert room.check.problem == ""
+    assert room.rounds(50) >= 8
+    room.server.trouble = None
+    room.loop.advance(6)
+    assert room.check.missing == (LIST_NODES,)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from tests.client.memory_server import (
     EXPIRED,
+    Babble,
     EndAtOnce,
     Fault,
     Hang,
@@ -15,6 +16,7 @@ from tests.client.memory_server import (
     Vanish,
 )
 from tests.client.stage import Recorded, Stage
+from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.api.core import Pod
 from mooring.api.storage import StorageClass
@@ -231,3 +233,32 @@ def test_ignores_events_it_does_not_know_and_says_so_once(
     assert [record.message for record in caplog.records] == [
         "events of an unknown type are ignored"
     ]
+
+
+HUGE_PAUSE = b'{"type":"ERROR","object":{"code":429,"details":{"retryAfterSeconds":1%s}}}' % (
+    b"0" * 400
+)
+ERROR_OF_NOTHING = b'{"type":"ERROR","object":[]}'
+
+
+@pytest.mark.parametrize(
+    ("verb", "garbage"),
+    [
+        *(("list", body) for body in (*NO_OBJECT, *NO_TEXT)),
+        *(("watch", body) for body in (*NO_OBJECT, *NO_TEXT, HUGE_PAUSE, ERROR_OF_NOTHING)),
+        *(("watch", b'{"type":"BOOKMARK","object":' + body) for body in (*NO_OBJECT, *NO_TEXT)),
+        *(("watch", b'{"type":"ADDED","object":' + body + b"}") for body in (*NO_OBJECT, *NO_TEXT)),
+    ],
+)
+def test_goes_on_when_answers_can_be_read_again(verb: str, garbage: bytes, stage: Stage) -> None:
+    stage.server.put(Pod, "before")
+    stage.server.weather = lambda asked: Babble(garbage) if asked == verb else None
+    stage.follow()
+    stage.advance(120)
+    stage.server.put(Pod, "meanwhile")
+    stage.server.weather = lambda asked: None
+    stage.advance(120)
+    stage.server.put(Pod, "after")
+    stage.settle()
+    assert stage.told[-1] == "put after"
+    assert any("meanwhile" in told for told in stage.told)

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.garbage import NO_OBJECT
 
 from mooring.api import core
 from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, Forbidden, NotFound, Unreachable
+from mooring.client.errors import Conflict, Fenced, Forbidden, Garbled, NotFound, Unreachable
 from mooring.client.transport import Answer, Fence, Request, Stream
 from mooring.scheduler.cluster import Writer, merge_patch
 from mooring.simulator.clock import VirtualLoop
@@ -283,3 +284,54 @@ def patched(old: Any, change: Any) -> Any:
 @given(old=objects, new=objects)
 def test_writes_the_merge_patch_that_makes_one_of_the_other(old: Any, new: Any) -> None:
     assert patched(old, merge_patch(old, new)) == new
+
+
+# --- answers that cannot be read ------------------------------------------------------------------
+
+UNREADABLE = [body for body in NO_OBJECT if not body.endswith(b"}")]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+@pytest.mark.parametrize("is_done", [True, False])
+def test_looks_up_a_bind_that_was_answered_with_garbage(is_done: bool, body: bytes) -> None:
+    rig = Rig()
+
+    def garble(request: Request) -> Answer:
+        if is_done:
+            rig.server.do(request)
+        return Answer(201, {}, body)
+
+    rig.server.steps = [garble, lambda _: Answer(200, {}, body)]
+    rig.bind()
+    again = [] if is_done else ["POST binding"]
+    assert rig.server.asked == ["POST binding", "GET p", "GET p", *again]
+    assert rig.server.pod is not None
+    assert rig.server.pod.spec.node_name == "a"
+    assert rig.conflicts == []
+
+
+@pytest.mark.parametrize("body", NO_OBJECT)
+def test_repeats_a_status_patch_that_was_answered_with_garbage(body: bytes) -> None:
+    rig = Rig()
+    rig.server.steps = [lambda _: Answer(200, {}, body)] * 2
+    rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
+    assert rig.server.asked == ["PATCH status"] * 3
+    rig.server.steps = [lambda _: Answer(200, {}, body)] * 10
+    with pytest.raises(Garbled):  # an ApiError, which callers log
+        rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_repeats_a_deletion_that_was_answered_with_garbage(body: bytes) -> None:
+    rig = Rig()
+    rig.server.steps = [lambda _: Answer(200, {}, body)] * 2
+    rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
+    assert rig.server.asked == ["DELETE p"] * 3
+
+
+@pytest.mark.parametrize("body", NO_OBJECT)
+def test_reports_an_update_that_was_answered_with_garbage(body: bytes) -> None:
+    rig = Rig()
+    rig.server.steps = [lambda _: Answer(200, {}, body)]
+    with pytest.raises(Garbled):
+        rig.run(rig.writer.update(pod("p", uid="uid-p").api))

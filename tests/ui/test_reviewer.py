@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.garbage import NO_JSON
 
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
@@ -18,7 +19,8 @@ class OneAnswer:
     """A transport that answers everything alike."""
 
     def __init__(self, status: int, body: Any) -> None:
-        self.answer = Answer(status, {}, msgspec.json.encode(body))
+        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        self.answer = Answer(status, {}, raw)
         self.requests: list[Request] = []
 
     async def send(self, request: Request, fence: Fence | None = None) -> Answer:
@@ -104,7 +106,10 @@ def test_raises_what_the_server_refuses() -> None:
         review(OneAnswer(403, {"kind": "Status", "message": "tokenreviews is forbidden"}))
 
 
-@pytest.mark.parametrize("body", [[], "yes", {"status": {"allowed": "true"}}])
+@pytest.mark.parametrize("body", [[], "yes", {"status": {"allowed": "true"}}, *NO_JSON])
 def test_does_not_guess_at_an_answer_it_cannot_read(body: Any) -> None:
     with pytest.raises(ApiError, match="can't be read"):
         allowed(OneAnswer(200, body), User("jane"))
+    if isinstance(body, bytes):
+        with pytest.raises(ApiError, match="can't be read"):
+            review(OneAnswer(200, body))

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import yaml
 
+from mooring.api.unreadable import NOT_YAML
 from mooring.errors import Problem
 
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
@@ -94,7 +95,7 @@ def read_file(path: str, problems: list[Problem]) -> Kubeconfig | None:
         return None
     try:
         raw = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except NOT_YAML as error:
         problems.append(_yaml_problem(path, error))
         return None
     return read_data({} if raw is None else raw, path, problems)

@@ -10,8 +10,8 @@ import msgspec
 
 from mooring.api.codec import DecodeError, decode
 from mooring.api.meta import Object, ObjectMeta
-from mooring.client.errors import refusal_of_status
-from mooring.errors import ApiError
+from mooring.api.unreadable import NOT_JSON, why_unreadable
+from mooring.client.errors import Garbled, refusal_of_status
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,6 @@ OnRead = Callable[[O, msgspec.Raw], None]
 
 BOOKMARK: Final = "BOOKMARK"
 _ERROR: Final = "ERROR"
-
-
-class Garbled(ApiError):
-    """The server sent what is not JSON, or not what it should be."""
 
 
 class Event(msgspec.Struct):
@@ -58,7 +54,7 @@ def read_event(line: bytes) -> Event:
         event = _read_event(line)
         if event.type == _ERROR:
             raise refusal_of_status(msgspec.json.decode(event.object, type=dict))
-    except (ValueError, RecursionError) as error:
+    except NOT_JSON as error:
         raise _garbled(line, error) from error
     return event
 
@@ -67,13 +63,13 @@ def bookmarked(event: Event) -> str:
     """The version that a bookmark tells."""
     try:
         return _read_bare(event.object).metadata.resource_version
-    except (ValueError, RecursionError) as error:
+    except NOT_JSON as error:
         raise _garbled(bytes(event.object), error) from error
 
 
 def _garbled(data: bytes, error: Exception) -> Garbled:
     shown = data[:80].decode(errors="replace")
-    return Garbled(f"cannot read an event: {error}: {shown}")
+    return Garbled(f"cannot read an event: {why_unreadable(error)}: {shown}")
 
 
 class Lines:
@@ -125,7 +121,7 @@ class Reader(Generic[O]):
         value: O | None = None
         try:
             meta = _read_bare(raw).metadata
-        except (ValueError, RecursionError):  # the first error says more
+        except NOT_JSON:  # the first error says more
             key = ""
         else:
             value = self._kind(

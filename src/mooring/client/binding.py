@@ -11,9 +11,8 @@ import logging
 from typing import Final
 
 from mooring.api import core
-from mooring.api.codec import DecodeError
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, NotFound, ServerError, Unreachable
+from mooring.client.errors import Conflict, Fenced, Garbled, NotFound, ServerError, Unreachable
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class PodBinder:
                 raise
             except Fenced:
                 raise
-            except (Unreachable, ServerError) as error:
+            except (Unreachable, ServerError, Garbled) as error:
                 is_unknown = True
                 extra = {"pod": binding.key, "node": binding.target.name, "error": str(error)}
                 log.warning("the outcome of a bind is unknown; looking it up", extra=extra)
@@ -83,7 +82,7 @@ class PodBinder:
                 pod = await self._client.get(core.Pod, meta.name, meta.namespace)
             except NotFound:
                 raise
-            except (ApiError, DecodeError) as error:
+            except ApiError as error:
                 extra = {"pod": binding.key, "error": str(error)}
                 log.debug("could not look up a pod", extra=extra)
                 await asyncio.sleep(pause)

@@ -14,15 +14,16 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from mooring.api.codec import decode, encode
+from mooring.api.codec import DecodeError, decode, encode
 from mooring.api.core import Binding, Pod
 from mooring.api.meta import Object
 from mooring.client import paths
-from mooring.client.errors import Forbidden, NotFound, Refused, Unreachable, refusal
+from mooring.client.errors import Forbidden, Garbled, NotFound, Refused, Unreachable, refusal
 from mooring.client.limits import Limiter, Priority
 from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Stream, Transport
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
+T = TypeVar("T")
 
 _TRIES: Final = 10  # of a request that the server asks to repeat
 _LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
@@ -44,6 +45,10 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 class _List(msgspec.Struct):
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: tuple[msgspec.Raw, ...] | None = None
+
+
+class _Outcome(msgspec.Struct):
+    """What the server says to a write that is of no further interest: any object."""
 
 
 class ApiClient:
@@ -69,7 +74,7 @@ class ApiClient:
 
     async def get(self, kind: type[O], name: str, namespace: str = "") -> O:
         path = paths.single(kind, name, namespace)
-        return decode(await self._send(Request(method="GET", path=path)), kind)
+        return _read(await self._send(Request(method="GET", path=path)), kind)
 
     async def list_page(
         self,
@@ -87,7 +92,7 @@ class ApiClient:
         query = {key: value for key, value in asked.items() if value}
         path = paths.collection(kind, namespace, query)
         body = await self._send(Request(method="GET", path=path, timeout=60.0))
-        found = msgspec.json.decode(body, type=_List)
+        found = _read(body, _List)
         meta = found.metadata
         return Page(found.items or (), meta.resource_version, meta.continue_)
 
@@ -124,11 +129,11 @@ class ApiClient:
     ) -> O:
         """Create an object; what the server made of it."""
         answer = await self._create(value, priority, subresource)
-        return decode(answer, type(value))
+        return _read(answer, type(value))
 
     async def tell(self, value: Object, *, priority: Priority = Priority.WRITE) -> None:
         """Create an object that is of no further interest, such as an Event."""
-        await self._create(value, priority)
+        _read(await self._create(value, priority), _Outcome)
 
     async def replace(self, value: O, *, fenced: bool = True) -> O:
         """Put an object whose struct holds all of its fields, such as a Lease."""
@@ -136,7 +141,7 @@ class ApiClient:
         path = paths.single(type(value), meta.name, meta.namespace)
         request = Request(method="PUT", path=path, body=encode(value))
         fence = self._fence if fenced else None
-        return decode(await self._send(request, fence=fence), type(value))
+        return _read(await self._send(request, fence=fence), type(value))
 
     async def patch(
         self,
@@ -152,7 +157,7 @@ class ApiClient:
         """Change some fields of an object; what it is then."""
         path = paths.single(kind, name, namespace, subresource)
         request = Request(method="PATCH", path=path, body=encode(change), content_type=content_type)
-        return decode(await self._send(request, priority, self._fence), kind)
+        return _read(await self._send(request, priority, self._fence), kind)
 
     async def delete(
         self, kind: type[Object], name: str, namespace: str = "", *, uid: str = ""
@@ -161,18 +166,20 @@ class ApiClient:
         options = {"preconditions": {"uid": uid}} if uid else {}
         body = encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
         path = paths.single(kind, name, namespace)
-        await self._send(Request(method="DELETE", path=path, body=body), fence=self._fence)
+        request = Request(method="DELETE", path=path, body=body)
+        _read(await self._send(request, fence=self._fence), _Outcome)
 
     async def bind(self, binding: Binding) -> None:
         """Create the Binding of a pod; before everything else that waits."""
         meta = binding.metadata
         path = paths.single(Pod, meta.name, meta.namespace, "binding")
         request = Request(method="POST", path=path, body=encode(binding))
-        await self._send(request, Priority.BIND, self._fence)
+        _read(await self._send(request, Priority.BIND, self._fence), _Outcome)
 
-    async def post(self, path: str, body: Any) -> bytes:
+    async def ask(self, path: str, question: Any, answer: type[T]) -> T:
         """Ask a question by POST that changes nothing, such as a review; not fenced."""
-        return await self._send(Request(method="POST", path=path, body=encode(body)))
+        request = Request(method="POST", path=path, body=encode(question))
+        return _read(await self._send(request), answer)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -214,6 +221,13 @@ class ApiClient:
         if isinstance(error, Forbidden) and self._on_forbidden is not None:
             self._on_forbidden(error)
         return error
+
+
+def _read(body: bytes, kind: type[T]) -> T:
+    try:
+        return decode(body, kind)
+    except DecodeError as error:
+        raise Garbled(f"the answer of the API server can't be read: {error}") from error
 
 
 def _pause(error: Refused) -> float | None:

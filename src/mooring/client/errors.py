@@ -9,6 +9,7 @@ ApiError
 │   ├── Gone           410      the version asked for is too old: list again
 │   ├── TooManyRequests 429     later, please
 │   └── ServerError    5xx      its fault, not ours
+├── Garbled            2xx with a body that cannot be read; a write may have been carried out
 ├── Unreachable        no answer; `sent` says whether the request may have been carried out
 └── Fenced             not sent: this process may not write any more
 """
@@ -20,7 +21,10 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.api.unreadable import NOT_JSON
 from mooring.errors import ApiError
+
+_LONGEST_WAIT: Final = 86_400.0  # seconds; whatever a Status asks for
 
 
 class Refused(ApiError):
@@ -70,6 +74,13 @@ class ServerError(Refused):
     """Something broke on the server's side; a write may have been carried out all the same."""
 
 
+class Garbled(ApiError):
+    """The body of a success, or an event of a watch, is not JSON or not the object it should be.
+
+    The sender may be a proxy: a write may or may not have been carried out.
+    """
+
+
 class Unreachable(ApiError):
     """No answer came; after `sent` nobody knows whether the request was carried out."""
 
@@ -105,7 +116,7 @@ def refusal(code: int, body: bytes, headers: Mapping[str, str] | None = None) ->
     """The error for an answer that is none of 2xx; the body is a Status, or whatever came."""
     try:
         status = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+    except NOT_JSON:
         shown = body[:200].decode(errors="replace").strip()
         status = _Status(message=shown or f"the server answered {code}")
     return _refused(status, code, _retry_after(headers or {}, status))
@@ -134,4 +145,6 @@ def _retry_after(headers: Mapping[str, str], status: _Status) -> float | None:
     if asked.isdecimal():
         return float(asked)
     seconds = (status.details or {}).get("retryAfterSeconds")
-    return float(seconds) if isinstance(seconds, int) and seconds > 0 else None
+    if not isinstance(seconds, int) or seconds <= 0:
+        return None
+    return float(min(seconds, _LONGEST_WAIT))

@@ -20,12 +20,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
-from mooring.api.codec import DecodeError
 from mooring.api.events import Event
 from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import (
     Conflict,
+    Garbled,
     NotFound,
     Refused,
     ServerError,
@@ -299,14 +299,12 @@ class EventSink:
             series.told = 1
             if count > 1:
                 return 0.0
-        except (Unreachable, TooManyRequests, ServerError) as error:
+        except (Unreachable, TooManyRequests, ServerError, Garbled) as error:
             log.debug("could not send an Event", extra={**_named(series), "error": str(error)})
             return self._pause()
         except ApiError as error:
             self._give_up(series, error)
             return None
-        except DecodeError as error:  # accepted, whatever the answer means
-            log.debug("an answer is no Event", extra={**_named(series), "error": str(error)})
         series.told = count
         self.sent += 1
         return None

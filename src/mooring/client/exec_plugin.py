@@ -25,6 +25,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from mooring.api.unreadable import NOT_JSON, why_unreadable
 from mooring.client._filewatch import Clock
 from mooring.client._subprocess import CommandFailed, printable, run_command
 from mooring.client.credentials import token_problem
@@ -247,8 +248,8 @@ class ExecPlugin:
         """What the plugin printed; no word of it is repeated in an error."""
         try:
             found = msgspec.json.decode(output, type=_ExecCredential)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            text = f"printed something that is no ExecCredential: {error}"
+        except NOT_JSON as error:
+            text = f"printed something that is no ExecCredential: {why_unreadable(error)}"
             raise Unreachable(self._named(text), sent=False) from None
         if complaint := self._complaint(found):
             raise Unreachable(self._named(complaint), sent=False)

@@ -32,7 +32,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mooring.api.codec import DecodeError
 from mooring.api.coordination import Lease, LeaseSpec
 from mooring.api.meta import ObjectMeta, format_time
 from mooring.client.client import ApiClient
@@ -45,7 +44,7 @@ STOPPED: Final = "the election was stopped"  # the reason of an end that was ask
 JITTER: Final = 1.2  # a candidate looks again after one to this many retry periods
 _SHORTEST_PAUSE: Final = 0.01  # seconds; a clock that disagrees with the loop's must not spin it
 _TOLERATED: Final = 20.0  # seconds past the lease's end until a leader is unhealthy, as kube does
-_FAILURES: Final = (ApiError, DecodeError, TimeoutError)
+_FAILURES: Final = (ApiError, TimeoutError)
 
 
 if sys.platform == "linux":

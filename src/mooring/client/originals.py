@@ -11,6 +11,7 @@ from typing import Any, Final, Generic
 
 import msgspec
 
+from mooring.api.unreadable import NOT_JSON
 from mooring.client._reading import O
 
 _LEFT_OUT: Final = ("apiVersion", "kind")  # lists do not say them of their items either
@@ -43,10 +44,15 @@ class Originals(Generic[O]):
         found = self._kept.get(uid)
         if found is None or uid in self._trimmed:
             return found
-        document: dict[str, Any] = msgspec.json.decode(found)
+        try:
+            document: dict[str, Any] = msgspec.json.decode(found)
+        except NOT_JSON:  # in a field that our struct has not, and that was passed over
+            del self._kept[uid]
+            return None
         for name in _LEFT_OUT:
             document.pop(name, None)
-        document["metadata"].pop("managedFields", None)
+        if isinstance(meta := document.get("metadata"), dict):
+            meta.pop("managedFields", None)
         found = self._kept[uid] = msgspec.json.encode(document)
         self._trimmed.add(uid)
         return found

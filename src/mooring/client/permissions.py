@@ -20,10 +20,9 @@ from mooring.api.auth import (
     SelfSubjectAccessReview,
     SelfSubjectAccessReviewSpec,
 )
-from mooring.api.codec import DecodeError, decode
 from mooring.client import paths
 from mooring.client.client import ApiClient
-from mooring.client.errors import ServerError, Unreachable
+from mooring.client.errors import Garbled, ServerError, Unreachable
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -137,11 +136,12 @@ class PermissionCheck:
         path = paths.collection(SelfSubjectAccessReview)
         async with turn:
             try:
-                body = await self._client.post(path, SelfSubjectAccessReview(spec=spec))
-                return decode(body, SelfSubjectAccessReview).status.allowed
-            except (ApiError, DecodeError) as error:
+                review = SelfSubjectAccessReview(spec=spec)
+                answer = await self._client.ask(path, review, SelfSubjectAccessReview)
+                return answer.status.allowed
+            except ApiError as error:
                 self._tell_unanswered(error)
-                self._is_down |= isinstance(error, Unreachable | ServerError)
+                self._is_down |= isinstance(error, Unreachable | ServerError | Garbled)
                 return None
 
     def _tell_unanswered(self, error: Exception) -> None:

@@ -160,7 +160,7 @@ class Reflector(Generic[O]):
             self._is_wanted.clear()
             try:
                 objects, unread, version = await self._list_once()
-            except (ApiError, ValueError, RecursionError) as error:
+            except ApiError as error:
                 self._refreshing += refreshing
                 self._complain("list", error)
                 await self._rest(self._pause(error))

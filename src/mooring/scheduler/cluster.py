@@ -18,7 +18,7 @@ from mooring.cache.pods import Pod
 from mooring.client import paths
 from mooring.client.binding import AlreadyBound, PodBinder, pod_not_found
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, NotFound, Refused, ServerError, Unreachable
+from mooring.client.errors import Conflict, Garbled, NotFound, Refused, ServerError, Unreachable
 from mooring.client.limits import Rush
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
@@ -133,7 +133,7 @@ class Writer:
         for _ in range(_TRIES - 1):
             try:
                 return await write()
-            except (Unreachable, ServerError):
+            except (Unreachable, ServerError, Garbled):
                 await asyncio.sleep(pause)
                 pause *= 2
         return await write()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from mooring.client.client import ApiClient
-from mooring.errors import ApiError
 from mooring.ui.access import User
 
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -38,9 +37,6 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
-R = TypeVar("R", _TokenReview, _AccessReview)
-
-
 class ApiReviewer:
     """Asks an API server, or one about tokens and another about rights.
 
@@ -57,7 +53,7 @@ class ApiReviewer:
             "kind": "TokenReview",
             "spec": {"token": token},
         }
-        answer = _decoded(await self._tokens.post(_TOKEN_REVIEWS, review), _TokenReview)
+        answer = await self._tokens.ask(_TOKEN_REVIEWS, review, _TokenReview)
         user = answer.status.user
         if not (answer.status.authenticated and user.username):
             return None
@@ -76,12 +72,5 @@ class ApiReviewer:
                 "extra": dict(user.extra),
             },
         }
-        answer = _decoded(await self._rights.post(_ACCESS_REVIEWS, review), _AccessReview)
+        answer = await self._rights.ask(_ACCESS_REVIEWS, review, _AccessReview)
         return answer.status.allowed
-
-
-def _decoded(body: bytes, kind: type[R]) -> R:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ApiError(f"the API server's answer to a review can't be read: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mooring.api.codec import DecodeError
 from mooring.client.errors import NotFound
 from mooring.errors import ApiError
 from mooring.extender.serving.answering import checked
@@ -28,7 +27,7 @@ class Binding:
             pod = await self._cluster.find_pod(args.pod_namespace, args.pod_name, args.pod_uid)
         except NotFound as error:
             raise Failure(f"there is no pod {key}") from error
-        except (ApiError, DecodeError) as error:
+        except ApiError as error:
             raise Failure(f"pod {key} could not be looked up: {error}") from error
         if pod.uid != args.pod_uid:
             text = f"pod {key} has the uid {pod.uid}, and was asked for as {args.pod_uid}"
