@@ -230,6 +230,15 @@ def test_lets_kubectl_take_over_what_it_applied_without_the_server() -> None:
     assert json.loads(made["metadata"]["annotations"][LAST_APPLIED]) == deployment(replicas=3)
 
 
+@pytest.mark.parametrize("last", ["{", "4x", "[]", "[" * 3_000])
+def test_passes_over_a_record_of_kubectl_that_cannot_be_read(last: str) -> None:
+    live = deployment(replicas=2)
+    live["metadata"]["annotations"] = {LAST_APPLIED: last}
+    live = tracked(None, live, "kubectl-client-side-apply", "Update", "", EARLY)
+    with pytest.raises(Conflict, match='conflict with "kubectl-client-side-apply"'):
+        apply(live, deployment(replicas=3), "kubectl")
+
+
 # --- writes that are no apply ---------------------------------------------------------------------
 
 

@@ -67,7 +67,8 @@ def with_another_cluster() -> str:
 
 
 @pytest.mark.parametrize(
-    "theirs", [OTHERS, "not: [yaml", "just text", "[1, 2]", with_another_cluster()]
+    "theirs",
+    [OTHERS, "not: [yaml", "!!bool x", "[" * 3000, "just text", "[1, 2]", with_another_cluster()],
 )
 def test_never_overwrites_the_file_of_somebody_else(tmp_path: Path, theirs: str) -> None:
     (tmp_path / "config").write_text(theirs)

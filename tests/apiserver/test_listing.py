@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.both import get, pod, post
 from tests.apiserver.desk import MAPS, PODS, Desk
+from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.apiserver.store import Change, Expired, Store
 
@@ -122,8 +124,11 @@ def test_listeners_hear_everything_in_order_even_if_one_of_them_writes() -> None
     assert heard == [[1, 2, 3], [1, 2, 3]]
 
 
-def test_nonsense_for_a_token_is_refused() -> None:
-    code, words = Desk().refusal(get(f"{ROOT}?continue=abc"))
+@pytest.mark.parametrize(
+    "token", ["abc", *(base64.urlsafe_b64encode(body).decode() for body in (*NO_OBJECT, *NO_TEXT))]
+)
+def test_nonsense_for_a_token_is_refused(token: str) -> None:
+    code, words = Desk().refusal(get(f"{ROOT}?continue={token or 'abc'}"))
     assert (code, words.split(":")[0]) == (400, "invalid continue token")
 
 

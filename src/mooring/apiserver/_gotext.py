@@ -41,4 +41,8 @@ def json_error(body: bytes) -> str:
         if error.pos >= len(text.rstrip()):
             return "unexpected end of JSON input"
         return f"invalid character {text[error.pos]!r} looking for beginning of value"
+    except RecursionError:
+        return "exceeded max depth"
+    except ValueError as error:  # a number of thousands of digits
+        return str(error)
     return "unexpected end of JSON input"

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.apiserver._gotext import go_kind, json_error
 from mooring.apiserver.failures import bad_request
 from mooring.apiserver.fitting import explained, type_of, without_nulls
@@ -34,11 +35,12 @@ def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[O
     kind, shape = resource.kind, _shape(resource)
     try:
         value, whole = _decoded(body, shape)
-    except ValueError as error:
+        return value, [] if value == whole else list(unknown_fields(whole, shape))
+    except (ValueError, RecursionError) as error:
+        why = why_unreadable(error)
         raise bad_request(
-            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
         ) from error
-    return value, [] if value == whole else list(unknown_fields(whole, shape))
 
 
 def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
@@ -50,8 +52,8 @@ def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
         raise bad_request(f"{start}: unknown conversion")
     try:
         return _decoded(body, shape_of(api_version, kind) or ANY)[0]
-    except ValueError as error:
-        raise bad_request(f"{start}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"{start}: {why_unreadable(error)}") from error
 
 
 def fit_wish(api_version: str, kind: str, value: Object) -> Object:
@@ -153,7 +155,7 @@ _read_head: Final = msgspec.json.Decoder(_Head).decode
 def _head(body: bytes, kind: str) -> _Head:
     try:
         return _read_head(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NOT_JSON as error:
         why = _parse_problem(body, error)
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind}): couldn't get "
@@ -164,15 +166,18 @@ def _head(body: bytes, kind: str) -> _Head:
 def _parse_problem(body: bytes, error: Exception) -> str:
     if not isinstance(error, msgspec.ValidationError):
         return json_error(body)
-    value = msgspec.json.decode(body)
+    try:
+        value = msgspec.json.decode(body)
+    except NOT_JSON:  # the rest of it is no JSON
+        return json_error(body)
     if isinstance(value, dict):
+        # Neither, if a name is there twice: the last value is the one that is kept.
         field = next(
-            key for key in ("apiVersion", "kind") if not isinstance(value.get(key, ""), str)
+            (key for key in ("apiVersion", "kind") if not isinstance(value.get(key, ""), str)),
+            "kind",
         )
-        return (
-            f"json: cannot unmarshal {go_kind(value[field])} into Go struct field .{field} of type "
-            "string"
-        )
+        kind = go_kind(value.get(field))
+        return f"json: cannot unmarshal {kind} into Go struct field .{field} of type string"
     return (
         f"json: cannot unmarshal {go_kind(value)} into Go value of type struct {{ APIVersion "
         'string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -190,9 +195,10 @@ def _summary(body: bytes) -> str:
 def _from_yaml(body: bytes, kind: str) -> bytes:
     try:
         return msgspec.json.encode(yaml.load(body, Loader=_Loader))
-    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+    except NOT_YAML as error:
+        why = why_unreadable(error)
         raise bad_request(
-            f"the object provided is unrecognized (must be of type {kind}): {error}"
+            f"the object provided is unrecognized (must be of type {kind}): {why}"
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from mooring.api.unreadable import NOT_YAML
 from mooring.errors import ConfigError, Problem
 
 NAME: Final = "mooring"  # of cluster, user and context
@@ -68,7 +69,7 @@ def _is_ours(path: Path) -> bool:
     """Marked, and with nothing added: clusters of others may have been merged into it."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    except (OSError, *NOT_YAML):
         return False
     if document is None and not path.stat().st_size:
         return True  # an empty file, as mktemp makes it

@@ -103,7 +103,7 @@ def _read_token(text: str) -> _Token:
     try:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         return msgspec.json.decode(raw, type=_Token)
-    except (ValueError, msgspec.DecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from mooring.api.meta import format_time
+from mooring.api.unreadable import why_unreadable
 from mooring.apiserver.calls import JSON, Call
 from mooring.apiserver.failures import bad_request
 from mooring.apiserver.schema import Shape, shape_of
@@ -56,9 +57,10 @@ def decode_protobuf(body: bytes) -> Object:
     """An object, with the kind it says it is."""
     try:
         return _decoded(body)
-    except (ValueError, OverflowError, struct.error) as error:
+    except (ValueError, OverflowError, struct.error, RecursionError) as error:
+        why = why_unreadable(error)
         raise bad_request(
-            f"the object provided is unrecognized (must be of type protobuf): {error}"
+            f"the object provided is unrecognized (must be of type protobuf): {why}"
         ) from error
 
 

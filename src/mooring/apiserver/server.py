@@ -24,7 +24,7 @@ from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.calls import Call, Reply, Watching
 from mooring.apiserver.decoding import decode_wish
 from mooring.apiserver.discovery import discover
-from mooring.apiserver.failures import no_such_method, no_such_path, status_of
+from mooring.apiserver.failures import bad_request, no_such_method, no_such_path, status_of
 from mooring.apiserver.fields import fields_of
 from mooring.apiserver.openapi import openapi
 from mooring.apiserver.paths import Target, is_in_known_group, parse_path
@@ -82,6 +82,8 @@ class ApiServer:
             return self._answer(call)
         except Refused as error:
             return _refusal(error)
+        except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
+            return _refusal(bad_request("the body is nested too deeply"))
         except Exception as error:
             extra = {"method": call.method, "path": call.path}
             log.exception("answering a request broke", extra=extra)

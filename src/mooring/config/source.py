@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from mooring.api.unreadable import NOT_YAML, YAML_INT, readable_int, why_unreadable
 from mooring.errors import ConfigError, Problem
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -41,6 +42,7 @@ class _Dumper(yaml.SafeDumper):
 
 for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
+_Loader.add_constructor(YAML_INT, readable_int)
 
 
 class YamlDocument(NamedTuple):
@@ -71,7 +73,7 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
     # Pure Python on purpose: its messages are the better ones, and the files are small.
     try:
         loader = _Loader(text)
-    except yaml.YAMLError as error:
+    except NOT_YAML as error:
         raise _refusal(error, source) from error
     documents: list[YamlDocument] = []
     try:
@@ -83,7 +85,7 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
             line = node.start_mark.line
             own = "\n" * line + text[node.start_mark.index : node.end_mark.index]
             documents.append(YamlDocument(loader.construct_document(node), line + 1, own, problems))
-    except yaml.YAMLError as error:
+    except NOT_YAML as error:
         raise _refusal(error, source) from error
     finally:
         loader.dispose()
@@ -113,13 +115,13 @@ def _is_blank(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None
 
 
-def _refusal(error: yaml.YAMLError, source: str) -> ConfigError:
+def _refusal(error: Exception, source: str) -> ConfigError:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         message = ", ".join(part for part in (error.context, error.problem) if part)
         place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
         return ConfigError([Problem(place, message)], source)
-    return ConfigError([Problem(source, " ".join(str(error).split()))], source)
+    return ConfigError([Problem(source, " ".join(why_unreadable(error).split()))], source)
 
 
 class _DuplicateKeys:
