@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,15 +29,22 @@ from mooring.apiserver.http import HttpServer
 from mooring.apiserver.protobuf import as_json
 from mooring.apiserver.server import ApiServer
 
+Garble = Callable[[Attributes], bytes | None]
+
 _PATIENCE = 60.0  # seconds; a machine may be busy
 _TOLD_OF = (("create", "binding"), ("create", "eviction"), ("delete", ""))
 
 
 class EmbeddedPlane(Plane):
-    """One embedded API server; cheap enough that every test has its own."""
+    """One embedded API server; cheap enough that every test has its own.
 
-    def __init__(self) -> None:
+    Bytes that `garble` gives for a call are the answer to it, with a 200, and the call is not
+    carried out. Calls of the rig itself are exempt.
+    """
+
+    def __init__(self, garble: Garble = lambda asked: None) -> None:
         super().__init__()
+        self._garble = garble
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
@@ -70,7 +77,7 @@ class EmbeddedPlane(Plane):
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
-        server = _AuditedServer(self.folder / "audit.log")
+        server = _AuditedServer(self.folder / "audit.log", self._garble)
         self._http = HttpServer(server, tokens={self.token: ADMIN})
         self.server = await self._http.start()
         replace(self.trusted, self._http.authority)
@@ -89,13 +96,17 @@ class EmbeddedPlane(Plane):
 class _AuditedServer(ApiServer):
     """Writes a line about each bind and each removal of a pod, as the real one is told to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, garble: Garble) -> None:
         super().__init__()
         self._path = path
+        self._garble = garble
 
     async def handle(self, call: Call) -> Reply | Watching:
-        answer = await super().handle(call)
         asked = attributes(call)
+        is_ours = call.caller == ADMIN
+        if not is_ours and (garbage := self._garble(asked)) is not None:
+            return Reply(body=garbage)
+        answer = await super().handle(call)
         if asked.resource == "pods" and (asked.verb, asked.subresource) in _TOLD_OF:
             assert isinstance(answer, Reply)
             with self._path.open("a") as file:
