@@ -21,9 +21,9 @@ from mooring.simulator import Simulation
 from mooring.simulator.cluster import RecordedEvent
 from mooring.testing import _random_pods as hat
 from mooring.testing import node, pod
-from mooring.testing._random_clusters import random_node, random_objects
+from mooring.testing._random_clusters import random_node, random_objects, random_taints
 from mooring.testing._random_pods import NAMESPACES, Dice
-from mooring.testing.builders import ZONE
+from mooring.testing.builders import HOSTNAME, ZONE
 
 WANTED = int(os.environ.get("MOORING_CLASS_DECISIONS", "800"))
 SEEDS = range(8)
@@ -43,11 +43,12 @@ def templates(dice: Dice, count: int, names: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def copies(dice: Dice, of: list[dict[str, Any]]) -> Iterator[core.Pod]:
+def copies(dice: Dice, of: list[dict[str, Any]], prefix: str = "p") -> Iterator[core.Pod]:
     number = 0
     while True:
         raw = dice.one(of)
-        meta = {**raw["metadata"], "name": f"p{number}", "uid": f"uid-p{number}"}
+        name = f"{prefix}{number}"
+        meta = {**raw["metadata"], "name": name, "uid": f"uid-{name}"}
         yield codec.convert({**raw, "metadata": meta, "status": {"phase": "Pending"}}, core.Pod)
         number += 1
 
@@ -67,13 +68,13 @@ def test_answers_as_a_full_evaluation_would(seed: int) -> None:
     dice = Dice(rng)
     counted = 0
     while counted < WANTED // len(SEEDS):
-        counted += live(dice, rng.getrandbits(32))
+        counted += live(life(dice), rng.getrandbits(32))
 
 
-def live(dice: Dice, seed: int) -> int:
+def live(steps: list[Step], seed: int) -> int:
     """The life of a cluster; how many decisions were made by class and compared."""
     with Simulation(seed=seed, keep_attempts=False, check_share=1.0) as sim:
-        for step in life(dice):
+        for step in steps:
             step(sim)
         checks = sim.scheduler.metrics.class_checks
         assert checks.labels("different").value == 0
@@ -111,6 +112,93 @@ def life(dice: Dice) -> list[Step]:
             steps.append(applied(*random_objects(dice)))
         steps.append(advanced(0.0 if dice.often() else dice.one((1.0, 12.0))))
     return steps
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_answers_as_a_full_evaluation_would_when_many_nodes_change(seed: int) -> None:
+    rng = random.Random(1000 + seed)
+    counted = 0
+    while counted < WANTED // len(SEEDS):
+        counted += live(busy_life(Dice(rng)), rng.getrandbits(32))
+
+
+def busy_life(dice: Dice) -> list[Step]:
+    """Large enough, and busy enough, that dozens of nodes change between two pods of a class.
+
+    Bursts of pods of one class fill nodes that another class knew empty, many pods leave at once,
+    and nodes get other zones, sizes and taints a dozen at a time.
+    """
+    nodes = {f"node-{i}": roomy_node(dice, f"node-{i}") for i in range(dice.number(30, 60))}
+    spaces = [core.Namespace(metadata=_named(name)) for name in NAMESPACES]
+    steps = [applied(*spaces, *random_objects(dice), *nodes.values())]
+    bursts = [
+        copies(dice, [template], f"{number}-")
+        for number, template in enumerate(templates(dice, dice.number(2, 5), list(nodes)))
+    ]
+    bursts += [copies(dice, [of], f"plain-{number}-") for number, of in enumerate(PLAIN)]
+    alive: list[core.Pod] = []
+    for _ in range(20):
+        new = [next(pods) for pods in (dice.one(bursts),) for _ in range(dice.one((1, 2, 15, 30)))]
+        alive += new
+        steps.append(applied(*new))
+        what = dice.number(0, 5)
+        if what == 0:
+            gone = dice.rng.sample(alive, len(alive) // 2)
+            alive = [pod for pod in alive if pod not in gone]
+            steps.append(deleted(*gone))
+        elif what < 4:
+            for name in dice.rng.sample(list(nodes), dice.one((1, 3, 20))):
+                other = roomy_node(dice, name)
+                part = dice.one(("metadata", "metadata", "spec", "status"))
+                nodes[name] = msgspec.structs.replace(nodes[name], **{part: getattr(other, part)})
+                steps.append(applied(nodes[name]))
+        elif what == 4:
+            name = dice.one(list(nodes))
+            steps += [deleted(nodes[name]), applied(nodes[name])]
+        steps.append(advanced(0.0 if dice.often() else dice.one((1.0, 12.0))))
+    return steps
+
+
+PLAIN: list[dict[str, Any]] = [
+    {
+        "metadata": {"namespace": "default", "labels": {"app": "db"}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1500m"}}}]},
+    },
+    {
+        "metadata": {"namespace": "default", "labels": {"app": "web"}},
+        "spec": {
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+            "affinity": {
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "weight": 100,
+                            "podAffinityTerm": {
+                                "topologyKey": ZONE,
+                                "labelSelector": {"matchLabels": {"app": "web"}},
+                            },
+                        }
+                    ]
+                }
+            },
+        },
+    },
+]
+"""Without oddities: many nodes fit, until they are full."""
+
+
+def roomy_node(dice: Dice, name: str) -> core.Node:
+    """A node that takes a few pods and then no more; usually in a zone, rarely tainted."""
+    size = dice.one(({"cpu": "4", "memory": "8Gi"}, {"cpu": "5", "memory": "16Gi"}))
+    labels = {HOSTNAME: name, **dice.some_of({"disk": ("ssd", "hdd"), "pool": ("x", "y")})}
+    if not dice.rarely():
+        labels[ZONE] = dice.one(("a", "b", "c", "d"))
+    raw = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
+        "spec": {"taints": random_taints(dice) if dice.rarely() else []},
+        "status": {"allocatable": {**size, "pods": "110"}},
+    }
+    return codec.convert(raw, core.Node)
 
 
 def applied(*objects: Any) -> Step:
