@@ -47,8 +47,8 @@ parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 S
 demo: setup ## a cluster in one process, a scheduler with a plugin, and a short story
 	$(BIN)/mooring demo
 
-bench: setup ## microseconds per pod at 500, 5,000 and 15,000 nodes, in process: [AGAINST=HEAD~1]
-	$(BIN)/python -m bench.inprocess $(if $(AGAINST),--against $(AGAINST)) $(ARGS)
+bench: setup ## microseconds per pod (INSTRUCTIONS=1: instructions, needs valgrind) at 500, 5,000 and 15,000 nodes, in process: [AGAINST=HEAD~1]
+	$(BIN)/python -m bench.inprocess $(if $(INSTRUCTIONS),--instructions) $(if $(AGAINST),--against $(AGAINST)) $(ARGS)
 
 bench-vs: setup ## beside the real kube-scheduler, ~1 hour (needs Go): [ARGS="--nodes 500 --pods 300 --rounds 1"]
 	$(BIN)/python -m bench.versus $(ARGS)

@@ -2,6 +2,7 @@
 
     make bench                     this tree
     make bench AGAINST=HEAD~1      this tree and another commit, turn by turn in one run
+    make bench INSTRUCTIONS=1      instructions instead of microseconds: see bench.instructions
     python -m bench.inprocess --nodes 5000 --workload spread --workload mixed
 
 Process CPU time is measured, which other load on the machine disturbs less than the wall clock.
@@ -17,18 +18,19 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import mooring.framework as fw
+from bench import instructions
 from bench.plugins import CONFIG, PLUGINS
+from bench.trees import HERE, ROOT, trees
 from bench.workloads import CLASSES, WORKLOADS, basic, cluster
 from mooring.simulator import Simulation
 
-ROOT = Path(__file__).resolve().parent.parent
 SIZES = [500, 5_000, 15_000]
+PODS = 1_000  # of each workload and round
 PLUGIN = "user plugin"  # the workload that compares forms of a plugin instead of kinds of pods
 PLUGIN_NODES = 5_000
 WARM_UP = CLASSES  # pods: columns and classes are made on first use
@@ -86,35 +88,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--nodes", type=int, action="append", help=f"may be repeated (default {SIZES})"
     )
-    parser.add_argument("--pods", type=int, default=1_000, help="pods per workload and round")
+    parser.add_argument(
+        "--pods",
+        type=int,
+        help=f"pods per workload and round (default {PODS}); with --instructions, the number of"
+        f" pods counted (default {instructions.PODS})",
+    )
     parser.add_argument("--workload", choices=known, action="append", help="may be repeated")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="not used with --instructions")
     parser.add_argument("--against", metavar="REV", default="", help="a commit to compare with")
+    parser.add_argument(
+        "--instructions", action="store_true", help="count instructions; needs valgrind"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="processes counted at a time with --instructions"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    sizes, names = options.nodes or SIZES, options.workload or known
+    sizes, pods = options.nodes or SIZES, options.pods or PODS
+    if options.instructions:
+        if PLUGIN in (options.workload or ()):
+            parser.error(f"--instructions cannot count {PLUGIN!r}: one process runs all its forms")
+        return count_instructions(options.workload or [*WORKLOADS], sizes, options)
+    names = options.workload or known
     if options.child:
         found: Results = {}
         for size in sizes:
-            found |= measure(names, size, options.pods)
+            found |= measure(names, size, pods)
         print(json.dumps(found))
         return 0
 
-    with tempfile.TemporaryDirectory(prefix="mooring-bench-") as scratch:
-        trees = {"here": ROOT}
-        if options.against:
-            trees[options.against] = Path(scratch) / "tree"
-            _git("worktree", "add", "--detach", str(trees[options.against]), options.against)
-        samples: dict[str, list[Results]] = {name: [] for name in trees}
-        try:
-            for number in range(options.rounds):
-                for name, tree in trees.items():
-                    print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-                    samples[name].append(measure_elsewhere(tree, names, sizes, options.pods))
-        finally:
-            if options.against:
-                _git("worktree", "remove", "--force", str(trees[options.against]))
+    with trees(options.against) as found_trees:
+        samples: dict[str, list[Results]] = {name: [] for name in found_trees}
+        for number in range(options.rounds):
+            for name, tree in found_trees.items():
+                print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
+                samples[name].append(measure_elsewhere(tree, names, sizes, pods))
     print("\n".join(table(samples, options.against)))
+    return 0
+
+
+def count_instructions(
+    names: Sequence[str], sizes: Sequence[int], options: argparse.Namespace
+) -> int:
+    try:
+        lines = instructions.run(
+            names,
+            sizes,
+            against=options.against,
+            pods=options.pods or instructions.PODS,
+            jobs=options.jobs,
+        )
+    except instructions.CountError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(lines))
     return 0
 
 
@@ -122,9 +150,9 @@ def table(samples: dict[str, list[Results]], against: str = "") -> list[str]:
     """The lines to print: medians and their spread, then what they say together."""
     other = f"{against:>14}{'ratio':>8}" if against else ""
     lines = [f"{'workload @ nodes':<34}{'us/pod':>9}{'spread':>15}{'pods/s':>9}{other}"]
-    medians = {key: _median(samples["here"], key) for key in samples["here"][0]}
+    medians = {key: _median(samples[HERE], key) for key in samples[HERE][0]}
     for key, median in medians.items():
-        mine = [result[key] for result in samples["here"]]
+        mine = [result[key] for result in samples[HERE]]
         spread = f"{min(mine):.0f}-{max(mine):.0f}"
         line = f"{key:<34}{median:>9.0f}{spread:>15}{1e6 / median:>9.0f}"
         if any(key in result for result in samples.get(against, [])):
@@ -159,10 +187,6 @@ def prices(medians: Results) -> list[str]:
 
 def _median(results: list[Results], key: str) -> float:
     return statistics.median(result[key] for result in results if key in result)
-
-
-def _git(*words: str) -> None:
-    subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True)
 
 
 if __name__ == "__main__":

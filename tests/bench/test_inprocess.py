@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench.plugins import PLUGINS
+from bench.trees import trees
 from bench.workloads import CLASSES, WORKLOADS, hundred_classes
 
 from bench import huge, inprocess
@@ -46,6 +47,11 @@ def test_shows_another_commit_beside_this_one() -> None:
     lines = inprocess.table({"here": here, "HEAD~1": there}, "HEAD~1")
     expected = ["basic", "@", "500", "120", "100-200", "8333", "240", "0.50"]
     assert lines[1].split() == expected
+
+
+def test_says_that_there_is_no_such_commit() -> None:
+    with pytest.raises(SystemExit, match="no-such-commit"), trees("no-such-commit"):
+        pass
 
 
 def test_completes_a_huge_cluster(capsys: pytest.CaptureFixture[str]) -> None:
