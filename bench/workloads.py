@@ -1,4 +1,7 @@
-"""What is scheduled in the benchmarks."""
+"""What is scheduled in the benchmarks in process.
+
+Pods as controllers make them come from `bench.manifests`, which `bench.versus` uses as well.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import mooring.framework as fw
+from bench import manifests
+from mooring.api import codec, core
 from mooring.testing import node, pod
 from mooring.testing.builders import HOSTNAME, ZONE
 
@@ -99,6 +104,45 @@ def hundred_classes(i: int) -> fw.Pod:
     return pod(f"class-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{kind}"})
 
 
+def thousand_classes(i: int) -> fw.Pod:
+    """A pod with one of a thousand app labels that no selector names, and one of 40 requests."""
+    app = i % 1_000
+    cpu, memory = f"{50 + 10 * (app % 8)}m", f"{100 + 20 * (app // 8 % 5)}Mi"
+    return pod(f"app-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{app}"})
+
+
+def distinct_requests(i: int) -> fw.Pod:
+    """A pod that asks for another amount of cpu and of memory than every other pod."""
+    cpu, memory = manifests.distinct_requests(i)
+    return pod(f"distinct-{i}", cpu=cpu, memory=memory)
+
+
+def own_affinity(i: int) -> fw.Pod:
+    """A pod with a preferred anti-affinity that only this pod has, to a label only it has."""
+    app = f"own-{i}"
+    wish = {"weight": 1, "podAffinityTerm": _term(HOSTNAME, app)}
+    rules = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    return pod(app, cpu="100m", memory="200Mi", labels={"app": app}, affinity=rules)
+
+
+def index_label_and_spread(i: int) -> fw.Pod:
+    """A pod of `spread` with a label of its own that the spread does not select by."""
+    labels = {"app": "t", manifests.POD_INDEX: str(i)}
+    spec = {"topologySpreadConstraints": [manifests.zone_spread("t", "DoNotSchedule")]}
+    return pod(f"indexed-{i}", cpu="100m", memory="200Mi", labels=labels, spec=spec)
+
+
+def _made(manifest: Callable[[int], manifests.Object]) -> Callable[[int], fw.Pod]:
+    """A workload of the pods that these manifests describe."""
+
+    def make(i: int) -> fw.Pod:
+        value = manifest(i)
+        meta = {**value["metadata"], "namespace": "default", "uid": f"uid-{i}"}
+        return fw.Pod(codec.convert({**value, "metadata": meta}, core.Pod))
+
+    return make
+
+
 def too_big(i: int) -> fw.Pod:
     """A pod that fits nowhere: every attempt ends in a full diagnosis."""
     return pod(f"big-{i}", cpu="64", memory="200Mi")
@@ -116,4 +160,12 @@ WORKLOADS: dict[str, Callable[[int], fw.Pod]] = {
     "mixed": mixed,
     "100 classes": hundred_classes,
     "unschedulable": too_big,
+    "indexed job": _made(manifests.indexed_job),
+    "statefulset": _made(manifests.statefulset),
+    "statefulset anti-affinity": _made(manifests.statefulset_anti_affinity),
+    "distinct requests": distinct_requests,
+    "1000 classes": thousand_classes,
+    "own affinity": own_affinity,
+    "index label + spread": index_label_and_spread,
+    "realistic mix": _made(manifests.realistic_mix),
 }

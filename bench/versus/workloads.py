@@ -2,7 +2,8 @@
 
 Nodes are larger than there, so that all workloads fit on the same ones. Where kube's benchmarks
 create pods while the clock runs, ours are there before the scheduler starts: what is measured is
-then the scheduler, not whoever creates pods, who would need one of two cores for it.
+then the scheduler, not the program that creates pods, which would need one of two cores for it.
+Pods as controllers make them come from `bench.manifests`, which the benchmarks in process use too.
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ from typing import Any
 
 import msgspec
 
-Object = dict[str, Any]
+from bench import manifests
+from bench.manifests import HOST, IMAGE, ZONE, Object
 
 ZONES = 10
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
 MEASURED = "measured"  # label: "yes" on pods that are waited for, "victim" on those that go
 LOW, HIGH = "bench-low", "bench-high"  # priority classes
 
-_IMAGE = "registry.example/pause:3.10"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -90,7 +89,7 @@ def pod(
     """A pod with one container; `spec` adds any field."""
     marks = {MEASURED: "yes"} if measured else {}
     requests = {"cpu": cpu, "memory": memory}
-    container = {"name": "main", "image": _IMAGE, "resources": {"requests": requests}}
+    container = {"name": "main", "image": IMAGE, "resources": {"requests": requests}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -190,6 +189,27 @@ def _gated(pods: int, nodes: int) -> list[Object]:
     ]
 
 
+def distinct_requests(i: int) -> Object:
+    cpu, memory = manifests.distinct_requests(i)
+    return pod(f"distinct-{i:06d}", cpu=cpu, memory=memory)
+
+
+def _measured(manifest: Callable[[int], Object]) -> Callable[[int], Object]:
+    """Pods of these manifests, with the label and the grace period of all pods measured here."""
+
+    def make(i: int) -> Object:
+        value = manifest(i)
+        meta, spec = value["metadata"], value["spec"]
+        labels = {**meta["labels"], MEASURED: "yes"}
+        return {
+            **value,
+            "metadata": {**meta, "labels": labels},
+            "spec": {**spec, "terminationGracePeriodSeconds": 0},
+        }
+
+    return make
+
+
 WORKLOADS: dict[str, Workload] = {
     "basic": Workload(title="plain pods", pod=basic),
     "node-affinity": Workload(title="node affinity (2 of 10 zones)", pod=node_affinity),
@@ -224,4 +244,14 @@ WORKLOADS: dict[str, Workload] = {
         count=lambda pods, nodes: min(pods, nodes),
     ),
     "gated": Workload(title="plain, beside as many gated ones", pod=basic, before=_gated),
+    "indexed-job": Workload(title="an Indexed Job", pod=_measured(manifests.indexed_job)),
+    "statefulset-anti-affinity": Workload(
+        title="ten StatefulSets, anti-affinity (host)",
+        pod=_measured(manifests.statefulset_anti_affinity),
+        count=lambda pods, nodes: min(pods, manifests.STATEFULSETS * nodes),
+    ),
+    "distinct-requests": Workload(title="plain, all requests different", pod=distinct_requests),
+    "realistic-mix": Workload(
+        title="300 controllers, mixed", pod=_measured(manifests.realistic_mix)
+    ),
 }

@@ -40,6 +40,7 @@ def test_asks_for_no_more_pods_than_can_be_bound() -> None:
     assert counts["basic"] == 3000
     assert counts["anti-affinity"] == counts["daemonset"] == counts["preemption"] == 500
     assert WORKLOADS["preemption"].count(1, 500) == 1
+    assert WORKLOADS["statefulset-anti-affinity"].count(3000, 200) == 2000
 
 
 def test_fills_every_node_with_victims() -> None:
