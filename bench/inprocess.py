@@ -30,6 +30,7 @@ from pathlib import Path
 
 import mooring.framework as fw
 from bench import instructions
+from bench.goals import multiples
 from bench.plugins import CONFIG, PLUGINS
 from bench.trees import HERE, ROOT, trees
 from bench.workloads import CLASSES, WORKLOADS, basic, cluster
@@ -165,7 +166,7 @@ def table(samples: dict[str, list[Results]], against: str = "") -> list[str]:
             theirs = _median(samples[against], key)
             line += f"{theirs:>14.0f}{median / theirs:>8.2f}"
         lines.append(line)
-    return lines + growth(medians) + prices(medians)
+    return lines + growth(medians) + multiples(medians) + prices(medians)
 
 
 def growth(medians: Results) -> list[str]:

@@ -35,6 +35,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.goals import multiples
 from bench.trees import HERE, trees
 
 FEW = 200  # pods of the shorter run, after the warm-up
@@ -186,7 +187,7 @@ def per_pod(counts: Counts, processes: Sequence[Process], tree: str, pods: int) 
 
 
 def table(here: Results, there: Results | None = None, against: str = "") -> list[str]:
-    """The lines to print: each workload and size, and the worst ratio."""
+    """The lines to print: each workload and size, multiples of basic, and the worst ratio."""
     other = f"{against[:12]:>14}{'ratio':>8}" if there is not None else ""
     lines = [f"{'workload @ nodes':<34}{'1000 instr/pod':>15}{other}"]
     ratios: dict[str, float] = {}
@@ -196,6 +197,7 @@ def table(here: Results, there: Results | None = None, against: str = "") -> lis
             ratios[key] = mine / there[key]
             line += f"{there[key]:>14.1f}{ratios[key]:>8.3f}"
         lines.append(line)
+    lines += multiples(here)
     if ratios:
         worst = max(ratios, key=lambda key: ratios[key])
         lines += ["", f"worst ratio: {ratios[worst]:.3f}, {worst}"]

@@ -1,8 +1,9 @@
-"""The workloads in process are what they claim to be."""
+"""The workloads in process are what they claim to be, and their goals are shown."""
 
 from __future__ import annotations
 
 import pytest
+from bench.goals import GOALS, multiples
 from bench.manifests import CONTROLLERS, INDEX, POD_INDEX, realistic_mix
 from bench.workloads import WORKLOADS, cluster, index_label_and_spread, thousand_classes
 
@@ -76,3 +77,18 @@ def test_mixes_pods_of_every_controller() -> None:
     used = {key: sum(key in spec for spec in specs) for key in ("affinity", "tolerations")}
     assert used == {"affinity": 70, "tolerations": 30}
     assert sum("topologySpreadConstraints" in spec for spec in specs) == 40
+
+
+def test_has_goals_for_workloads_that_exist() -> None:
+    assert {*GOALS, *(goal.base for goal in GOALS.values())} <= {*WORKLOADS}
+
+
+def test_shows_costs_as_multiples_beside_their_goals() -> None:
+    costs = {"basic @ 5000": 100.0, "spread @ 5000": 200.0}
+    costs |= {"statefulset @ 5000": 130.0, "index label + spread @ 5000": 300.0}
+    _, _, *lines = multiples(costs)
+    assert [line.split() for line in lines] == [
+        ["statefulset", "1.30x", "1.3x", "of", "basic"],
+        ["index", "label", "+", "spread", "1.50x", "1.3x", "of", "spread", "missed"],
+    ]
+    assert multiples({"indexed job @ 5000": 100.0, "basic @ 500": 100.0}) == []
