@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mooring.cache.snapshot import Nodes
+from mooring.decision.scoring import Scores
 from mooring.framework import Filter, Score
 from mooring.simulator.evaluate import Evaluator, Trial
 from mooring.simulator.scenario import Scenario, read_scenarios
@@ -35,7 +36,10 @@ def test_both_forms_agree_on_recorded_clusters(family: str, evaluator: Evaluator
 
 def compare(trial: Trial, name: str, compared: Counter[str]) -> None:
     state, pod, nodes = trial.state, trial.pod, trial.nodes
-    if not len(nodes) or not trial.runner.pre_filter(state, pod, nodes).status.ok:
+    if not len(nodes):
+        return
+    evaluation = trial.evaluator.begin(state, pod, nodes, use_memory=False)
+    if not evaluation.passed_pre_filter:
         return
     for plugin in trial.profile.at("filter", Filter):
         if plugin.name not in state.skip_filter:
@@ -44,18 +48,19 @@ def compare(trial: Trial, name: str, compared: Counter[str]) -> None:
                 expected = plugin.filter(state, pod, node)
                 assert answers.status(row) == expected, f"{name}: {plugin.name} on {node.name}"
             compared["filter"] += len(nodes)
-    verdicts, status = trial.evaluation.filter(state, pod, nodes)
-    if status.ok and verdicts.passed.any():
-        compare_scores(trial, nodes.take(verdicts.passed), name, compared)
+    evaluation.filter()
+    if evaluation.status.ok and evaluation.count:
+        scores = evaluation.scores()
+        if scores is not None:
+            compare_scores(trial, nodes.take(evaluation.feasible), scores, name, compared)
 
 
-def compare_scores(trial: Trial, feasible: Nodes, name: str, compared: Counter[str]) -> None:
-    state, pod = trial.state, trial.pod
-    if not trial.runner.pre_score(state, pod, feasible).ok:
-        return
-    for plugin in trial.profile.at("score", Score):
-        if plugin.name not in state.skip_score:
-            scores = plugin.score_all(state, pod, feasible)
-            expected = [plugin.score(state, pod, node) for node in feasible]
-            assert scores.tolist() == expected, f"{name}: {plugin.name}"
-            compared["score"] += len(expected)
+def compare_scores(
+    trial: Trial, feasible: Nodes, scores: Scores, name: str, compared: Counter[str]
+) -> None:
+    scorers = {plugin.name: plugin for plugin in trial.profile.at("score", Score)}
+    for table in scores.plugins:
+        plugin = scorers[table.plugin]
+        expected = [plugin.score(trial.state, trial.pod, node) for node in feasible]
+        assert table.raw.tolist() == expected, f"{name}: {plugin.name}"
+        compared["score"] += len(expected)

@@ -11,6 +11,7 @@ from tests.preemption.builders import NOW, budget, runs
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
+from mooring.decision.evaluation import Evaluation
 from mooring.preemption.candidates import search, worth_trying
 from mooring.preemption.victims import Budgets, Question
 from mooring.scheduler.profiles import Crew
@@ -103,9 +104,13 @@ def filled(sim: Simulation, sizes: Sequence[Any], residents: Sequence[Any], clai
 
 def started(sim: Simulation, preemptor: Pod) -> fw.CycleState | None:
     """The state before nodes are looked at; None if there is nothing to look for."""
-    state = fw.CycleState()
-    before = crew_of(sim).runner.pre_filter(state, preemptor, sim.scheduler.cache.nodes)
-    return state if before.status.ok else None
+    evaluation = begun(sim, preemptor)
+    return evaluation.state if evaluation.passed_pre_filter else None
+
+
+def begun(sim: Simulation, preemptor: Pod) -> Evaluation:
+    nodes = sim.scheduler.cache.nodes
+    return crew_of(sim).evaluator.begin(fw.CycleState(), preemptor, nodes, use_memory=False)
 
 
 @given(
@@ -124,12 +129,13 @@ def test_finds_the_same_victims_as_node_by_node(
     with Simulation(keep_attempts=False) as sim:
         filled(sim, sizes, here, claims)
         preemptor = pod("preemptor", **who[0], **who[1], **who[2])
-        state = started(sim, preemptor)
-        if state is None:
+        evaluation = begun(sim, preemptor)
+        if not evaluation.passed_pre_filter:
             return
+        evaluation.filter()
+        assert evaluation.status.ok
+        state, verdicts = evaluation.state, evaluation.filter_verdicts()
         crew, nodes = crew_of(sim), sim.scheduler.cache.nodes
-        verdicts, status = crew.evaluation.filter(state, preemptor, nodes)
-        assert status.ok
 
         def report(asked: fw.WhatIf) -> object:
             question = Question(
@@ -156,12 +162,12 @@ def test_respects_claims_as_node_by_node(sizes: Any, here: Any, claims: Any, who
         state = started(sim, newcomer)
         if state is None:
             return
-        ask, nodes = crew_of(sim).evaluation, sim.scheduler.cache.nodes
+        ask, nodes = crew_of(sim).evaluator.what_if, sim.scheduler.cache.nodes
         alone = [ask.filter_beside_nominated(state, newcomer, one) for one in nodes]
         expected = {
             row: status for row, status in enumerate(alone) if status is not None and not status.ok
         }
-        assert dict(ask.refused_for_claims(state, newcomer, nodes)) == expected
+        assert dict(ask.refused_for_nominated(state, newcomer, nodes)) == expected
 
 
 # --- when it goes node by node -------------------------------------------------------------------

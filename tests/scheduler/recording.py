@@ -13,7 +13,7 @@ from mooring.testing.builders import node
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 FRAME = ("PrioritySort", "DefaultBinder")
 
-VARIABLES = ("parallel", "skip_is_final", "wakes_on")
+VARIABLES = ("parallel", "wakes_on")
 
 Log = list[str]
 USUAL = object()

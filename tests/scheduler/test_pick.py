@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.runtime.picking import pick
+from mooring.decision.feasible import pick
 from mooring.scheduler.sampling import nodes_to_find
 
 

@@ -16,7 +16,6 @@ from tests.scheduler.recording import (
 )
 
 from mooring.framework import OK, SKIP, Code, Status
-from mooring.scheduler import scheduler
 from mooring.testing.builders import node, pod
 
 UNDONE = "Second.unreserve First.unreserve"
@@ -188,25 +187,19 @@ def test_skips_pre_bind_altogether_when_every_plugin_has_nothing_to_do() -> None
         assert after(log, "pre_flight") == f"First.pre_flight Second.pre_flight {BOUND}"
 
 
-@pytest.mark.parametrize("sampled", [0.0, 1.0])
-def test_a_final_skip_leaves_a_plugin_out_unless_its_times_are_taken(
-    monkeypatch: pytest.MonkeyPatch, sampled: float
-) -> None:
-    monkeypatch.setattr(scheduler, "_PLUGIN_TIMES_SAMPLED", sampled)
+def test_a_plugin_that_does_not_apply_is_left_out_from_pre_filter_to_pre_bind() -> None:
     log: Log = []
-    first = probe("First", log, pre_filter=SKIP, skip_is_final=True, pre_flight=SKIP)
-    second = probe("Second", log, pre_filter=SKIP)
+    first = probe("First", log)
+    second = probe("Second", log)
+    first.applies_to = lambda self, pod: pod.name != "p"  # type: ignore[method-assign] # of a class
     with world(first, second) as sim:
         sim.schedule(pod("p"))
         assert sim.node_of("p") == "a"
-    both = sampled == 1.0
-    permitted = "First.permit Second.permit"
-    assert after(log, "reserve") == (
-        ("First.reserve " if both else "")
-        + f"Second.reserve {permitted} "
-        + ("First.pre_flight " if both else "")
-        + f"Second.pre_flight Second.pre_bind {BOUND}"
-    )
+        for point in ("pre_filter", "filter", "reserve", "permit", "pre_flight", "pre_bind"):
+            assert f"First.{point}" not in log
+            assert f"Second.{point}" in log
+        sim.schedule(pod("q"))
+        assert "First.reserve" in log
 
 
 def test_announces_the_node_only_when_binding_will_take_a_while() -> None:

@@ -1,6 +1,6 @@
 """Plugins that answer by topology domain, and go wrong with it, each in one way."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from tests.testing.overclaims import NOT_HERE, ByLabels
@@ -13,7 +13,6 @@ class Zonal(fw.DomainFilter, fw.PreScore, fw.DomainScore):
     """Honest: wants a zone, and likes those with more nodes."""
 
     name = "Zonal"
-    scope = fw.Scope.CLUSTER
     wakes_on = (fw.Event.NODE_LABELS_CHANGED,)
     SIZES: fw.StateKey[fw.IntArray] = fw.StateKey("sizes")
 
@@ -87,7 +86,6 @@ class Local(fw.DomainScore):
     """Honest: likes zones with more pods, and says that it looks no further."""
 
     name = "Local"
-    scope = fw.Scope.CLUSTER
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return int(self._points(np.array([node.label_code(ZONE)]))[0])
@@ -111,6 +109,53 @@ class NotLocal(Local):
 
     def _points(self, codes: fw.IntArray) -> fw.IntArray:
         return np.full(len(codes), min(int(self._pods().sum()), 100))
+
+
+class LocalByApp(fw.DomainScore):
+    """Honest: likes zones with more pods of the same app, and says that nothing else matters."""
+
+    name = "LocalByApp"
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.labels.get("app")
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int(self._counts(pod)[node.label_code(ZONE)])
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, fw.LocalTable[np.int64]]:
+        counts = self._counts(pod)
+        return {ZONE: fw.LocalTable("", counts.__getitem__)}
+
+    def _counts(self, pod: fw.Pod) -> fw.IntArray:
+        app = pod.labels.get("app")
+        key = (self.name, app)
+        counts = self.handle.nodes.count_pods_by(
+            ZONE, key, lambda one: one.labels.get("app") == app
+        )
+        return np.minimum(counts, 100)
+
+
+class ForgetsApp(LocalByApp):
+    """Says that not even the app matters."""
+
+    name = "ForgetsApp"
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return None
+
+
+class OldVersionOfApps(LocalByApp):
+    """Says that its key, in which there are nodes, is always the same."""
+
+    name = "OldVersionOfApps"
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return super().cache_key(pod), len(self.handle.nodes)
+
+    def key_version(self) -> Hashable:
+        return 0
 
 
 class Roomiest(fw.NormalizeScore):
@@ -167,6 +212,20 @@ class ByMean(ByLabels):
         return np.minimum(shares, 100)
 
 
+class HalfForApps(ByLabels):
+    """Rescales by something that its key does not hold."""
+
+    name = "HalfForApps"
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return None
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores) // (2 if "app" in pod.labels else 1)
+
+
 class StaysWithIt(fw.PreScore, fw.Score):
     """Takes the numbers of an earlier pod for its own."""
 
@@ -180,3 +239,18 @@ class StaysWithIt(fw.PreScore, fw.Score):
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(state[self.PODS], 100)
+
+
+class StaysWithLabels(fw.PreScore, fw.Score):
+    """Takes the labels of an earlier pod for those of its own."""
+
+    name = "StaysWithLabels"
+    LABELS: fw.StateKey[int] = fw.StateKey("labels")
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        known = state.earlier.get(self.LABELS) if state.earlier is not None else None
+        state[self.LABELS] = len(pod.labels) if known is None else known
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return state[self.LABELS]

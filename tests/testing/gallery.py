@@ -350,20 +350,6 @@ class HintMumbles(Headroom):
         return pod.name  # type: ignore[return-value]  # what an untyped plugin does
 
 
-class SkipsTooMuch(fw.PreFilter, fw.PreBind):
-    """Says that skipped pods are none of its business, and then has something to prepare."""
-
-    name = "SkipsTooMuch"
-    wakes_on = ()
-    skip_is_final = True
-
-    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        return fw.SKIP
-
-    async def pre_bind(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
-        return fw.OK
-
-
 class UnreserveTrusts(fw.Reserve):
     """Takes for granted that `reserve` was called."""
 

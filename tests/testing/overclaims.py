@@ -150,13 +150,13 @@ class LooksAround(fw.Score):
 
 
 class ComparesNodes(fw.Filter):
-    """Compares with the labels of other nodes, of which its stamp says nothing but their names."""
+    """Compares with the labels of other nodes, of which its key says nothing but their names."""
 
     name = "ComparesNodes"
     scope = fw.Scope.OBJECT
     wakes_on = ()
 
-    def stamp(self, pod: fw.Pod) -> Hashable:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return self.handle.nodes.names
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -229,13 +229,11 @@ class ReadsNamespaces(fw.Score):
         return 0 if namespace is None else 50 + len(namespace.metadata.labels)
 
 
-class WithoutStamp(ReadsNamespaces):
-    """Reads objects, and says that they do not matter."""
+class ReadsBySpec(ReadsNamespaces):
+    """Reads objects, and says that its key looks at nothing but the pod's spec."""
 
-    name = "WithoutStamp"
-
-    def stamp(self, pod: fw.Pod) -> Hashable:
-        return None
+    name = "ReadsBySpec"
+    key_from_spec = True
 
 
 class Sometimes(fw.Score):
@@ -270,12 +268,12 @@ class NoScope(fw.Score):
 
 
 class BySpread(fw.Score):
-    """Honest: what it needs to know of others is in its stamp."""
+    """Honest: what it needs to know of others is in its key."""
 
     name = "BySpread"
     scope = fw.Scope.OBJECT
 
-    def stamp(self, pod: fw.Pod) -> Hashable:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return self._share()
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -285,31 +283,68 @@ class BySpread(fw.Score):
         return 100 * int(self.handle.nodes.unschedulable.sum()) // max(len(self.handle.nodes), 1)
 
 
-class SteadyBySpread(BySpread):
-    """Honest: nodes change with their structure."""
+class KeyByPods(fw.Score):
+    """Counts all pods; its key is not asked for again when they come or go."""
 
-    name = "SteadyBySpread"
-
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> Hashable:
-        return super().stamp(pod)
-
-
-class SteadyByPods(fw.Score):
-    """Counts all pods, and says that they neither come nor go."""
-
-    name = "SteadyByPods"
+    name = "KeyByPods"
     scope = fw.Scope.OBJECT
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> Hashable:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return int(self.handle.nodes.pod_counts.sum())
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(100, int(self.handle.nodes.pod_counts.sum()))
 
 
-# --- parts ----------------------------------------------------------------------------------------
+class ScopeByPods(fw.Score):
+    """Has a scope as long as there are few pods, which goes unnoticed as well."""
+
+    name = "ScopeByPods"
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return fw.Scope.OBJECT if self.handle.nodes.pod_counts.sum() < 3 else fw.Scope.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class OldVersion(BySpread):
+    """Says that its key stays the same as long as no node comes or goes."""
+
+    name = "OldVersion"
+
+    def key_version(self) -> Hashable:
+        return len(self.handle.nodes)
+
+
+class SpecKeyByNodes(fw.Score):
+    """Puts the number of nodes into a key that is said to look at the pod's spec only."""
+
+    name = "SpecKeyByNodes"
+    scope = fw.Scope.OBJECT
+    key_from_spec = True
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return len(self.handle.nodes)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class KeyByName(fw.Score):
+    """Puts the pod's name into its key, which is not asked for again for other names."""
+
+    name = "KeyByName"
+    scope = fw.Scope.OBJECT
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.name
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+# --- cache keys -----------------------------------------------------------------------------------
 
 
 class ByRequests(fw.Filter, fw.Score):
@@ -319,7 +354,7 @@ class ByRequests(fw.Filter, fw.Score):
     scope = fw.Scope.NODE
     wakes_on = ()
 
-    def part_of(self, pod: fw.Pod) -> Hashable | None:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.requests("cpu"), pod.requests("memory")
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -334,7 +369,7 @@ class ForgetsMemory(ByRequests):
 
     name = "ForgetsMemory"
 
-    def part_of(self, pod: fw.Pod) -> Hashable | None:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.requests("cpu")
 
 
@@ -357,7 +392,7 @@ class SkipsByLabel(ByRequests, fw.PreFilter):
 
 
 class StoresLabels(ByRequests, fw.PreScore):
-    """Stores more of the pod than the part that it names."""
+    """Stores more of the pod than its key holds."""
 
     name = "StoresLabels"
     LABELS: fw.StateKey[int] = fw.StateKey("labels")
@@ -370,13 +405,76 @@ class StoresLabels(ByRequests, fw.PreScore):
         return state[self.LABELS]
 
 
-class ListsParts(ByRequests):
-    """Names its part by something that can be no key."""
+class ListsKeys(ByRequests):
+    """Has a key that can't be hashed."""
 
-    name = "ListsParts"
+    name = "ListsKeys"
 
-    def part_of(self, pod: fw.Pod) -> Hashable | None:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         return [pod.requests("cpu")]  # type: ignore[return-value]  # what an untyped plugin does
+
+
+class ByTolerations(fw.Filter):
+    """Honest: nothing of the pod matters but its tolerations, and no pods on nodes do."""
+
+    name = "ByTolerations"
+    scope = fw.Scope.OBJECT
+    wakes_on = ()
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.spec.tolerations
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return NOT_HERE if node.taints and not pod.spec.tolerations else fw.OK
+
+
+class ForgetsSelector(ByTolerations):
+    """Also asks about the node selector."""
+
+    name = "ForgetsSelector"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        is_strict = bool(pod.spec.node_selector)
+        return NOT_HERE if is_strict and node.taints else super().filter(state, pod, node)
+
+
+class BySpec(ByTolerations):
+    """Honest: a key that says more than it has to."""
+
+    name = "BySpec"
+    key_from_spec = True
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.spec
+
+
+class SpecKeyByLabels(fw.Score):
+    """Looks at labels for a key that is said to look at the pod's spec only."""
+
+    name = "SpecKeyByLabels"
+    scope = fw.Scope.OBJECT
+    key_from_spec = True
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return len(pod.labels)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return len(pod.labels)
+
+
+class ByScopes(fw.Score):
+    """Honest: equal keys of pods with different scopes are different things."""
+
+    name = "ByScopes"
+
+    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+        return fw.Scope.NODE if "app" in pod.labels else fw.Scope.OBJECT
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return None
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(100, node.pod_count) if "app" in pod.labels else 7
 
 
 # --- equal points ---------------------------------------------------------------------------------

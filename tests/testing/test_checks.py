@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from tests.testing import by_domain, gallery, overclaims
+from tests.testing import by_domain, gallery, left_out, overclaims
 from tests.testing.headroom import Headroom
 
 import mooring.framework as fw
@@ -35,12 +35,12 @@ BROKEN: list[tuple[type[fw.Base], str, str]] = [
     (gallery.Speechless, "check_refusals_say_why", "Unschedulable without a reason"),
     (gallery.SpeechlessGate, "check_refusals_say_why", "pre_enqueue() says"),
     (gallery.UnreserveTrusts, "check_unreserve_copes", "unreserve() raised KeyError"),
-    (gallery.SkipsTooMuch, "check_skip_is_final", "although pre_filter() said SKIP"),
+    (left_out.FiltersOthers, "check_applies_to_is_true", "although applies_to() is False"),
     (gallery.ForgetsWhatIfs, "check_what_ifs_hold", "in thought with"),
     (gallery.LeaksWhatIfs, "check_what_ifs_hold", "in thought"),
     (overclaims.ByName, "check_pods_of_a_class_are_alike", "with another name and uid"),
     (overclaims.CountsPods, "check_scope_is_all_that_matters", "scope OBJECT says"),
-    (overclaims.ForgetsMemory, "check_part_is_all_that_matters", "part_of says"),
+    (overclaims.ForgetsMemory, "check_cache_key_is_all_that_matters", "cache_key() says"),
     (overclaims.BreaksTies, "check_equal_points_stay_equal", "by_extremes says"),
     (by_domain.ByMean, "check_extremes_are_all_that_matters", "by_extremes says"),
     (by_domain.RefusesAll, "check_domains_refuse_alike", "but filter_all() says Success"),

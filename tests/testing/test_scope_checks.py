@@ -2,12 +2,12 @@ import json
 import re
 
 import pytest
-from tests.testing import by_domain, overclaims
+from tests.testing import by_domain, left_out, overclaims
 
 import mooring.framework as fw
 from mooring.api import core
 from mooring.cache.cache import Cache
-from mooring.runtime.classes import class_of
+from mooring.framework.scope import everything_of
 from mooring.testing import Examples, check_plugin, node, plugin_checks, pod
 from mooring.testing._changes import changes
 from mooring.testing._likenesses import TWINS, twin_of
@@ -16,7 +16,8 @@ from mooring.testing._random_clusters import random_cluster
 FEW = Examples(seeds=range(12))
 ALIKE = "check_pods_of_a_class_are_alike"
 SCOPE = "check_scope_is_all_that_matters"
-PART = "check_part_is_all_that_matters"
+KEY = "check_cache_key_is_all_that_matters"
+APPLIES = "check_applies_to_is_true"
 EQUAL = "check_equal_points_stay_equal"
 EXTREMES = "check_extremes_are_all_that_matters"
 REFUSE = "check_domains_refuse_alike"
@@ -34,23 +35,31 @@ WRONG: list[tuple[type[fw.Base], str, str]] = [
     (overclaims.ByVolumes, ALIKE, "pre_score gives Success for a pod with one more volume that"),
     (overclaims.ByBest, ALIKE, "when pre_score is given the nodes that fit only, but"),
     (overclaims.UsesUp, ALIKE, "with what pre_filter and pre_score stored before, but 100 when"),
+    (overclaims.KeyByName, ALIKE, "for a pod with another name and uid, but 'new-0' for"),
     (overclaims.ByWord, ALIKE, "scope_of() returned 'node', expected a Scope or None"),
     (overclaims.CountsPods, SCOPE, "was added to node node-1, but 100 before; scope OBJECT says"),
     (overclaims.LooksAround, SCOPE, "before; scope NODE says that"),
-    (overclaims.ComparesNodes, SCOPE, "and stamp() still is ('node-"),
+    (overclaims.ComparesNodes, SCOPE, "and cache_key() still is ('node-"),
     (overclaims.CountsNodes, SCOPE, "was removed, but Success before; scope NODE says"),
     (overclaims.CountsRunning, SCOPE, "after the status of pod"),
     (overclaims.StoresCounts, SCOPE, "with what pre_filter and pre_score stored before, but"),
-    (overclaims.WithoutStamp, SCOPE, "after Namespace"),
-    (overclaims.SteadyByPods, SCOPE, "@steady says that can't be: no node, no feature"),
+    (overclaims.ReadsBySpec, SCOPE, "after Namespace"),
+    (overclaims.KeyByPods, SCOPE, "before; that would go unnoticed: it is asked for again only if"),
+    (overclaims.ScopeByPods, SCOPE, "but Scope.OBJECT before; that would go unnoticed"),
+    (overclaims.OldVersion, SCOPE, "that would go unnoticed: key_version() still is"),
+    (by_domain.OldVersionOfApps, SCOPE, "that would go unnoticed: key_version() still is 0"),
+    (overclaims.SpecKeyByNodes, SCOPE, "key_from_spec says that it looks at nothing but"),
     (overclaims.Sometimes, SCOPE, "scope OBJECT says"),
-    (overclaims.ForgetsMemory, PART, "for a pod with other memory, but"),
-    (overclaims.ForgetsTolerations, PART, "for a pod with other tolerations, but"),
-    (overclaims.SkipsByLabel, PART, "pre_filter gives Success for a pod with other labels, but"),
-    (overclaims.StoresLabels, PART, "for a pod with other labels, but"),
-    (overclaims.ListsParts, PART, "part_of() returned [0], expected something hashable"),
+    (overclaims.ForgetsMemory, KEY, "for a pod with other memory, but"),
+    (overclaims.ForgetsTolerations, KEY, "for a pod with other tolerations, but"),
+    (overclaims.SkipsByLabel, KEY, "pre_filter gives Success for a pod with other labels, but"),
+    (overclaims.StoresLabels, KEY, "for a pod with other labels, but"),
+    (overclaims.ListsKeys, KEY, "cache_key() returned [0], expected something hashable"),
+    (overclaims.ForgetsSelector, KEY, "for a pod with other node selector, but"),
+    (overclaims.SpecKeyByLabels, KEY, "for a pod with other labels, but"),
     (overclaims.BreaksTies, EQUAL, "by_extremes says that equal points"),
     (by_domain.ByMean, EXTREMES, "where every number of points occurs once"),
+    (by_domain.HalfForApps, EXTREMES, "only points and extremes matter, for pods with equal keys"),
     (by_domain.RefusesAll, REFUSE, "is refused for its topology.kubernetes.io/zone"),
     (by_domain.ShortTable, REFUSE, "values of bool"),
     (by_domain.OtherPoints, SCORE, "by score_by_domain(), but"),
@@ -58,19 +67,40 @@ WRONG: list[tuple[type[fw.Base], str, str]] = [
     (by_domain.RoomiestOfAll, LABELS, "by final_by_label(), but 100 by score_all() in the end"),
     (by_domain.NotFinal, LABELS, "expected 0 to 100"),
     (by_domain.NotLocal, LOCAL, "must not look at pods of other domains"),
-    (by_domain.StaysWithIt, EARLIER, "with the state of an earlier pod"),
+    (by_domain.ForgetsApp, LOCAL, "with equal cache keys and the same basis"),
+    (by_domain.StaysWithIt, EARLIER, "with the state of an earlier pod, but"),
+    (by_domain.StaysWithLabels, EARLIER, "with the state of an earlier pod with other labels, but"),
+    (left_out.RefusesOthers, APPLIES, "pre_filter gives Unschedulable ['node(s) are not for"),
+    (left_out.RestrictsOthers, APPLIES, "pre_filter gives OnlyNodes ["),
+    (left_out.FiltersOthers, APPLIES, "for node node-4, although applies_to() is False for"),
+    (left_out.FailsOthers, APPLIES, "pre_score gives Error ['no app'], although"),
+    (left_out.ScoresOthers, APPLIES, ": expected equal scores"),
+    (left_out.ReservesOthers, APPLIES, "reserve gives Unschedulable"),
+    (left_out.DelaysOthers, APPLIES, "permit gives Wait(timeout=10.0) for node"),
+    (left_out.PreparesOthers, APPLIES, "pre_flight gives Success for node"),
+    (left_out.TrustsAppliesTo, APPLIES, "raised KeyError"),
+    (left_out.AppliesToText, APPLIES, "applies_to() returned None, expected a bool"),
+    (left_out.AppliesToNames, APPLIES, "applies_to() is False for a pod with another name and uid"),
+    (left_out.AppliesAtFirst, APPLIES, "an hour later, with other random numbers, but True for"),
+    (left_out.AppliesToSmallClusters, APPLIES, "was removed, but False for"),
 ]
 TRUE: list[type[fw.Base]] = [
     overclaims.NoScope,
     overclaims.ReadsNamespaces,
     overclaims.BySpread,
-    overclaims.SteadyBySpread,
     overclaims.ByRequests,
+    overclaims.ByTolerations,
+    overclaims.BySpec,
+    overclaims.ByScopes,
     overclaims.ByLabels,
     overclaims.NeverZero,
     by_domain.Zonal,
     by_domain.Local,
+    by_domain.LocalByApp,
     by_domain.Roomiest,
+    left_out.ForApps,
+    left_out.SkipsOthers,
+    left_out.KeptForApps,
 ]
 
 
@@ -95,8 +125,8 @@ def test_says_in_one_line_what_differed_and_what_was_claimed() -> None:
     assert first == (
         "plugin CountsPods fails check_scope_is_all_that_matters: node node-1: score is 99"
         " after pod team-b/new-0-twin was added to node node-1, but 100 before;"
-        " scope OBJECT says that only the pod's class and the node's own object matter,"
-        " and stamp() still is None"
+        " scope OBJECT says that only the cache key and the node's own object matter,"
+        " and the cache key is still the same"
     )
     assert [line.split(maxsplit=1)[0] for line in example] == ["pod", "node"]
     assert set(json.loads(example[0].split(maxsplit=1)[1])) == {"apiVersion", "kind", "metadata"}
@@ -116,7 +146,7 @@ def test_tries_pods_that_it_is_given_as_well() -> None:
     licensed = Examples(
         seeds=range(4), pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")]
     )
-    with pytest.raises(AssertionError, match=rf"{PART}.* for default/p, but Success"):
+    with pytest.raises(AssertionError, match=rf"{KEY}.* for default/p, but Success"):
         check_plugin(Licensed, examples=licensed)
 
 
@@ -124,7 +154,7 @@ def test_tries_pods_that_it_is_given_as_well() -> None:
 def test_makes_twins_that_are_of_one_class(seed: int) -> None:
     for one in random_cluster(seed).incoming:
         twins = [fw.Pod(change(one.api)) for change in TWINS.values()]
-        assert all(class_of(twin) == class_of(one) for twin in [*twins, twin_of(one)])
+        assert all(everything_of(twin) == everything_of(one) for twin in [*twins, twin_of(one)])
         assert all(twin.api != one.api for twin in twins)
 
 

@@ -273,5 +273,5 @@ def _counts(pods: PodLists) -> IntArray:
 def _too_much(what: str) -> TypeError:
     return TypeError(
         f"expected questions about single nodes, for these are only imagined: cannot count {what};"
-        " a plugin that does has Scope.CLUSTER, or no scope"
+        " a plugin that does has no scope"
     )

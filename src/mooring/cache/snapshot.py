@@ -281,6 +281,11 @@ class Nodes(Sequence[Node]):
         return self._table.node_journal.position + self._table.feature_changes
 
     @property
+    def epoch(self) -> int:
+        """A number that is another one as soon as rows come, go or move."""
+        return self._table.epoch
+
+    @property
     def mark(self) -> Mark:
         """This moment, for `changed_since`."""
         return Mark(self._table.pod_journal.position, self._table.node_journal.position)
@@ -307,8 +312,10 @@ class Nodes(Sequence[Node]):
 
     @property
     def ranks(self) -> IntArray:
-        """The place of each of all nodes in `listing`."""
-        return self._table.ordered()[1]
+        """The place of each of these nodes in `listing`."""
+        if self._rows is None:
+            return self._table.ordered()[1]
+        return np.argsort(self.listing, kind="stable")
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ from mooring.framework.results import (
     QueuedPod,
     Wait,
 )
-from mooring.framework.scope import Scope, steady
+from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
 from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -117,5 +117,4 @@ __all__ = [
     "WhatIf",
     "broken_linear",
     "normalize",
-    "steady",
 ]

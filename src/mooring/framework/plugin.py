@@ -36,7 +36,7 @@ from mooring.framework.results import (
     QueuedPod,
     Wait,
 )
-from mooring.framework.scope import Scope
+from mooring.framework.scope import Scope, everything_of
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
@@ -74,15 +74,16 @@ class Base(abc.ABC):
     scope: ClassVar[Scope | None] = None
     """What PreFilter, Filter, PreScore and Score say depends on; None: on anything.
 
-    With a scope, pods of one class are asked about once, and then only about nodes that changed.
-    What such a plugin stores in the cycle state is shared by those pods.
+    With a scope, pods with equal cache keys are asked about once, and then only about nodes that
+    changed. What such a plugin stores in the cycle state is shared by those pods. When an object of
+    `reads` changes, all is asked anew.
     """
 
+    # For plugins of this project, and subject to change without notice:
+    key_from_spec: ClassVar[bool] = False
+    """Whether `applies_to`, `scope_of` and `cache_key` look at nothing but the pod's spec."""
     skip_is_final: ClassVar[bool] = False
-    """Whether pods for which `pre_filter` says SKIP need nothing reserved or prepared either.
-
-    Then Reserve and PreBind leave the plugin out for them, but for a few whose times are taken.
-    """
+    """Whether SKIP at PreFilter also means that there is nothing to reserve or to prepare."""
 
     args_type: ClassVar[type[Args]] = NoArgs
     """The type of `args`; filled in from `Plugin[...]`."""
@@ -102,22 +103,23 @@ class Base(abc.ABC):
         """The scope for pods of this one's class, if it is not the same for all."""
         return self.scope
 
-    def part_of(self, pod: Pod) -> Hashable | None:
-        """With `Scope.NODE`: all that matters of the pod, if that is less than its class.
+    def applies_to(self, pod: Pod) -> bool:
+        """Whether this plugin has anything to say for such a pod, by the pod alone.
 
-        Classes that have it in common share the answers, which may then be asked for nodes that
-        other filters refuse.
+        If it has none, PreFilter, Filter, PreScore, Score, Reserve, Permit and PreBind leave this
+        plugin out.
         """
-        return None
+        return True
 
-    def stamp(self, pod: Pod) -> Hashable:
-        """A value that differs when answers with a scope no longer hold, whatever the nodes say.
+    def cache_key(self, pod: Pod) -> Hashable:
+        """All that answers with a scope depend on besides the node; equal keys share the answers.
 
-        By default it changes with every object that the plugin reads. Asked for before every pod;
-        if it is marked `@steady`, only when `Nodes.structure` or some object has changed.
+        By default the pod's namespace, labels, annotations, controller and spec. A key may also
+        hold what is known of other nodes or of objects; it is asked for again when a node, an
+        object, or what `count_features` finds in pods has changed. Answers are also asked for about
+        nodes that other filters refuse.
         """
-        version = self.handle.objects.version
-        return tuple([version(kind) for kind in self.reads]) if self.reads else None
+        return everything_of(pod)
 
     def hint(self, event: ClusterEvent, pod: Pod, old: object | None, new: object | None) -> bool:
         """Whether this event may really help this pod.
@@ -126,6 +128,14 @@ class Base(abc.ABC):
         values.
         """
         return True
+
+    def key_version(self) -> Hashable:
+        """A value that differs when a pod may have another `cache_key`; None: it always may.
+
+        For plugins of this project, and subject to change without notice. A plugin that overrides
+        it also answers for the objects that it reads.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027 - optional by design
         """Called once when the scheduler stops."""
@@ -263,9 +273,10 @@ class NormalizeScore(Score):
     """A Score whose points are rescaled over the nodes that fit."""
 
     by_extremes: ClassVar[bool] = False
-    """Whether what becomes of points depends on them and on the most and the least there are.
+    """Whether a normalized score depends only on the raw score, the least and the most of them.
 
-    Which nodes have them, and how many, must not matter: then each number is rescaled only once.
+    Which nodes have a score, and how many, must not matter, and of the pod no more than its cache
+    key: then each number is normalized only once.
     """
 
     @abc.abstractmethod

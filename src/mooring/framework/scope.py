@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import Any
 
-Stamp = TypeVar("Stamp", bound=Callable[..., Hashable])
+from msgspec import structs
 
-_STEADY: Final = "_is_steady_stamp"
+from mooring.cache.pods import Pod
 
 
 class Scope(enum.Enum):
-    """Besides the pod's class: its namespace, labels, annotations, controller and spec.
+    """Besides the pod's cache key, by default its namespace, labels, annotations, controller, spec.
 
     Answers that depend on less can be kept longer. A plugin whose answers depend on the pod's name,
     on the time, on dice or on anything outside the cluster has no scope: it is asked every time.
@@ -20,14 +19,17 @@ class Scope(enum.Enum):
 
     OBJECT = "object"  # the node's own object: its labels, taints, allocatable; not its pods
     NODE = "node"  # also the pods that are on that node: all but their status
-    CLUSTER = "cluster"  # also other nodes and their pods: asked for every pod, as without a scope
 
 
-def steady(stamp: Stamp) -> Stamp:
-    """Says of a plugin's `stamp` that it is slow to change: see `Base.stamp`."""
-    vars(stamp)[_STEADY] = True  # of this function: who overrides it promises nothing
-    return stamp
+def everything_of(pod: Pod) -> tuple[Any, ...]:
+    """What a plugin may look at of a pod, but for its name and its status.
 
-
-def is_steady(stamp: Callable[..., Any]) -> bool:
-    return getattr(stamp, _STEADY, False)
+    A volume without a source, such as the one with a service account's token, has a name of its
+    own in every pod, and no influence.
+    """
+    meta, spec = pod.api.metadata, pod.api.spec
+    if spec.volumes:
+        volumes = tuple([volume for volume in spec.volumes if volume.has_source])
+        spec = structs.replace(spec, volumes=volumes)
+    # What is soon compared, and often differs, first.
+    return (meta.namespace, meta.labels, meta.annotations, meta.controller, spec)

@@ -122,6 +122,12 @@ class CycleState:
         self._skip_score = set(other._skip_score)
         self.active_filters = other.active_filters
 
+    def absorb(self, other: CycleState) -> None:
+        """Take over what another state holds besides what is here, without cloning it."""
+        self._values.update(other._values)
+        self._skip_filter |= other._skip_filter
+        self._skip_score |= other._skip_score
+
     def clone(self) -> CycleState:
         other = CycleState(exhaustive=self._exhaustive)
         for key, value in self._values.items():

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import BoolArray, IntArray, any_of
 from mooring.framework.status import OK, Status
 
 _FEW: Final = 3  # up to so many numbers are faster looked for one by one
@@ -74,6 +74,48 @@ class Verdicts:
             self.index = np.zeros(self.size, dtype=np.int64)
         self.index[row] = 0 if status.ok else self._number(status)
 
+    def add(self, answers: Verdicts) -> BoolArray | None:
+        """Take over refusals of rows that still pass: of which; None: of none."""
+        if answers.index is None:
+            return None
+        index = answers.index.astype(np.int64)  # a copy
+        fresh: BoolArray = index > 0
+        if self.index is None:
+            if not any_of(fresh):
+                return None
+            self.statuses = list(answers.statuses)
+            self.index = index
+            return fresh
+        fresh &= self.index == 0
+        if not any_of(fresh):
+            return None
+        index += len(self.statuses)
+        self.statuses = self.statuses + answers.statuses
+        np.copyto(self.index, index, where=fresh)
+        return fresh
+
+    def replace(self, rows: IntArray, answers: Verdicts) -> None:
+        """Give these rows other answers, whatever they had; `answers` has one for each."""
+        if answers.index is None:
+            if self.index is not None:
+                self.index[rows] = 0
+            return
+        if self.index is None:
+            self.index = np.zeros(self.size, dtype=np.int64)
+        used = zip(answers.statuses, answers.counts(), strict=True)
+        numbers = [self._number(status) if count else 0 for status, count in used]
+        self.index[rows] = np.array([0, *numbers], dtype=np.int64).take(answers.index)
+
+    def drop_unused(self) -> None:
+        """Forget statuses that no row has any more; the same array holds the new numbers."""
+        if self.index is None:
+            return
+        used = [number for number, count in enumerate(self.counts(), 1) if count]
+        numbers = np.zeros(len(self.statuses) + 1, dtype=np.int64)
+        numbers[used] = np.arange(1, len(used) + 1)
+        self.statuses = [self.statuses[number - 1] for number in used]
+        self.index[:] = numbers.take(self.index)
+
     def copy(self) -> Verdicts:
         """The same answers, to be changed without changing these."""
         other = Verdicts(self.size)
@@ -110,6 +152,13 @@ class Verdicts:
         passed: BoolArray = self.index == 0
         return passed
 
+    def each(self) -> list[Status]:
+        """The status of every row, in order."""
+        if self.index is None:
+            return [OK] * self.size
+        known = [OK, *self.statuses]
+        return [known[number] for number in self.index.tolist()]
+
     def status(self, row: int) -> Status:
         number = 0 if self.index is None else int(self.index[row])
         return self.statuses[number - 1] if number else OK
@@ -120,12 +169,10 @@ class Verdicts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Verdicts):
             return NotImplemented
-        return self.size == other.size and all(
-            self.status(row) == other.status(row) for row in range(self.size)
-        )
+        return self.size == other.size and self.each() == other.each()
 
     def __repr__(self) -> str:
-        return f"Verdicts({[self.status(row) for row in range(self.size)]!r})"
+        return f"Verdicts({self.each()!r})"
 
     def _number(self, status: Status) -> int:
         # A plugin has a handful of distinct answers; reuse keeps the list short in loops.

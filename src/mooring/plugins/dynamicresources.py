@@ -47,17 +47,21 @@ class DynamicResources(
     """Refuse pods with resource claims; say nothing about the others, at every point."""
 
     name = "DynamicResources"
+    key_from_spec = True
+    skip_is_final = True
     scope = fw.Scope.OBJECT
     by_extremes = True
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
     evicts = False
-    skip_is_final = True
 
     UNSUPPORTED = fw.Status.unresolvable(
         "the pod uses resource claims, which mooring does not support yet"
     )
     NOTHING_TO_FREE = fw.Status.unschedulable("no new claims to deallocate")
     NEVER_RAN = fw.Status.error("not found")
+
+    def cache_key(self, pod: fw.Pod) -> bool:
+        return bool(pod.spec.resource_claims)
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
         # Claims are refused by `pre_filter`: a pod held here gets neither Event nor condition.

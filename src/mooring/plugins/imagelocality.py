@@ -21,12 +21,14 @@ class ImageLocality(fw.Score):
     name = "ImageLocality"
     scope = fw.Scope.OBJECT
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> Hashable:
+    def cache_key(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.
         everywhere = self.handle.nodes
-        spread = [everywhere.image_spread(image) for image in pod.images]
-        return len(everywhere), *spread
+        spread = tuple([everywhere.image_spread(image) for image in pod.images])
+        return (pod.images, ceiling(pod), len(everywhere), spread) if any(spread) else ()
+
+    def key_version(self) -> int:
+        return self.handle.nodes.mark.nodes
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         everywhere = self.handle.nodes

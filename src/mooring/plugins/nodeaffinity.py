@@ -1,6 +1,6 @@
 """Which nodes a pod needs, and which it would rather have: `nodeSelector` and node affinity."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import msgspec
 import numpy as np
@@ -80,6 +80,7 @@ class NodeAffinity(
     """Refuse nodes the pod's requirements exclude; prefer those its preferences name."""
 
     name = "NodeAffinity"
+    key_from_spec = True
     scope = fw.Scope.OBJECT
     by_extremes = True
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_LABELS_CHANGED)
@@ -93,6 +94,9 @@ class NodeAffinity(
         required = required_of(args.added_affinity)
         self._added = compile_node_selector(required) if required is not None else None
         self._also_preferred = compile_preferences(preferred_of(args.added_affinity))
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.spec.node_selector, affinity_of(pod)
 
     # --- filter --------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
     """Refuse nodes that do not declare every feature the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    key_from_spec = True
     scope = fw.Scope.OBJECT
     wakes_on = (
         fw.Event.NODE_ADDED,
@@ -29,6 +30,9 @@ class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
     )
 
     LACKING = fw.Status.unresolvable("node(s) didn't match Pod's required features")
+
+    def cache_key(self, pod: fw.Pod) -> frozenset[str]:
+        return features_of(pod)
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         required = features_of(pod)

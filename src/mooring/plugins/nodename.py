@@ -9,10 +9,14 @@ class NodeName(fw.Filter):
     """Refuse every node but the one the pod names, if it names one."""
 
     name = "NodeName"
+    key_from_spec = True
     scope = fw.Scope.OBJECT
     wakes_on = (fw.Event.NODE_ADDED,)
 
     OTHER_NODE = fw.Status.unresolvable("node(s) didn't match the requested node name")
+
+    def cache_key(self, pod: fw.Pod) -> str:
+        return pod.node_name
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return fw.OK if pod.node_name in ("", node.name) else self.OTHER_NODE

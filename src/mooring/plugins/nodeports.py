@@ -15,10 +15,14 @@ class NodePorts(fw.PreFilter, fw.Filter):
     """Refuse nodes where another pod holds a host port that the pod asks for."""
 
     name = "NodePorts"
+    key_from_spec = True
     scope = fw.Scope.NODE
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.POD_DELETED)
 
     TAKEN = fw.Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+    def cache_key(self, pod: fw.Pod) -> tuple[HostPort, ...]:
+        return pod.host_ports
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.host_ports:

@@ -12,6 +12,7 @@ class NodeUnschedulable(fw.Filter):
     """Refuse nodes with `spec.unschedulable`, unless the pod tolerates that."""
 
     name = "NodeUnschedulable"
+    key_from_spec = True
     scope = fw.Scope.OBJECT
     wakes_on = (
         fw.Event.NODE_ADDED,
@@ -20,6 +21,9 @@ class NodeUnschedulable(fw.Filter):
     )
 
     CORDONED = fw.Status.unresolvable("node(s) were unschedulable")
+
+    def cache_key(self, pod: fw.Pod) -> bool:
+        return tolerates_cordon(pod)
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return self.CORDONED if node.unschedulable and not tolerates_cordon(pod) else fw.OK

@@ -54,6 +54,7 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
     """Refuse nodes that can't hold the pod's volumes beside those they hold already."""
 
     name = "NodeVolumeLimits"
+    key_from_spec = True
     reads = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.ADD),
@@ -73,9 +74,8 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing else matters
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not any(map(is_attachable, pod.spec.volumes)):

@@ -16,6 +16,7 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
     """Refuse nodes with an untolerated hard taint; prefer those with the fewest soft ones."""
 
     name = "TaintToleration"
+    key_from_spec = True
     scope = fw.Scope.OBJECT
     by_extremes = True
     wakes_on = (
@@ -25,6 +26,9 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
     )
 
     TAINTED = fw.Status.unresolvable("node(s) had untolerated taint(s)")
+
+    def cache_key(self, pod: fw.Pod) -> tuple[core.Toleration, ...]:
+        return pod.spec.tolerations
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return self.TAINTED if is_repelled(pod, node.taints) else fw.OK

@@ -47,6 +47,7 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
     """
 
     name = "VolumeRestrictions"
+    key_from_spec = True
     reads = (PersistentVolumeClaim,)
     wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
 
@@ -59,9 +60,8 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing else matters
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

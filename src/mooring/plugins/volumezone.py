@@ -55,6 +55,7 @@ class VolumeZone(fw.PreFilter, fw.Filter):
     """Refuse nodes outside the zones and regions that the pod's volumes are labelled with."""
 
     name = "VolumeZone"
+    key_from_spec = True
     reads = (PersistentVolumeClaim, PersistentVolume, StorageClass)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", fw.Action.ADD),
@@ -69,9 +70,8 @@ class VolumeZone(fw.PreFilter, fw.Filter):
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing else matters
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         areas = self._areas_of(pod)

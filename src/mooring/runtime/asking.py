@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from mooring.cache.pods import Pod
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base, Filter
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -65,6 +66,15 @@ class Asker:
             raise
         return status
 
+    def applies(self, plugin: Base, pod: Pod) -> bool:
+        """Whether a plugin has anything to say for a pod; if it can't tell, it is asked."""
+        if not picks_pods(plugin):
+            return True
+        try:
+            return bool(self.guard.call(plugin, "AppliesTo", plugin.applies_to, pod))
+        except PluginError:
+            return True
+
     def took(self, point: str, started: float, status: Status) -> Status:
         """Observe how long a point took; hands the status through."""
         key = (point, status.code)
@@ -100,8 +110,13 @@ def _skip_of(plugin: str) -> Status:
 
 
 def is_vectorised(plugin: Filter) -> bool:
-    """Whether it has an answer for all nodes of its own, and not that for each of them."""
+    """Whether a Filter has an answer of its own for all nodes at once."""
     return type(plugin).filter_all is not Filter.filter_all
+
+
+def picks_pods(plugin: Base) -> bool:
+    """Whether a plugin may have nothing to say for some pods."""
+    return type(plugin).applies_to is not Base.applies_to
 
 
 def accident(running: str, error: PluginError) -> Status:

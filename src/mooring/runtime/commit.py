@@ -14,7 +14,7 @@ from mooring.framework import plugin as contract
 from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, SKIP, Code, Status
-from mooring.runtime.asking import Asker, as_error
+from mooring.runtime.asking import Asker, as_error, picks_pods
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
@@ -45,15 +45,19 @@ class Committer(Asker):
         self._pre_flight = _named("PreBindPreFlight", self._pre_bind)
         self._bind = _named("Bind plugin", profile.at("bind", contract.Bind))
         self._post_bind = profile.at("postBind", contract.PostBind)
-        preparing = (*profile.at("reserve", contract.Reserve), *self._pre_bind)
-        self._final = frozenset(plugin.name for plugin in preparing if plugin.skip_is_final)
+        after = (*self._reserve, *self._permit, *self._pre_flight)
+        self._final = frozenset(plugin.name for _, plugin in after if plugin.skip_is_final)
+        # The plugins that have nothing to say for some pods.
+        self._picky = tuple(
+            {plugin.name: plugin for _, plugin in after if picks_pods(plugin)}.values()
+        )
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
-        concluded = self._concluded(state)
+        left_out = self._left_out(state, pod)
         for running, plugin in self._reserve:
-            if plugin.name in concluded:
+            if plugin.name in left_out:
                 continue
             status = self.ask(plugin, "Reserve", running, plugin.reserve, state, pod, node_name)
             if not status.ok:
@@ -81,7 +85,10 @@ class Committer(Asker):
         if not self._permit:
             return _PERMITTED
         holds: dict[str, float] = {}
+        left_out = self._left_out(state, pod)
         for running, plugin in self._permit:
+            if plugin.name in left_out:
+                continue
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", running, ask, state, pod, node_name, accept=(Wait,))
             if isinstance(answer, Wait):
@@ -103,9 +110,9 @@ class Committer(Asker):
 
     def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         result = SKIP
-        concluded = self._concluded(state)
+        left_out = self._left_out(state, pod)
         for running, plugin in self._pre_flight:
-            if plugin.name in concluded:
+            if plugin.name in left_out:
                 state.skip_pre_bind.add(plugin.name)
                 continue
             ask = plugin.pre_flight
@@ -124,11 +131,12 @@ class Committer(Asker):
                 return Status.error(text).by(plugin.name)
         return result
 
-    def _concluded(self, state: CycleState) -> frozenset[str]:
-        """The plugins that have no more to do with the pod."""
-        if self.guard.record_plugins:
-            return frozenset()  # all are asked, so that the times of each can be seen
-        return self._final & state.skip_filter
+    def _left_out(self, state: CycleState, pod: Pod) -> frozenset[str]:
+        """The plugins that have nothing to say for this pod."""
+        found = self._final & state.skip_filter
+        if not self._picky:
+            return found
+        return found.union(one.name for one in self._picky if not self.applies(one, pod))
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         if not self._pre_bind:

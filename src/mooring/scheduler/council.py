@@ -15,12 +15,12 @@ import numpy as np
 from mooring.cache.arrays import BoolArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.decision.scoring import PluginScores, Scores
 from mooring.extender.calling.caller import NAME
 from mooring.extender.calling.chain import Extenders
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
-from mooring.runtime.evaluation import PluginScores, Scores
 
 # A node that was left out without a word: nobody knows whether evictions would help.
 _NO_REASON: Final = Status.unresolvable().by(NAME)
@@ -69,7 +69,8 @@ class Council:
         for points in given:
             totals += points.scores * points.weight
         ours = tuple(
-            PluginScores(points.extender, points.weight, points.scores) for points in given
+            PluginScores(points.extender, points.weight, points.scores, points.scores)
+            for points in given
         )
         scores = msgspec.structs.replace(scores, plugins=scores.plugins + ours, totals=totals)
         names = nodes.names

@@ -1,11 +1,11 @@
-"""Some decisions by class are made again in full, to see whether they are the same."""
+"""Some decisions are made again without the memory, to see whether they are the same."""
 
 from __future__ import annotations
 
 import logging
 import random
 
-from mooring.cache.pods import Pod
+from mooring.decision.evaluation import Evaluation
 from mooring.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -23,13 +23,50 @@ class DoubleCheck:
     def is_due(self) -> bool:
         return self._random.random() < self._share
 
-    def report(
-        self, pod: Pod, is_same: bool, by_class: tuple[str, int], in_full: tuple[str, int]
+    def compare(
+        self, by_class: Evaluation, in_full: Evaluation, limit: int | None, start: int
     ) -> None:
-        """Take note of node, or reasons, and number of feasible nodes, as found both ways."""
-        if is_same:
+        """Compare feasible nodes, reasons, scores and the best node."""
+        difference = _difference(by_class, in_full, limit, start)
+        if not difference:
             self._equal.add()
             return
         self._different.add()
-        extra = {"pod": pod.key, "byClass": by_class, "inFull": in_full}
+        extra = {"pod": by_class.pod.key, "difference": difference}
         log.error("a decision by class is not that of a full evaluation", extra=extra)
+
+
+def _difference(by_class: Evaluation, in_full: Evaluation, limit: int | None, start: int) -> str:
+    if not in_full.outcome.status.ok:
+        return f"PreFilter in full: {in_full.outcome.status.message}"
+    in_full.filter(limit, start)
+    if not in_full.status.ok:
+        return f"in full: {in_full.status.message}"
+    if by_class.count != in_full.count:
+        return f"feasible nodes: {by_class.count} by class, {in_full.count} in full"
+    for name, mine, full in zip(
+        by_class.nodes.names,
+        by_class.verdicts().each(),
+        in_full.verdicts().each(),
+        strict=True,
+    ):
+        if mine != full:
+            return f"node {name}: {mine} by class, {full} in full"
+    if by_class.count < 2:
+        return ""
+    by_class.choose()
+    in_full.choose()
+    if by_class.row != in_full.row:
+        names = by_class.nodes.names
+        return f"node: {names[by_class.row]} by class, {names[in_full.row]} in full"
+    mine_scores, full_scores = by_class.scores(), in_full.scores()
+    if mine_scores is None or full_scores is None:
+        return "" if mine_scores is full_scores else "scores: only one way has some"
+    for mine_table, full_table in zip(mine_scores.plugins, full_scores.plugins, strict=True):
+        for kind in ("raw", "scores"):
+            mine_column = getattr(mine_table, kind).tolist()
+            full_column = getattr(full_table, kind).tolist()
+            if mine_column != full_column:
+                plugin = mine_table.plugin
+                return f"{kind} of {plugin}: {mine_column} by class, {full_column} in full"
+    return ""

@@ -8,12 +8,12 @@ from functools import partial
 import msgspec
 
 from mooring.cache.pods import Pod
+from mooring.decision.evaluation import PodEvaluator
 from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
-from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
@@ -37,7 +37,7 @@ class Crew(msgspec.Struct, frozen=True):
     profile: Profile
     handle: SchedulerHandle
     runner: Runner
-    evaluation: Evaluation
+    evaluator: PodEvaluator
     committer: Committer
     cycle: Cycle
     binder: Binder

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.decision.evaluation import PodEvaluator
 from mooring.framework import plugin as contract
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
-from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.profile import Profile
-from mooring.runtime.runner import Runner
 
 
 class Recheck:
     """Asks the filters of one profile again about one node."""
 
-    def __init__(
-        self, profile: Profile, runner: Runner, evaluation: Evaluation, cache: Cache
-    ) -> None:
-        self._runner = runner
-        self._evaluation = evaluation
+    def __init__(self, profile: Profile, evaluator: PodEvaluator, cache: Cache) -> None:
+        self._evaluator = evaluator
         self._cache = cache
         # Who reserves holds the pod's share already, and would find it taken: by this very pod.
         self._reserving = {plugin.name for plugin in profile.at("reserve", contract.Reserve)}
@@ -37,13 +33,12 @@ class Recheck:
             return Status.unschedulable("the node is gone")
         state = CycleState()
         state.skip_filter.update(self._reserving)
-        before = self._runner.pre_filter(state, pod, nodes)
-        if not before.status.ok:
-            return before.status
-        if before.only is not None and node.name not in before.only:
-            return before.elsewhere
+        outcome = self._evaluator.begin(state, pod, nodes, use_memory=False).outcome
+        if not outcome.status.ok:
+            return outcome.status
+        if outcome.only is not None and node.name not in outcome.only:
+            return outcome.elsewhere
+        what_if = self._evaluator.what_if
         without = node.without_pod(assumed)
-        status = self._runner.remove_pod(state, pod, assumed, without)
-        if not status.ok:
-            return status
-        return self._evaluation.filter_node(state, pod, without)
+        status = what_if.remove_pod(state, pod, assumed, without)
+        return what_if.filter_node(state, pod, without) if status.ok else status

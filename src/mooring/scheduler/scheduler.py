@@ -17,6 +17,8 @@ import msgspec
 from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, InternalError, Problem
 from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
@@ -29,16 +31,13 @@ from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.asking import interrupted
-from mooring.runtime.classes import Classes
 from mooring.runtime.commit import Committer
-from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
 from mooring.runtime.profile import Profile, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
-from mooring.runtime.whatifs import ProfileWhatIf
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
@@ -199,8 +198,8 @@ class Scheduler:
 
     def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
         runner = Runner(profile, self.guard)
-        evaluation = Evaluation(profile, self.guard, runner, self.queue.nominator)
-        what_if = ProfileWhatIf(runner, evaluation, self.handlers.is_ours)
+        evaluator = PodEvaluator(profile, self.guard, self.queue.nominator, self.cache.objects)
+        what_if = ProfileWhatIf(evaluator.what_if, self.handlers.is_ours)
         handle.attach(self.queue.nominator, what_if, self.queue.activate)
         committer = Committer(profile, self.guard)
         percentage = profile.percentage_of_nodes_to_score
@@ -213,18 +212,20 @@ class Scheduler:
             waiting=self.waiting,
             pre_binding=self._pre_binding,
             client=self._client,
-            recheck=Recheck(profile, runner, evaluation, self.cache),
+            recheck=Recheck(profile, evaluator, self.cache),
             extenders=self._extenders,
             on_conflict=self._conflict,
         )
-        # Who watches attempts wants to know all about them, which is the full evaluation.
-        classes = None
-        if self._on_attempt is None:
-            classes = Classes(profile, self.guard, evaluation.refused_for_claims, evaluation.filter)
         cycle = Cycle(
-            runner, evaluation, percentage, self._rotation, self._council, classes, self._check
+            evaluator,
+            runner,
+            percentage,
+            self._rotation,
+            self._council,
+            self._check,
+            is_observed=self._on_attempt is not None,
         )
-        return Crew(profile, handle, runner, evaluation, committer, cycle, binder)
+        return Crew(profile, handle, runner, evaluator, committer, cycle, binder)
 
     def _gate(self, pod: Pod, first: str) -> Status:
         crew = self._crews.get(pod.scheduler_name)

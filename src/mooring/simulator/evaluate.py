@@ -18,6 +18,10 @@ from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.decision.evaluation import Evaluation, PodEvaluator
+from mooring.decision.prefilter import PreFilterOutcome
+from mooring.decision.scoring import Scores
+from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
@@ -27,13 +31,11 @@ from mooring.observe.metrics import Metrics
 from mooring.preemption.candidates import Report
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.atonce import at_once
-from mooring.runtime.evaluation import Evaluation, Scores
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
-from mooring.runtime.runner import PostFilterOutcome, PreFilterOutcome, Runner
+from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.runtime.waiting import WaitingPods
-from mooring.runtime.whatifs import ProfileWhatIf
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
 from mooring.scheduler.handle import SchedulerHandle
@@ -134,8 +136,10 @@ class Trial:
         self.profile: Profile = plan.build(handle)
         guard = Guard(Metrics())
         self.runner: Runner = Runner(self.profile, guard)
-        self.evaluation: Evaluation = Evaluation(self.profile, guard, self.runner, self.nominator)
-        what_if = ProfileWhatIf(self.runner, self.evaluation, lambda pod: True)
+        self.evaluator: PodEvaluator = PodEvaluator(
+            self.profile, guard, self.nominator, cache.objects
+        )
+        what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)
         handle.attach(self.nominator, what_if, lambda keys: None)
 
     def run(self) -> Result:
@@ -144,7 +148,8 @@ class Trial:
             return {"outcome": "Gated", "preEnqueue": _status(gate)}
         if not len(self.nodes):
             return {"outcome": "NoNodes", "fitError": NO_NODES.message}
-        before = self.runner.pre_filter(self.state, self.pod, self.nodes)
+        evaluation = self.evaluator.begin(self.state, self.pod, self.nodes)
+        before = evaluation.outcome
         names = sorted(before.only) if before.status.ok and before.only is not None else None
         result: Result = {"preFilter": {**_status(before.status), "nodeNames": names}}
         if before.status.rejected:
@@ -153,74 +158,67 @@ class Trial:
             return {"outcome": "Unschedulable", **result, **self._refused(verdicts, found)}
         if not before.status.ok:
             return {"outcome": "Error", **result}
-        return {**result, **self._filter(before)}
+        return {**result, **self._filter(evaluation)}
 
     # --- filter ------------------------------------------------------------------------------
 
-    def _filter(self, before: PreFilterOutcome) -> Result:
-        verdicts, status = self.evaluation.filter(self.state, self.pod, self.nodes)
-        excluded = _outside(self.nodes, before)
-        if not status.ok:
+    def _filter(self, evaluation: Evaluation) -> Result:
+        evaluation.filter()
+        verdicts = evaluation.filter_verdicts()
+        excluded = _outside(self.nodes, evaluation.outcome)
+        if not evaluation.status.ok:
             return self._broken_filter(excluded)
         result: Result = {"filter": self._verdicts(verdicts, excluded)}
-        passed = verdicts.passed & ~excluded
-        if passed.any():
-            feasible = self.nodes.take(passed)
-            return {**result, "feasible": sorted(feasible.names), **self._score(feasible)}
-        if excluded.any():
-            outside = Verdicts.passing(self.nodes).reject(excluded, before.elsewhere)
-            for row in np.flatnonzero(~excluded).tolist():
-                outside.set(row, verdicts.status(row))
-            verdicts = outside
-        found = diagnoses.of_verdicts(verdicts, before.restricted_by)
-        return {"outcome": "Unschedulable", **result, **self._refused(verdicts, found)}
+        if evaluation.count:
+            names = [self.nodes.names[row] for row in evaluation.rows.tolist()]
+            return {**result, "feasible": sorted(names), **self._score(evaluation, names)}
+        found = diagnoses.of_verdicts(evaluation.verdicts(), evaluation.outcome.restricted_by)
+        refused = self._refused(evaluation.verdicts(), found)
+        return {"outcome": "Unschedulable", **result, **refused}
 
     def _broken_filter(self, excluded: Any) -> Result:
-        """A plugin broke on some node: say what each node gives, one by one."""
-        evaluation, state, pod = self.evaluation, self.state, self.pod
+        """A plugin failed on some node: say what each node gives, one by one."""
+        what_if, state, pod = self.evaluator.what_if, self.state, self.pod
         answers: Result = {}
         is_error = False
         for node, outside in zip(self.nodes, excluded.tolist(), strict=True):
-            status = evaluation.filter_node_with_nominated(state, pod, node)
+            status = what_if.filter_node_with_nominated(state, pod, node)
             is_error |= not (status.ok or status.rejected or outside)
             answers[node.name] = _sorted_status(status, outside)
         return {"outcome": "Error" if is_error else "Unschedulable", "filter": answers}
 
     def _verdicts(self, verdicts: Verdicts, excluded: Any) -> Result:
         return {
-            name: _sorted_status(verdicts.status(row), outside)
-            for row, (name, outside) in enumerate(
-                zip(self.nodes.names, excluded.tolist(), strict=True)
+            name: _sorted_status(status, outside)
+            for name, status, outside in zip(
+                self.nodes.names, verdicts.each(), excluded.tolist(), strict=True
             )
         }
 
     # --- score -------------------------------------------------------------------------------
 
-    def _score(self, feasible: Nodes) -> Result:
-        status = self.runner.pre_score(self.state, self.pod, feasible)
-        scores = None
-        if status.ok:
-            scores, status = self.evaluation.score(self.state, self.pod, feasible)
+    def _score(self, evaluation: Evaluation, names: list[str]) -> Result:
+        scores = evaluation.scores()
         if scores is None:
-            return {"outcome": "Error", "scoreError": status.message}
+            return {"outcome": "Error", "scoreError": evaluation.status.message}
         result: Result = {"outcome": "Scheduled"}
         totals = scores.totals
         if self.profile.weights:
-            result["scores"] = self._points(feasible, scores)
+            result["scores"] = self._points(names, scores)
         else:
-            totals = np.ones(len(feasible), dtype=np.int64)
+            totals = np.ones(len(names), dtype=np.int64)
         best = totals.max()
-        by_name = dict(zip(feasible.names, totals.tolist(), strict=True))
+        by_name = dict(zip(names, totals.tolist(), strict=True))
         result["total"] = by_name
         result["best"] = sorted(name for name, total in by_name.items() if total == best)
         return result
 
-    def _points(self, feasible: Nodes, scores: Scores) -> Result:
+    def _points(self, names: list[str], scores: Scores) -> Result:
         given = {table.plugin: table.scores for table in scores.plugins}
         points: Result = {}
         for name, weight in self.profile.weights.items():
             if name in given:
-                by_name = dict(zip(feasible.names, given[name].tolist(), strict=True))
+                by_name = dict(zip(names, given[name].tolist(), strict=True))
                 points[name] = {"weight": weight, "nodes": by_name}
             else:
                 points[name] = {"weight": weight, "skipped": True}

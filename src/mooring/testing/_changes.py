@@ -114,7 +114,7 @@ def _pod_removed(pod: Pod) -> Change:
 
 
 def _status_changed(old: Pod) -> Change:
-    """What happens to pods most often, and nobody is told of: see `Pod.weighs_like`."""
+    """What happens to pods most often, and makes no node a changed one: see `Pod.weighs_like`."""
     new = seen_running(old)
     return Change(
         f"the status of pod {old.key} on node {old.node_name} changed",

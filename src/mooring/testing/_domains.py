@@ -1,6 +1,6 @@
 """Are topology domains all that a plugin looks at, as it says, and does it answer alike by them?
 
-A scheduler asks such a plugin for tables, and follows them from pod to pod; see `runtime.domains`.
+A scheduler asks such a plugin for tables, and follows them from pod to pod: see `decision.domains`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from mooring.cache.arrays import IntArray
+from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.plugin import (
     DomainFilter,
@@ -20,7 +22,6 @@ from mooring.framework.plugin import (
     Score,
 )
 from mooring.framework.results import LabelScores, LocalTable
-from mooring.framework.scope import Scope
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.testing._attempt import (
     Attempt,
@@ -36,6 +37,8 @@ from mooring.testing._attempt import (
 from mooring.testing._changes import changes
 from mooring.testing._check import on_every_case
 from mooring.testing._compare import compare, compare_scores
+from mooring.testing._keys import Key, describe_stranger, has_tables, key_of, strangers_to
+from mooring.testing._likenesses import Stranger, strangers_one_by_one
 
 Entries = np.ndarray[Any, Any]
 
@@ -94,10 +97,15 @@ def check_domains_score_alike(trial: Trial) -> None:
 
 @on_every_case(DomainFilter, DomainScore)
 def check_local_tables_are_local(trial: Trial) -> None:
-    """Entries of a `LocalTable` stay the same if pods change elsewhere and the basis does not."""
+    """Entries of a `LocalTable` stay the same if pods change elsewhere and the basis does not.
+
+    They are the same for all pods with equal cache keys.
+    """
     bench = trial.bench()
     attempt = bench.attempt()
     before = _local_tables(attempt)
+    for stranger in _sharing(bench):
+        _compare_local_tables(bench, before, stranger)
     for change in changes(trial.case, ()):
         if not change.pods_of:
             continue
@@ -122,6 +130,23 @@ def check_local_tables_are_local(trial: Trial) -> None:
                 )
 
 
+def _compare_local_tables(
+    bench: Bench, before: Mapping[tuple[str, str], tuple[object, Entries]], stranger: Stranger
+) -> None:
+    for place, (basis, found) in _local_tables(bench.attempt(pod=stranger.pod)).items():
+        known, expected = before.get(place, (None, found))
+        if known != basis or len(found) != len(expected):
+            continue
+        for code in (found != expected).nonzero()[0].tolist():
+            what, key = place
+            raise Fault(
+                f"{what} says {found[code]} of {key}={bench.cache.nodes.label_values(key)[code]}"
+                f" for {describe_stranger(stranger)}, but {expected[code]} for"
+                f" {bench.case.pod.key}; with equal cache keys and the same basis, entries of a"
+                " LocalTable must be the same"
+            )
+
+
 @on_every_case(Score)
 def check_labels_score_alike(trial: Trial) -> None:
     """`final_by_label` gives what `score_all` and `normalize_score` give, if it gives anything."""
@@ -141,11 +166,15 @@ def check_labels_score_alike(trial: Trial) -> None:
 
 @on_every_case(NormalizeScore)
 def check_extremes_are_all_that_matters(trial: Trial) -> None:
-    """With `by_extremes`: points become the same whichever nodes have them, and however many."""
+    """With `by_extremes`: points become the same whichever nodes have them, and however many.
+
+    They become the same for all pods with equal cache keys.
+    """
     plugin_class = trial.plugin_class
     if not (issubclass(plugin_class, NormalizeScore) and plugin_class.by_extremes):
         return
-    attempt = trial.bench().attempt()
+    bench = trial.bench()
+    attempt = bench.attempt()
     attempt.filter_all_points()
     feasible = attempt.feasible
     if feasible is None or not len(feasible) or not attempt.prepare_scores(feasible):
@@ -163,24 +192,46 @@ def check_extremes_are_all_that_matters(trial: Trial) -> None:
                 f" {alone[points]} where every number of points occurs once; by_extremes says that"
                 " only the points and the extremes matter"
             )
+    for stranger in _sharing(bench):
+        _compare_normalized(bench, different, normal, stranger)
+
+
+def _compare_normalized(
+    bench: Bench, raw: IntArray, expected: IntArray, stranger: Stranger
+) -> None:
+    attempt = bench.attempt(pod=stranger.pod)
+    attempt.filter_all_points()
+    if attempt.feasible is None or not attempt.prepare_scores(attempt.feasible):
+        return
+    found = attempt.normalize(attempt.nodes.take(np.arange(len(raw))), raw)
+    for points, ours, theirs in zip(raw.tolist(), found.tolist(), expected.tolist(), strict=True):
+        if ours != theirs:
+            raise Fault(
+                f"normalize_score makes {ours} of {points} points for"
+                f" {describe_stranger(stranger)}, but {theirs} for {bench.case.pod.key};"
+                " by_extremes says that only points and extremes matter, for pods with equal keys"
+            )
 
 
 @on_every_case(PreFilter, PreScore)
 def check_earlier_pods_leave_no_trace(trial: Trial) -> None:
-    """What was stored for an earlier pod of the class (`state.earlier`) changes no answer."""
+    """What was stored for an earlier pod (`state.earlier`) changes no answer."""
     bench = trial.bench()
-    with asking("scope_of"):
-        scope = bench.plugin.scope_of(trial.case.pod)
-    if scope in (Scope.OBJECT, Scope.NODE):
-        return  # then it is asked only once
-    before = bench.attempt().run()
-    _compare_later(bench, before, "with nothing changed")
-    for change in changes(trial.case, bench.plugin.reads):
-        change.make(bench.cache)
-        try:
-            _compare_later(bench, before, f"after {change.words}")
-        finally:
-            change.undo(bench.cache)
+    pod, key = trial.case.pod, key_of(bench, trial.case.pod)
+    if key.is_kept or not key.applies:
+        return  # then it is asked only once, or never
+
+    def is_like(other: Pod) -> bool:
+        return key_of(bench, other) == key
+
+    _compare_with_earlier(bench, Stranger(pod, ()), key)
+    try:
+        for stranger in strangers_to(trial.case, is_like):
+            _compare_with_earlier(bench, stranger, key)
+    except Fault:
+        for nearer in strangers_one_by_one(pod, is_like):
+            _compare_with_earlier(bench, nearer, key)
+        raise
 
 
 def _compare_final(trial: Trial, fitting: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
@@ -212,11 +263,34 @@ def _compare_final(trial: Trial, fitting: np.ndarray[Any, np.dtype[np.bool_]]) -
     )
 
 
+def _compare_with_earlier(bench: Bench, stranger: Stranger, key: Key) -> None:
+    """The answers if this pod came earlier, with and without changes since."""
+    before = bench.attempt(pod=stranger.pod).run()
+    differs = f" with other {', '.join(stranger.others)}" if stranger.others else ""
+    told = f"with the state of an earlier pod{differs}"
+    _compare_later(bench, before, f"with nothing changed, {told}")
+    for change in changes(bench.case, bench.plugin.reads):
+        change.make(bench.cache)
+        try:
+            if key_of(bench, bench.case.pod) == key:
+                _compare_later(bench, before, f"after {change.words}, {told}")
+        finally:
+            change.undo(bench.cache)
+
+
 def _compare_later(bench: Bench, before: Attempt, this: str) -> None:
     expected = bench.attempt().run()
     later = bench.attempt()
     later.state.earlier = before.state
-    compare(later.run(), expected, f"{this}, with the state of an earlier pod", "without one")
+    compare(later.run(), expected, this, "without one")
+
+
+def _sharing(bench: Bench) -> list[Stranger]:
+    """Other pods that share what is kept for the pod of the case, if anything is."""
+    key = key_of(bench, bench.case.pod)
+    if not key.is_kept and not (key.applies and has_tables(type(bench.plugin))):
+        return []
+    return strangers_to(bench.case, lambda other: key_of(bench, other) == key)
 
 
 def _local_tables(attempt: Attempt) -> dict[tuple[str, str], tuple[object, Entries]]:

@@ -1,6 +1,6 @@
-"""Answers as a scheduler keeps them for pods of one class, beside those of an attempt of its own.
+"""Answers as a scheduler keeps them for one cache key, beside those of an attempt of its own.
 
-As in `runtime.standing`: PreFilter and PreScore are asked once, about all nodes; Filter and Score
+As in `decision.results`: PreFilter and PreScore are asked once, about all nodes; Filter and Score
 once about every node, then about those that changed, with what was stored at first.
 """
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Kept:
-    """What is known after one pod of a class."""
+    """What is known after the first pod with a key."""
 
     def __init__(self, attempt: Attempt) -> None:
         self.names: frozenset[str] = frozenset(attempt.nodes.names)

@@ -1,7 +1,7 @@
 """Pods that a plugin with a scope must not tell from another, or only in part.
 
-A *twin* is of the same class; a *stranger* has something else about it, and may still have that
-part in common which alone matters to a plugin.
+A *twin* differs in name, age and status only, and is of the same class whatever the plugins; a
+*stranger* has something else about it, and may still have an equal cache key.
 """
 
 from __future__ import annotations
@@ -45,18 +45,21 @@ def _with_token(api: core.Pod) -> core.Pod:
     return _with_spec(api, volumes=(*api.spec.volumes, core.Volume(name="token-twin")))
 
 
-TWINS: Final[Mapping[str, _Change]] = {
+SAME_SPEC: Final[Mapping[str, _Change]] = {
     "with another name and uid": _renamed,
     "created at another time": _created_later,
     "that was tried before": _tried_before,
+}
+TWINS: Final[Mapping[str, _Change]] = {
+    **SAME_SPEC,
     "with one more volume that has no source": _with_token,
 }
-"""What may differ between pods of one class, one thing at a time."""
+"""What may differ between pods of one class whatever the plugins, one thing at a time."""
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def twin_of(pod: Pod) -> Pod:
-    """A pod of the same class that differs in all that may."""
+    """A pod that differs in all that can't make another class of it."""
     return _changed(pod, TWINS)
 
 
@@ -103,6 +106,8 @@ _DONOR: Final[core.Pod] = build_pod(
             {"name": "i0", "image": "stranger:v1", "resources": {"requests": {"cpu": "3"}}}
         ],
         "hostNetwork": True,
+        "hostUsers": False,
+        "resourceClaims": [{"name": "device", "resourceClaimName": "stranger"}],
     },
 ).api
 
@@ -119,6 +124,21 @@ def _lent_meta(field: str) -> _Change:
 def _owned(api: core.Pod) -> core.Pod:
     owner = OwnerReference(kind="ReplicaSet", name="stranger", uid="uid-stranger", controller=True)
     return _with_meta(api, owner_references=(owner,))
+
+
+def _skewed(action: str) -> _Change:
+    """The same spread constraints, some of them less strict."""
+
+    def change(api: core.Pod) -> core.Pod:
+        constraints = [
+            structs.replace(constraint, max_skew=constraint.max_skew + 10)
+            if constraint.when_unsatisfiable == action
+            else constraint
+            for constraint in api.spec.topology_spread_constraints
+        ]
+        return _with_spec(api, topology_spread_constraints=tuple(constraints))
+
+    return change
 
 
 def _first_container(**fields: Any) -> _Change:
@@ -150,8 +170,12 @@ BESIDES: Final[Mapping[str, _Change]] = {
     "node selector": _lent("node_selector"),
     "affinity": _lent("affinity"),
     "spread constraints": _lent("topology_spread_constraints"),
+    "hard skew": _skewed("DoNotSchedule"),
+    "soft skew": _skewed("ScheduleAnyway"),
     "volumes": _lent("volumes"),
     "host network": _lent("host_network"),
+    "host users": _lent("host_users"),
+    "resource claims": _lent("resource_claims"),
     "image": _first_container(image=_DONOR.spec.containers[0].image),
     "ports": _first_container(ports=_DONOR.spec.containers[0].ports),
 }
@@ -166,6 +190,12 @@ REQUESTS: Final[Mapping[str, _Change]] = {
     "resources of the pod as a whole": _lent("resources"),
 }
 """What makes a pod request something else."""
+
+
+OUTSIDE_SPEC: Final[Mapping[str, _Change]] = {
+    name: BESIDES[name] for name in ("namespace", "labels", "annotations", "owner")
+}
+"""What may be different about pods with equal specs."""
 
 
 class Stranger(NamedTuple):

@@ -1,36 +1,53 @@
 """Is it true what a plugin says its answers depend on? A wrong `scope` places pods wrongly.
 
-Answers are kept as a scheduler keeps them for pods of one class; then something happens that must
-not matter to them, and they are compared with those of an attempt of its own.
+Answers are kept as a scheduler keeps them for pods with equal cache keys; then something happens
+that must not matter to them, and they are compared with those of an attempt of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
 
 from mooring.cache.pods import Pod
 from mooring.framework.plugin import (
-    Base,
     Filter,
     NormalizeScore,
     PreFilter,
     PreScore,
     Score,
 )
-from mooring.framework.scope import Scope, is_steady
-from mooring.testing._attempt import Bench, Fault, Raised, Trial, asking, show
+from mooring.framework.scope import Scope
+from mooring.testing._attempt import Bench, Fault, Raised, Trial, show
 from mooring.testing._changes import Change, changes
 from mooring.testing._check import on_every_case
 from mooring.testing._kept import Kept
-from mooring.testing._likenesses import TWINS, Stranger, stranger_to, strangers_one_by_one, twin_of
+from mooring.testing._keys import (
+    BY_SPEC,
+    Key,
+    check_is_asked_again,
+    describe_stranger,
+    has_own_key,
+    has_scope,
+    has_tables,
+    key_of,
+    known_of,
+    strangers_to,
+)
+from mooring.testing._likenesses import (
+    OUTSIDE_SPEC,
+    SAME_SPEC,
+    TWINS,
+    Stranger,
+    strangers_one_by_one,
+    twin_of,
+)
 from mooring.testing.build import START
 
 _CLAIMS: Final = {
-    Scope.OBJECT: "scope OBJECT says that only the pod's class and the node's own object matter",
-    Scope.NODE: "scope NODE says that only the pod's class, the node and the pods on it matter",
+    Scope.OBJECT: "scope OBJECT says that only the cache key and the node's own object matter",
+    Scope.NODE: "scope NODE says that only the cache key, the node and the pods on it matter",
 }
 _HOUR: Final = 3_600.0  # seconds
 _ALSO_POINTS: Final = (0, 1, 100)
@@ -45,8 +62,9 @@ def check_pods_of_a_class_are_alike(trial: Trial) -> None:
     scoped = _scoped(trial)
     if scoped is None:
         return
-    bench, claim = scoped
-    pod = trial.case.pod
+    bench, key = scoped
+    pod, claim = trial.case.pod, _claim(key)
+    _compare_keys(bench, key)
     kept = Kept(bench.attempt())
     twin = twin_of(pod)
     try:
@@ -59,6 +77,22 @@ def check_pods_of_a_class_are_alike(trial: Trial) -> None:
             other = Pod(change(pod.api))
             _compare_twin(bench, kept, other, f"for a pod {difference}", claim)
         raise
+
+
+def _compare_keys(bench: Bench, key: Key) -> None:
+    """The key is asked for once for pods that differ in name, age or status.
+
+    A key such as `pod.spec` may tell volumes without a source apart: it makes no difference.
+    """
+    pod = bench.case.pod
+    for difference, change in SAME_SPEC.items():
+        found = key_of(bench, Pod(change(pod.api)))
+        if found != key:
+            text = found.difference(key, f"for a pod {difference}", f"for {pod.key}")
+            raise Fault(
+                f"{text}; it is asked for once for all pods with the same namespace, labels,"
+                " annotations, controller and spec"
+            )
 
 
 def _compare_twin(
@@ -86,43 +120,46 @@ def _compare_twin(
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
 def check_scope_is_all_that_matters(trial: Trial) -> None:
-    """With a scope: what happens elsewhere changes no answer, unless `stamp` changes with it."""
-    scoped = _scoped(trial)
-    if scoped is None:
+    """With a scope: what happens elsewhere changes no answer, unless the cache key changes too.
+
+    If it changes, that is noticed.
+    """
+    plugin_class = trial.plugin_class
+    if not has_scope(plugin_class) and not has_tables(plugin_class):
         return
-    bench, claim = scoped
-    kept = Kept(bench.attempt())
-    sees_pods = _scope_of(bench, trial.case.pod) is Scope.NODE
+    bench = trial.bench()
+    key = known_of(bench).key
+    kept = Kept(bench.attempt()) if key.is_kept else None
     for change in changes(trial.case, bench.plugin.reads):
-        _survive(bench, kept, change, sees_pods, claim)
+        if kept is not None:
+            _survive(bench, kept, change, key)
+        else:
+            _follow_key(bench, change)
 
 
-def _survive(bench: Bench, kept: Kept, change: Change, sees_pods: bool, claim: str) -> None:
+def _survive(bench: Bench, kept: Kept, change: Change, key: Key) -> None:
     """The kept answers are right after a change; what fails is traced to a part of it."""
     try:
-        is_current = _compare_after(bench, kept, change, sees_pods, claim)
+        is_current = _compare_after(bench, kept, change, key)
     except Fault:
         for part in change.parts():
-            _survive(bench, kept, part, sees_pods, claim)
+            _survive(bench, kept, part, key)
         raise
     if not is_current:
         for part in change.parts():
-            _survive(bench, kept, part, sees_pods, claim)
+            _survive(bench, kept, part, key)
 
 
-def _compare_after(bench: Bench, kept: Kept, change: Change, sees_pods: bool, claim: str) -> bool:
-    """Whether there was anything to compare: a new stamp voids what was kept."""
-    before, moment = _stamp(bench), _moment(bench)
+def _compare_after(bench: Bench, kept: Kept, change: Change, key: Key) -> bool:
+    """Whether there was anything to compare: answers are kept for one key, not for another."""
+    if not _follow_key(bench, change):
+        return False
     change.make(bench.cache)
     try:
-        after = _stamp(bench)
-        if after != before:
-            _check_steadiness(bench, before, after, moment, change)
-            return False
         fresh = bench.attempt().run()
-        touched = {change.node, change.pods_of} if sees_pods else {change.node}
+        touched = {change.node, change.pods_of} if key.scope is Scope.NODE else {change.node}
         present = kept.names.intersection(fresh.nodes.names)
-        this, claim = f"after {change.words}", f"{claim}, and stamp() still is {show(before)}"
+        this, claim = f"after {change.words}", f"{_claim(key)}, and {_still(bench, key)}"
         kept.compare(fresh, present - touched, this, "before", claim)
         if not change.is_structural:  # then all is asked again
             kept.compare_again(fresh, present & touched, this)
@@ -131,79 +168,62 @@ def _compare_after(bench: Bench, kept: Kept, change: Change, sees_pods: bool, cl
     return True
 
 
-def _stamp(bench: Bench) -> Hashable:
-    bench.handle.nodes = bench.cache.nodes
-    with asking("stamp"):
-        return bench.plugin.stamp(bench.case.pod)
+def _follow_key(bench: Bench, change: Change) -> bool:
+    """Whether the key is the same after a change; another one must not go unnoticed."""
+    before = known_of(bench)
+    change.make(bench.cache)
+    try:
+        after = known_of(bench)
+    finally:
+        change.undo(bench.cache)
+    check_is_asked_again(bench, before, after, change.words)
+    return after.key == before.key
 
 
-def _moment(bench: Bench) -> Hashable:
-    return bench.cache.nodes.structure, bench.handle.objects.changes
-
-
-def _check_steadiness(
-    bench: Bench, before: Hashable, after: Hashable, moment: Hashable, change: Change
-) -> None:
-    """Nobody would have asked for a steady stamp if nothing happened that it may depend on."""
-    if is_steady(type(bench.plugin).stamp) and _moment(bench) == moment:
-        raise Fault(
-            f"after {change.words} stamp() is {show(after)}, before it was {show(before)}; @steady"
-            " says that can't be: no node, no feature of pods on nodes and no object has changed"
-        )
-
-
-# --- parts of pods --------------------------------------------------------------------------------
+# --- cache keys -----------------------------------------------------------------------------------
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
-def check_part_is_all_that_matters(trial: Trial) -> None:
-    """With a `part_of`: pods that have that part in common get the same answers."""
-    if trial.plugin_class.part_of is Base.part_of:
+def check_cache_key_is_all_that_matters(trial: Trial) -> None:
+    """With a scope and a `cache_key`: pods with equal keys get the same answers."""
+    if not has_own_key(trial.plugin_class):
         return
     scoped = _scoped(trial)
     if scoped is None:
         return
-    bench, _ = scoped
+    bench, key = scoped
     pod = trial.case.pod
-    part = _part(bench, pod)
-    if part is None:
-        return
+    if bench.plugin.key_from_spec:
+        _compare_keys_by_spec(bench, key)
 
     def is_like(other: Pod) -> bool:
-        return _part(bench, other) == part
+        return key_of(bench, other) == key
 
     kept = Kept(bench.attempt())
-    strangers = [Stranger(other, ()) for other in trial.case.bystanders if is_like(other)]
-    strangers.append(stranger_to(pod, is_like))
     try:
-        for stranger in strangers:
-            _compare_stranger(bench, kept, stranger, part)
+        for stranger in strangers_to(trial.case, is_like):
+            _compare_stranger(bench, kept, stranger, key)
     except Fault:
         for nearer in strangers_one_by_one(pod, is_like):
-            _compare_stranger(bench, kept, nearer, part)
+            _compare_stranger(bench, kept, nearer, key)
         raise
 
 
-def _part(bench: Bench, pod: Pod) -> Hashable | None:
-    """What matters of the pod; None: all, or no answers are shared."""
-    if _scope_of(bench, pod) is not Scope.NODE:
-        return None
-    with asking("part_of"):
-        part = bench.plugin.part_of(pod)
-    try:
-        hash(part)
-    except TypeError:
-        raise Fault(f"part_of() returned {show(part)}, expected something hashable") from None
-    return part
-
-
-def _compare_stranger(bench: Bench, kept: Kept, stranger: Stranger, part: Hashable) -> None:
-    pod, differs = stranger.pod, ", ".join(stranger.others)
-    this = f"for a pod with other {differs}" if differs else f"for {pod.key}"
-    claim = f"part_of says that all that matters of both is {show(part)}"
-    fresh = bench.attempt(pod=pod).run()
+def _compare_stranger(bench: Bench, kept: Kept, stranger: Stranger, key: Key) -> None:
+    this = f"for {describe_stranger(stranger)}"
+    claim = f"cache_key() says that all that matters of both is {show(key.own)}"
+    fresh = bench.attempt(pod=stranger.pod).run()
     kept.compare(fresh, kept.names, this, f"for {bench.case.pod.key}", claim)
     kept.compare_again(fresh, kept.names, this)
+
+
+def _compare_keys_by_spec(bench: Bench, key: Key) -> None:
+    pod = bench.case.pod
+    for other, change in OUTSIDE_SPEC.items():
+        found = key_of(bench, Pod(change(pod.api)))
+        if found != key:
+            text = found.difference(key, f"for a pod with other {other}", f"for {pod.key}")
+            raise Fault(f"{text}; {BY_SPEC}")
 
 
 # --- equal points ---------------------------------------------------------------------------------
@@ -242,22 +262,21 @@ def check_equal_points_stay_equal(trial: Trial) -> None:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _scoped(trial: Trial) -> tuple[Bench, str] | None:
-    """The plugin in front of the case, and what it claims; None if it claims nothing."""
-    plugin_class = trial.plugin_class
-    if plugin_class.scope is None and plugin_class.scope_of is Base.scope_of:
-        return None
-    if not trial.case.cluster.nodes:
+def _scoped(trial: Trial) -> tuple[Bench, Key] | None:
+    """The plugin in front of the case, and what answers are kept by; None if none are kept."""
+    if not has_scope(trial.plugin_class) or not trial.case.cluster.nodes:
         return None
     bench = trial.bench()
-    scope = _scope_of(bench, trial.case.pod)
-    claim = _CLAIMS.get(scope) if scope is not None else None
-    return (bench, claim) if claim is not None else None
+    key = key_of(bench, trial.case.pod)
+    return (bench, key) if key.is_kept else None
 
 
-def _scope_of(bench: Bench, pod: Pod) -> Scope | None:
-    with asking("scope_of"):
-        scope: object = bench.plugin.scope_of(pod)
-    if scope is not None and not isinstance(scope, Scope):
-        raise Fault(f"scope_of() returned {show(scope)}, expected a Scope or None")
-    return scope
+def _claim(key: Key) -> str:
+    assert key.scope is not None
+    return _CLAIMS[key.scope]
+
+
+def _still(bench: Bench, key: Key) -> str:
+    if has_own_key(type(bench.plugin)):
+        return f"cache_key() still is {show(key.own)}"
+    return "the cache key is still the same"

@@ -38,7 +38,7 @@ START: Final = 1_767_225_600.0
 
 
 class StubClock:
-    """Stands still until it is moved; whoever sleeps on it moves it."""
+    """Stands still until it is moved; a sleep moves it."""
 
     def __init__(self, now: float = START) -> None:
         self.time: float = now  # seconds since the epoch

@@ -31,7 +31,6 @@ from mooring.framework.plugin import (
     Base,
     Filter,
     Permit,
-    PreBind,
     PreEnqueue,
     PreFilter,
     PreScore,
@@ -41,8 +40,9 @@ from mooring.framework.plugin import (
 from mooring.framework.results import Wait
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
-from mooring.framework.status import OK, SKIP, Code, Status
+from mooring.framework.status import Code, Status
 from mooring.runtime.registry import contract_faults
+from mooring.testing._applies import check_applies_to_is_true
 from mooring.testing._attempt import (
     Attempt,
     Bench,
@@ -75,8 +75,8 @@ from mooring.testing._domains import (
 from mooring.testing._plausible_events import happenings
 from mooring.testing._queue_order import check_queue_order
 from mooring.testing._scope import (
+    check_cache_key_is_all_that_matters,
     check_equal_points_stay_equal,
-    check_part_is_all_that_matters,
     check_pods_of_a_class_are_alike,
     check_scope_is_all_that_matters,
 )
@@ -276,32 +276,6 @@ def check_unreserve_copes(trial: Trial) -> None:
             plugin.unreserve(CycleState(), trial.case.pod, node.metadata.name)
 
 
-@on_every_case(Reserve, PreBind)
-def check_skip_is_final(trial: Trial) -> None:
-    """With `skip_is_final`: pods that `pre_filter` skips need nothing reserved, nor prepared."""
-    if not trial.plugin_class.skip_is_final:
-        return
-    attempt = trial.bench().attempt()
-    attempt.prepare_filter()
-    if not (isinstance(attempt.pre_filter, Status) and attempt.pre_filter.skipped):
-        return
-    plugin, state, pod = attempt.plugin, attempt.state, attempt.pod
-    for name in attempt.nodes.names[:2]:
-        said: list[tuple[str, object, Status]] = []
-        if isinstance(plugin, Reserve):
-            with asking("reserve", name):
-                said.append(("reserve", plugin.reserve(state, pod, name), OK))
-        if isinstance(plugin, PreBind):
-            with asking("pre_flight", name):
-                said.append(("pre_flight", plugin.pre_flight(state, pod, name), SKIP))
-        for point, answer, expected in said:
-            if answer != expected:
-                raise Fault(
-                    f"{point}() returned {show(answer)} for node {name} although pre_filter() said"
-                    f" SKIP, which skip_is_final says is all: expected {show(expected)}"
-                )
-
-
 @on_every_case()
 def check_hints_answer(trial: Trial) -> None:
     """`hint` says True or False to every event of `wakes_on`, whatever the objects."""
@@ -368,11 +342,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_scores_are_within_bounds,
     check_refusals_say_why,
     check_unreserve_copes,
-    check_skip_is_final,
+    check_applies_to_is_true,
     check_what_ifs_hold,
     check_pods_of_a_class_are_alike,
     check_scope_is_all_that_matters,
-    check_part_is_all_that_matters,
+    check_cache_key_is_all_that_matters,
     check_equal_points_stay_equal,
     check_extremes_are_all_that_matters,
     check_domains_refuse_alike,

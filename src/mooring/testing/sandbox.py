@@ -48,7 +48,7 @@ class SeenEvent(msgspec.Struct, frozen=True):
     type: str
     reason: str
     message: str
-    source: str  # who says so
+    source: str  # the component that reports it
 
 
 class Sandbox:

@@ -46,27 +46,19 @@ class Answering:
         return self._sorted_out(question, verdicts)
 
     def _filter(self, question: Question, state: CycleState) -> Verdicts:
-        runner, evaluation = self._hosted.runner, self._hosted.evaluation
-        pod, nodes = question.pod, question.nodes
-        verdicts = Verdicts.passing(nodes)
+        nodes = question.nodes
         if not len(nodes):
-            return verdicts
-        before = runner.pre_filter(state, pod, question.seen.nodes)
-        if before.status.rejected:
-            return verdicts.reject_all(before.status)
-        checked(before.status)
-        if before.only is None:
-            verdicts, status = evaluation.filter(state, pod, nodes)
-            checked(status)
-            return verdicts
-        may = np.fromiter((name in before.only for name in nodes.names), np.bool_, len(nodes))
-        verdicts.reject(~may, before.elsewhere)
-        if may.any():
-            within, status = evaluation.filter(state, pod, nodes.take(may))
-            checked(status)
-            for place, row in enumerate(np.flatnonzero(may).tolist()):
-                verdicts.set(row, within.status(place))
-        return verdicts
+            return Verdicts.passing(nodes)
+        evaluation = self._hosted.evaluator.begin(
+            state, question.pod, question.seen.nodes, among=nodes
+        )
+        outcome = evaluation.outcome
+        if outcome.status.rejected:
+            return Verdicts.passing(nodes).reject_all(outcome.status)
+        checked(outcome.status)
+        evaluation.filter()
+        checked(evaluation.status)
+        return evaluation.verdicts()
 
     def _sorted_out(self, question: Question, verdicts: Verdicts) -> ExtenderFilterResult:
         """Who stays, in the order and the form in which they came, and why the others do not."""
@@ -106,15 +98,14 @@ class Answering:
         return tuple(map(HostPriority, question.names, points.tolist()))
 
     def _points(self, question: Question, state: CycleState) -> IntArray:
-        runner, evaluation = self._hosted.runner, self._hosted.evaluation
-        pod, nodes = question.pod, question.nodes
-        # Its answer was given when the nodes were filtered; Score may read what it remembers.
-        before = runner.pre_filter(state, pod, question.seen.nodes)
-        if not before.status.rejected:
-            checked(before.status)
-        checked(runner.pre_score(state, pod, nodes))
-        scores, status = evaluation.score(state, pod, nodes)
-        checked(status)
+        evaluation = self._hosted.evaluator.begin(
+            state, question.pod, question.seen.nodes, among=question.nodes
+        )
+        # PreFilter was answered when the nodes were filtered; Score may read what it stored.
+        if not evaluation.outcome.status.rejected:
+            checked(evaluation.outcome.status)
+        scores = evaluation.scores()
+        checked(evaluation.status)
         assert scores is not None
         weight = sum(table.weight for table in scores.plugins)
         return in_tenths(scores.totals, weight)

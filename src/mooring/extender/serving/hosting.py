@@ -14,18 +14,18 @@ from typing import Final, TypeVar
 import msgspec
 
 from mooring import config as cfg
+from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.question import Failure
 from mooring.framework.plugin import Base
 from mooring.runtime.commit import Committer
-from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import POINTS, Registry, implements
 from mooring.runtime.runner import Runner
-from mooring.runtime.whatifs import ProfileWhatIf
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -118,12 +118,10 @@ class Hosted:
         self.guard.record_plugins = True
         self.profile: Profile = plan.build(handle)
         self.runner: Runner = Runner(self.profile, self.guard)
-        self.evaluation: Evaluation = Evaluation(
-            self.profile, self.guard, self.runner, handle.nominator
-        )
+        self.evaluator: PodEvaluator = PodEvaluator(self.profile, self.guard, handle.nominator)
         self.committer: Committer = Committer(self.profile, self.guard)
         # All pods are ours: they were offered by who schedules them.
-        handle.what_if = ProfileWhatIf(self.runner, self.evaluation, lambda pod: True)
+        handle.what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)
 
     @property
     def filters(self) -> bool:

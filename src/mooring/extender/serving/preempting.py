@@ -112,20 +112,20 @@ class Preempting:
 
     async def _nominated(self, pod: Pod, offers: Offers) -> Offers:
         """The one node that a plugin wants freed; none if it wants none."""
-        runner, state = self._hosted.runner, CycleState()
+        hosted, state = self._hosted, CycleState()
         seen = self._seen(offers)
         nodes, _ = select(seen, tuple(offers))
         with self._hosted.handle.looking_at(seen):
-            before = runner.pre_filter(state, pod, seen.nodes)
-            if not before.status.rejected:
-                checked(before.status)
+            outcome = hosted.evaluator.begin(state, pod, seen.nodes).outcome
+            if not outcome.status.rejected:
+                checked(outcome.status)
             verdicts = Verdicts.passing(nodes).reject_all(_OFFERED)
             # Without others to ask, it waits for nothing: what is looked at stays as it is.
-            outcome = await runner.post_filter(state, pod, nodes, verdicts)
-        if outcome is None or outcome.status.rejected:
+            after = await hosted.runner.post_filter(state, pod, nodes, verdicts)
+        if after is None or after.status.rejected:
             return {}
-        checked(outcome.status)
-        return _taken(outcome, offers)
+        checked(after.status)
+        return _taken(after, offers)
 
     def _seen(self, offers: Offers) -> Cache:
         if self._cluster.is_connected:

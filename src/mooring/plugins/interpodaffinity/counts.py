@@ -107,11 +107,10 @@ class Surroundings(Counted):
     that it keeps away from, and pods that keep away from it.
     """
 
-    __slots__ = ("_pod", "_tables", "banned", "far", "near")
+    __slots__ = ("_tables", "banned", "far", "near")
 
     def __init__(
         self,
-        pod: fw.Pod,
         relations: Relations,
         counts: Counts | None,
         near: tuple[Domains, ...],
@@ -119,7 +118,6 @@ class Surroundings(Counted):
         banned: dict[Term, Domains],
     ) -> None:
         super().__init__(relations, counts)
-        self._pod = pod
         self.near: tuple[Domains, ...] = near  # one per topology key
         self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
         self.banned: dict[Term, Domains] = banned
@@ -127,10 +125,9 @@ class Surroundings(Counted):
         self._tables: tuple[bool, dict[str, fw.LocalTable[np.bool_]]] | None = None
 
     @classmethod
-    def of(cls, pod: fw.Pod, relations: Relations, counts: Counts) -> "Surroundings":
+    def of(cls, relations: Relations, counts: Counts) -> "Surroundings":
         given = iter(counts)
         return cls(
-            pod,
             relations,
             counts,
             tuple(Domains(who.topology_key, next(given)) for who in relations.near),
@@ -142,10 +139,10 @@ class Surroundings(Counted):
     def is_empty(self) -> bool:
         return not self.near and not self.far and all(map(Domains.are_empty, self.banned.values()))
 
-    def counting(self, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
-        """The same with a pod that comes to a node in thought, or leaves it."""
+    def counting(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
+        """The same for `pod` with another pod that comes to a node in thought, or leaves it."""
         if self._counts is not None:
-            return self._copy().counting(other, node, change)
+            return self._copy().counting(pod, other, node, change)
         if all_include(self._relations.near_terms, other):
             for domains in self.near:
                 domains.change(node, change)
@@ -153,7 +150,7 @@ class Surroundings(Counted):
             if peers.include(other):
                 domains.change(node, change)
         for term in terms_of(other).far:
-            if term.peers.include(self._pod, self._relations.namespace_labels):
+            if term.peers.include(pod, self._relations.namespace_labels):
                 domains = self.banned.setdefault(term, Domains(term.topology_key))
                 domains.change(node, change)
         self._tables = None
@@ -210,7 +207,6 @@ class Surroundings(Counted):
     def _copy(self) -> "Surroundings":
         """One that nobody else has, to be changed."""
         return Surroundings(
-            self._pod,
             self._relations,
             None,
             tuple(domains.clone() for domains in self.near),

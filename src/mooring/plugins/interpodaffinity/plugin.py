@@ -6,8 +6,7 @@ pods or nodes one by one.
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from mooring.plugins.interpodaffinity.relations import Census, Relations
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
     Peers,
+    Rule,
     all_include,
     has_wishes,
     labels_of,
@@ -36,8 +36,6 @@ from mooring.plugins.interpodaffinity.terms import (
 )
 
 C = TypeVar("C", bound=Counted)
-
-_MOST_REMEMBERED: Final = 4_096
 
 RELATIONS: fw.StateKey[Relations] = fw.StateKey("InterPodAffinity/relations")
 AROUND: fw.StateKey[Surroundings] = fw.StateKey(
@@ -61,7 +59,6 @@ class InterPodAffinity(
     """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
 
     name = "InterPodAffinity"
-    scope = fw.Scope.CLUSTER
     by_extremes = True
     reads = (core.Namespace,)
     wakes_on = (
@@ -78,17 +75,25 @@ class InterPodAffinity(
 
     def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        # By namespace and labels, whether nobody has a rule about such pods; at that version.
-        self._alone: dict[tuple[str, Mapping[str, str]], bool] = {}
-        self._alone_at: tuple[int, int] = (0, 0)
+        # The rules about the pod that was asked about last, at that version.
+        self._latest: tuple[fw.Pod | None, tuple[int, int], list[Rule]] = (None, (0, 0), [])
 
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        alone = terms_of(pod) is NO_TERMS and self._is_left_alone(pod)
-        return fw.Scope.OBJECT if alone else self.scope
+        alone = terms_of(pod) is NO_TERMS and not self._rules_about(pod, self.handle.nodes)
+        return fw.Scope.OBJECT if alone else None
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> Hashable:
-        return self._is_left_alone(pod)
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        about = self._rules_about(pod, self.handle.nodes)
+        terms = terms_of(pod)
+        if terms is NO_TERMS and not about:
+            return None
+        # Which of its own rules mean the pod itself says what pods with the same rules do to it.
+        means_itself = tuple([rule.peers.selector.matches(pod.labels) for rule in terms.rules])
+        others = frozenset(about).difference(terms.rules)
+        return pod.namespace, pod.spec.affinity, means_itself, others
+
+    def key_version(self) -> Hashable:
+        return self._version(self.handle.nodes)
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -96,16 +101,15 @@ class InterPodAffinity(
         relations = self._relations(state, pod, nodes)
         if relations.terms.problem:
             return fw.Status.unresolvable(f"parsing pod: {relations.terms.problem}")
-        make = partial(Surroundings.of, pod)
-        return self._count(state, AROUND, relations, relations.around, nodes, make)
+        return self._count(state, AROUND, relations, relations.around, nodes, Surroundings.of)
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
-        return self._recounted(state, added, node, +1)
+        return self._recounted(state, pod, added, node, +1)
 
     def remove_pod(
         self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
     ) -> fw.Status:
-        return self._recounted(state, removed, node, -1)
+        return self._recounted(state, pod, removed, node, -1)
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         around = state[AROUND]
@@ -185,7 +189,7 @@ class InterPodAffinity(
         if state.earlier is not None:
             known = state.earlier.get(RELATIONS)
         if known is None or known.version != self._version(nodes):
-            labels, rules = self._namespace_labels(pod), self._rules(nodes)
+            labels, about = self._namespace_labels(pod), self._rules_about(pod, nodes)
             known = Relations.of(
                 self.name,
                 self._version(nodes),
@@ -193,7 +197,7 @@ class InterPodAffinity(
                 terms_of(pod),
                 labels,
                 self._listed,
-                rules_about(pod, labels, rules.having),
+                about,
                 self.args.hard_pod_affinity_weight,
             )
         state[RELATIONS] = known
@@ -220,18 +224,13 @@ class InterPodAffinity(
         state[key] = found
         return fw.OK
 
-    def _is_left_alone(self, pod: fw.Pod) -> bool:
-        """Whether no pod on any node has a rule that is about this one."""
-        nodes = self.handle.nodes
+    def _rules_about(self, pod: fw.Pod, nodes: fw.Nodes) -> list[Rule]:
+        """The rules of pods on nodes that are about this one."""
         version = self._version(nodes)
-        if version != self._alone_at or len(self._alone) > _MOST_REMEMBERED:
-            self._alone_at = version
-            self._alone.clear()
-        asked = (pod.namespace, pod.labels)
-        known = self._alone.get(asked)
-        if known is None:
-            labels, rules = self._namespace_labels(pod), self._rules(nodes)
-            known = self._alone[asked] = not rules_about(pod, labels, rules.having)
+        latest, known_at, known = self._latest
+        if latest is not pod or known_at != version:
+            known = rules_about(pod, self._namespace_labels(pod), self._rules(nodes).having)
+            self._latest = (pod, self._version(nodes), known)
         return known
 
     def _rules(self, nodes: fw.Nodes) -> Features:
@@ -253,9 +252,9 @@ class InterPodAffinity(
         return peers.in_namespaces(self.handle.objects.list(core.Namespace))
 
     def _recounted(
-        self, state: fw.CycleState, other: fw.Pod, node: fw.Node, change: int
+        self, state: fw.CycleState, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int
     ) -> fw.Status:
-        state[AROUND] = state[AROUND].counting(other, node, change)
+        state[AROUND] = state[AROUND].counting(pod, other, node, change)
         return fw.OK
 
 

@@ -26,10 +26,11 @@ class NodeResourcesBalancedAllocation(
     """Score 75 where the balance stays, up to 100 where it gets better, down to 50 where worse."""
 
     name = "NodeResourcesBalancedAllocation"
+    key_from_spec = True
     scope = fw.Scope.NODE
 
-    def part_of(self, pod: fw.Pod) -> Hashable | None:
-        return requests_of(pod)
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return requests_of(pod) or pod.spec
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         asks = self._asks_of(pod)

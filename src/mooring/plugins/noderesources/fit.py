@@ -65,6 +65,7 @@ class NodeResourcesFit(
     """Refuse nodes without room for the pod; score the rest by how full it would leave them."""
 
     name = "NodeResourcesFit"
+    key_from_spec = True
     scope = fw.Scope.NODE
     wakes_on = (
         fw.Event.NODE_ADDED,
@@ -77,8 +78,8 @@ class NodeResourcesFit(
         super().__init__(args, handle)
         self._strategy = strategy_of(args.scoring_strategy)
 
-    def part_of(self, pod: fw.Pod) -> Hashable | None:
-        return requests_of(pod)
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return requests_of(pod) or pod.spec
 
     # --- filter ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Keep pods of a kind evenly spread: refuse domains that have too many, prefer those with few."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from msgspec import structs
@@ -9,6 +9,7 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
+from mooring.plugins._node_requirements import affinity_of
 from mooring.plugins.podtopologyspread.args import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -40,7 +41,6 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
-    scope = fw.Scope.CLUSTER
     reads = (core.Service, core.ReplicationController, apps.ReplicaSet, apps.StatefulSet)
     wakes_on = (
         fw.Event.POD_ADDED,
@@ -73,10 +73,27 @@ class PodTopologySpread(
 
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         if pod.spec.topology_spread_constraints:
-            return self.scope
+            return None
         defaults = any(self._defaults.values())
         is_spread = defaults and not selector_by_owners(self.handle.objects, pod).is_empty
-        return self.scope if is_spread else fw.Scope.OBJECT
+        return None if is_spread else fw.Scope.OBJECT
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        try:
+            hard = self._constraints(pod, DO_NOT_SCHEDULE)
+            soft = self._constraints(pod, SCHEDULE_ANYWAY)
+        except SelectorError:
+            return pod.labels, pod.spec
+        if not hard and not soft:
+            return None
+        counts_itself = tuple([constraint.selector.matches(pod.labels) for constraint in hard])
+        nodes = (pod.spec.tolerations, pod.spec.node_selector, affinity_of(pod))
+        is_own = bool(pod.spec.topology_spread_constraints)
+        return pod.namespace, is_own, tuple(hard), tuple(soft), counts_itself, nodes
+
+    def key_version(self) -> Hashable:
+        version = self.handle.objects.version
+        return tuple([version(kind) for kind in self.reads])
 
     # --- filter ----------------------------------------------------------------------------------
 

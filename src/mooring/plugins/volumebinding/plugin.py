@@ -64,6 +64,8 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
+    key_from_spec = True
+    skip_is_final = True
     reads = (
         PersistentVolumeClaim,
         PersistentVolume,
@@ -74,7 +76,6 @@ class VolumeBinding(
     )
     writes = (PersistentVolumeClaim, PersistentVolume)
     parallel = True
-    skip_is_final = True
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", _ADDED_OR_CHANGED),
         PVC_ADDED_OR_CHANGED,
@@ -97,9 +98,8 @@ class VolumeBinding(
     def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
         return scope_without_volumes(pod)
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing else matters
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

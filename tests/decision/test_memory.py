@@ -17,6 +17,7 @@ import pytest
 import mooring.framework as fw
 from mooring.api import codec, core
 from mooring.api.meta import ObjectMeta
+from mooring.decision.memory import MOST_NEW, ClassMemory
 from mooring.simulator import Simulation
 from mooring.simulator.cluster import RecordedEvent
 from mooring.testing import _random_pods as hat
@@ -322,7 +323,7 @@ class OfThePool(fw.Score):
     scope = fw.Scope.NODE
     reads = (core.Namespace,)
 
-    def part_of(self, pod: fw.Pod) -> str:
+    def cache_key(self, pod: fw.Pod) -> str:
         return pod.namespace
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -330,18 +331,14 @@ class OfThePool(fw.Score):
         return 100 if space is not None and space.metadata.labels.get("pool") == node.name else 0
 
 
-class Fetched(fw.Score):
-    """Prefers the node of which figures were fetched in the meantime."""
+class Labelled(fw.Score):
+    """Prefers the node that a label of the pod names."""
 
-    name = "Fetched"
+    name = "Labelled"
     scope = fw.Scope.OBJECT
-    figures: str | None = None
-
-    def stamp(self, pod: fw.Pod) -> str | None:
-        return type(self).figures
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return 100 if node.name == type(self).figures else 0
+        return 100 if node.name == pod.labels.get("to") else 0
 
 
 def only(plugin: type[fw.Score]) -> Simulation:
@@ -364,7 +361,7 @@ def space(pool: str) -> core.Namespace:
     )
 
 
-def test_answers_that_classes_share_are_given_up_with_their_stamp() -> None:
+def test_answers_are_given_up_when_an_object_of_reads_changes() -> None:
     with only(OfThePool) as sim:
         for pool in ("b", "c", "a"):
             sim.apply(space(pool))
@@ -372,24 +369,14 @@ def test_answers_that_classes_share_are_given_up_with_their_stamp() -> None:
             assert sim.node_of(f"in-{pool}") == sim.node_of(f"also-in-{pool}") == pool
 
 
-def test_a_stamp_may_begin_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    with only(Fetched) as sim:
-        sim.schedule(pod("before"))
-        for name in ("b", "c"):
-            monkeypatch.setattr(Fetched, "figures", name)
-            sim.schedule(pod(f"then-{name}"))
-            assert sim.node_of(f"then-{name}") == name
-
-
 class Widespread(fw.Score):
-    """Prefers nodes beyond the first three, as long as there are any."""
+    """Prefers nodes beyond the first three, as long as there are fewer than five nodes."""
 
     name = "Widespread"
     scope = fw.Scope.OBJECT
     asked: ClassVar[list[int]] = []
 
-    @fw.steady
-    def stamp(self, pod: fw.Pod) -> int:
+    def cache_key(self, pod: fw.Pod) -> int:
         self.asked.append(len(self.handle.nodes))
         return len(self.handle.nodes)
 
@@ -397,7 +384,7 @@ class Widespread(fw.Score):
         return 100 if node.name not in "abc" and len(self.handle.nodes) < 5 else 0
 
 
-def test_a_steady_stamp_is_asked_for_when_nodes_changed() -> None:
+def test_a_cache_key_is_asked_for_again_when_nodes_changed() -> None:
     Widespread.asked.clear()
     with only(Widespread) as sim:
         sim.schedule(*(pod(f"p{i}") for i in range(5)))
@@ -411,13 +398,59 @@ def test_a_steady_stamp_is_asked_for_when_nodes_changed() -> None:
         assert sim.node_of("then-any") == "a"
 
 
-def test_a_class_that_was_not_asked_about_for_long_makes_room() -> None:
-    with only(Fetched) as sim:
-        classes = next(iter(sim.scheduler.crews.values())).cycle._classes
-        assert classes is not None
-        classes._most_rows = 3 * 10  # for ten classes on three nodes
-        sim.schedule(*(pod(f"p{i}", labels={"class": str(i)}) for i in range(40)))
-        assert len(classes) == 10
+def memory_of(sim: Simulation) -> ClassMemory:
+    (crew,) = sim.scheduler.crews.values()
+    assert crew.evaluator.memory is not None
+    return crew.evaluator.memory
+
+
+def test_labels_that_no_plugin_looks_at_make_no_class() -> None:
+    with Simulation(keep_attempts=False) as sim:
+        sim.apply(*(node(name) for name in "abc"))
+        sim.schedule(*(pod(f"p{i}", cpu="1m", labels={"index": str(i)}) for i in range(40)))
+        assert len(memory_of(sim)) == 1
+        spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        spread["labelSelector"] = {"matchLabels": {"app": "x"}}
+        spec = {"topologySpreadConstraints": [spread]}
+        index = [{"app": "x", "index": str(i)} for i in range(40)]
+        sim.schedule(*(pod(f"s{i}", labels=index[i], spec=spec) for i in range(40)))
+        assert len(memory_of(sim)) == 2
+
+
+def test_a_label_that_becomes_visible_to_a_term_makes_classes() -> None:
+    near = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"index": "7"}}}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    with Simulation(keep_attempts=False, check_share=1.0) as sim:
+        sim.apply(*(node(name) for name in "abc"))
+        sim.schedule(*(pod(f"p{i}", cpu="1m", labels={"index": str(i)}) for i in range(5)))
+        sim.schedule(pod("loner", affinity={"podAntiAffinity": {required: [near]}}))
+        sim.schedule(*(pod(f"q{i}", cpu="1m", labels={"index": str(i)}) for i in range(5, 20)))
+        assert sim.node_of("q7") != sim.node_of("loner")
+        assert len(memory_of(sim)) == 3
+        assert sim.scheduler.metrics.class_checks.labels("different").value == 0
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+def test_classes_with_one_pod_make_room(distinct: bool) -> None:
+    with only(Labelled) as sim:
+        labels = [{"class": str(i if distinct else i % 3)} for i in range(3 * MOST_NEW)]
+        sim.schedule(*(pod(f"p{i}", labels=each) for i, each in enumerate(labels)))
+        memory = memory_of(sim)
+        assert len(memory) == 3 if not distinct else MOST_NEW // 2 <= len(memory) <= MOST_NEW + 1
+        assert len(memory._results) <= len(memory) + 20  # of the default plugins, one each
+
+
+def test_the_classes_that_were_used_last_stay() -> None:
+    with only(Labelled) as sim:
+        memory = memory_of(sim)
+        memory._most_bytes = 3 * 10 * (10 + 4)  # for ten classes on three nodes
+        for number in range(40):
+            labels = [{"class": "first"}, {"class": str(number)}]
+            sim.schedule(*(pod(f"p{number}-{i}", labels=labels[i]) for i in range(2)))
+        assert len(memory) <= 11
+        before = memory._pods
+        first = next(one for one in memory._classes.values() if one.uses == 40)
+        assert first.used_at == before - 1
 
 
 class Picky(fw.PreFilter):
@@ -430,7 +463,7 @@ class Picky(fw.PreFilter):
         return fw.OnlyNodes(frozenset({pod.labels["to"]}))
 
 
-def test_classes_that_will_not_do_make_room_too() -> None:
+def test_classes_that_are_restricted_to_some_nodes_make_room_too() -> None:
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -439,10 +472,9 @@ profiles:
 """
     with Simulation(config=config, plugins=[Picky], keep_attempts=False) as sim:
         sim.apply(*(node(name) for name in "abc"))
-        classes = next(iter(sim.scheduler.crews.values())).cycle._classes
-        assert classes is not None
-        classes._most_rows = 3 * 10
+        memory = memory_of(sim)
+        memory._most_bytes = 3 * 10 * 10
         targets = {f"p{i}": "abc"[i % 3] for i in range(40)}
         sim.schedule(*(pod(name, labels={"to": to, "of": name}) for name, to in targets.items()))
         assert {name: sim.node_of(name) for name in targets} == targets
-        assert len(classes) == 10
+        assert len(memory) <= 11

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import LocalTable
-from mooring.runtime.answers import Unsure
 
 _ONE_BY_ONE: Final = 16  # up to so many domains or nodes are looked at one by one
 _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
@@ -39,7 +38,7 @@ class _Kept(Generic[S]):
         self.basis: Hashable = basis
 
 
-class ByDomain(Generic[S]):
+class DomainAnswers(Generic[S]):
     """Tables of one plugin, and what follows from them for every node.
 
     Of a node's entries, one per table, the sum is taken; of truth values that is whether any holds.
@@ -61,7 +60,7 @@ class ByDomain(Generic[S]):
         domains than before.
         """
         if not isinstance(tables, Mapping):
-            raise Unsure(f"{self._name} gave no tables")
+            raise TypeError(f"{self._name} gave no tables")
         before = self._tables
         if not before and not tables:
             return _NO_ROWS, self.column[:0]
@@ -152,7 +151,7 @@ class ByDomain(Generic[S]):
     def _checked(self, key: str, entries: Any, size: int) -> NDArray[S]:
         fits = isinstance(entries, np.ndarray) and entries.dtype == self.column.dtype
         if not fits or entries.shape != (size,):
-            raise Unsure(f"{self._name} gave an odd table for {key}")
+            raise TypeError(f"{self._name} gave an odd table for {key}")
         found: NDArray[S] = entries
         return found
 

@@ -16,43 +16,44 @@ from mooring.cache.imagined import Beside, Imagined
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.decision.filtering import Filtering
+from mooring.decision.plugins import kept_scope
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Nominator
 from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import Asker, as_error
-from mooring.runtime.guard import Guard
-from mooring.runtime.lineup import scope_of
+from mooring.runtime.asking import as_error
+from mooring.runtime.caller import PluginCaller, PluginFault
 from mooring.runtime.profile import Profile
-from mooring.runtime.runner import Runner
-from mooring.runtime.search import Abort, Search
 
 
-class WhatIfs(Asker):
+class WhatIfs:
     """What the filters say of nodes as they might be."""
 
-    def __init__(
-        self, profile: Profile, guard: Guard, runner: Runner, nominator: Nominator
-    ) -> None:
-        super().__init__(profile, guard)
-        self._runner = runner
+    def __init__(self, profile: Profile, caller: PluginCaller, nominator: Nominator) -> None:
+        self._caller = caller
         self._nominator = nominator
         self._filters = profile.at("filter", contract.Filter)
-        self._filtered = self.evaluations("Filter", self._filters)
+        self._following = tuple(
+            plugin for plugin in profile.at("preFilter", contract.PreFilter) if follows_pods(plugin)
+        )
+        self._following_names = frozenset(plugin.name for plugin in self._following)
         self._latest_claims: tuple[Nodes, dict[int, list[Pod]], Beside] | None = None
 
     # --- one node ------------------------------------------------------------------------------
 
     def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
         """All filters on one node, as it is handed in; an ERROR ends the attempt."""
-        for plugin in self._active_filters(state):
-            running = f'running "{plugin.name}" filter plugin'
-            self._filtered[plugin.name].add()
-            status: Status = self.ask(plugin, "Filter", running, plugin.filter, state, pod, node)
-            if not status.ok:
-                return status if status.rejected else as_error(running, status)
+        for plugin in self.active_filters(state):
+            self._caller.filtered[plugin.name].add()
+            try:
+                status = self._caller.filter(plugin, state, pod, node)
+            except PluginFault as fault:
+                return fault.status
+            if status is not OK:
+                return status
         return OK
 
     def filter_node_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status:
@@ -70,10 +71,32 @@ class WhatIfs(Asker):
         imagined = state.clone()
         for other in claims:
             node = node.with_pod(other)
-            status = self._runner.add_pod(imagined, pod, other, node)
+            status = self.add_pod(imagined, pod, other, node)
             if not status.ok:
                 return status
         return self.filter_node(imagined, pod, node)
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
+        """Keep the PreFilter state true for a node with one pod more."""
+        for plugin in self._following:
+            if plugin.name not in state.skip_filter:
+                running = f'running AddPod on PreFilter plugin "{plugin.name}"'
+                point, call = "PreFilterExtensionAddPod", plugin.add_pod
+                status = self._caller.ask(plugin, point, running, call, state, pod, added, node)
+                if not status.ok:
+                    return as_error(running, status)
+        return OK
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
+        """Keep the PreFilter state true for a node with one pod less."""
+        for plugin in self._following:
+            if plugin.name not in state.skip_filter:
+                running = f'running RemovePod on PreFilter plugin "{plugin.name}"'
+                point, call = "PreFilterExtensionRemovePod", plugin.remove_pod
+                status = self._caller.ask(plugin, point, running, call, state, pod, removed, node)
+                if not status.ok:
+                    return as_error(running, status)
+        return OK
 
     def fixed_filters(self, pod: Pod) -> frozenset[str]:
         """The names of the filters that do not look at the pods of a node."""
@@ -81,7 +104,12 @@ class WhatIfs(Asker):
             plugin.name for plugin in self._filters if plugin.scope_of(pod) is Scope.OBJECT
         )
 
-    def refused_for_claims(
+    @property
+    def has_nominated(self) -> bool:
+        """Whether any pod is nominated for a node."""
+        return bool(self._nominator.nominated_nodes())
+
+    def refused_for_nominated(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
         """The nodes where the pod would not fit beside the pods that have a claim on them."""
@@ -140,7 +168,7 @@ class WhatIfs(Asker):
 
     def filter_imagined(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
         """As `filter_node_with_nominated` for each of them; None if something broke."""
-        filters, beside = self._active_filters(state), nodes.beside
+        filters, beside = self.active_filters(state), nodes.beside
         verdicts = self._ask_imagined(filters, state, pod, nodes)
         if beside is None or verdicts is None:
             return verdicts
@@ -154,26 +182,26 @@ class WhatIfs(Asker):
     def _ask_imagined(
         self, filters: list[contract.Filter], state: CycleState, pod: Pod, nodes: Nodes
     ) -> Verdicts | None:
-        search = Search(self.guard, filters, state, pod, nodes, self._filtered)
+        filtering = Filtering(self._caller, filters, state, pod, nodes)
         try:
-            search.ask_in_order()
-        except Abort:
-            return None  # node by node it will be clear where it broke
-        return search.verdicts
+            filtering.run_in_order()
+        except PluginFault:
+            return None  # node by node it will be clear where it failed
+        return filtering.verdicts
 
     def _leading_filters(self, state: CycleState, pod: Pod) -> list[contract.Filter]:
         """The first filters, as far as they look at no more than the node and need no telling."""
         return list(
             takewhile(
                 lambda plugin: (
-                    scope_of(plugin, pod) is not None and not self._runner.follows_pods(plugin.name)
+                    kept_scope(plugin, pod) is not None and plugin.name not in self._following_names
                 ),
-                self._active_filters(state),
+                self.active_filters(state),
             )
         )
 
     def _are_all(self, filters: list[contract.Filter], state: CycleState) -> bool:
-        return len(filters) == len(self._active_filters(state))
+        return len(filters) == len(self.active_filters(state))
 
     def _claims(self, pod: Pod, nodes: Nodes, rows: Sequence[int]) -> dict[int, list[Pod]]:
         """The nominated pods that this one must not get in the way of, by place among `rows`."""
@@ -195,7 +223,7 @@ class WhatIfs(Asker):
             if other.priority >= priority and other.uid != uid
         ]
 
-    def _active_filters(self, state: CycleState) -> list[contract.Filter]:
+    def active_filters(self, state: CycleState) -> list[contract.Filter]:
         skipped = state.skip_filter
         count, found = state.active_filters
         if count != len(skipped):  # they only become more
@@ -208,16 +236,15 @@ class WhatIfs(Asker):
 class ProfileWhatIf:
     """Fulfils `framework.WhatIf` for the plugins of one profile."""
 
-    def __init__(self, runner: Runner, filters: WhatIfs, is_ours: Callable[[Pod], bool]) -> None:
-        self._runner = runner
+    def __init__(self, filters: WhatIfs, is_ours: Callable[[Pod], bool]) -> None:
         self._filters = filters
         self._is_ours = is_ours
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
-        return self._runner.add_pod(state, pod, added, node)
+        return self._filters.add_pod(state, pod, added, node)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
-        return self._runner.remove_pod(state, pod, removed, node)
+        return self._filters.remove_pod(state, pod, removed, node)
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return self._filters.filter_node_with_nominated(state, pod, node)
@@ -247,3 +274,9 @@ def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]
     refused = np.flatnonzero(~verdicts.passed)
     places = beside.places[refused].tolist()
     return zip(places, map(verdicts.status, refused.tolist()), strict=True)
+
+
+def follows_pods(plugin: contract.PreFilter) -> bool:
+    """Whether a plugin keeps state that a pod coming or going changes."""
+    own, base = type(plugin), contract.PreFilter
+    return own.add_pod is not base.add_pod or own.remove_pod is not base.remove_pod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
-  - plugins: {multiPoint: {enabled: [{name: TwoZones, weight: 2}, {name: Crowded}, {name: Odd}]}}
+  - plugins: {multiPoint: {enabled: [{name: TwoZones, weight: 2}, {name: Crowded}]}}
 """
 
 
@@ -49,24 +48,8 @@ class Crowded(fw.Score):
         return min(node.pod_count, 100)
 
 
-class Odd(fw.Score):
-    """Says nothing unless told what to say."""
-
-    name = "Odd"
-    answer: Any = None
-
-    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return 0
-
-    def final_by_label(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
-        found: fw.LabelScores | None = type(self).answer
-        return found
-
-
 def cluster() -> Simulation:
-    plugins = [TwoZones, Crowded, Odd]
+    plugins = [TwoZones, Crowded]
     return Simulation(config=CONFIG, plugins=plugins, keep_attempts=False, check_share=1.0)
 
 
@@ -103,26 +86,3 @@ def test_chooses_as_a_full_evaluation_would(seed: int) -> None:
         assert checks.labels("different").value == 0
         assert checks.labels("equal").value > 20
     assert TwoZones.asked > before
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {ZONE: [0]},
-        fw.LabelScores(7, np.zeros(1, dtype=np.int64)),  # type: ignore[arg-type]  # what an untyped plugin does
-        fw.LabelScores("none", np.zeros(2, dtype=np.int64)),
-        fw.LabelScores("none", np.zeros(1)),  # type: ignore[arg-type]  # likewise
-        fw.LabelScores("none", np.array([101])),
-        fw.LabelScores("none", np.array([-1])),
-    ],
-)
-def test_points_that_do_not_fit_are_not_believed(
-    answer: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with cluster() as sim:
-        sim.apply(*(node(f"n{i}", zone="abc"[i % 3]) for i in range(6)))
-        monkeypatch.setattr(Odd, "answer", answer)
-        sim.schedule(*(even(number, "w", 1) for number in range(5)))
-        assert all(sim.node_of(f"p{number}") for number in range(5))
-        checks = sim.scheduler.metrics.class_checks
-        assert checks.labels("equal").value == checks.labels("different").value == 0

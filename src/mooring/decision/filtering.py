@@ -1,0 +1,154 @@
+"""The Filter plugins over some nodes, one verdict per node: the refusal of the first that objects.
+
+Answers that are kept for the pod's class are read, all others are asked for. Vectorised plugins go
+first, then nominated pods, then the plugins with only a per-node form, for the nodes that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from mooring.cache.arrays import IntArray, any_of
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.decision.results import Results
+from mooring.framework import plugin as contract
+from mooring.framework.state import CycleState
+from mooring.framework.status import Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.asking import is_vectorised
+from mooring.runtime.caller import PluginCaller, PluginFault
+
+NOTHING_KEPT: Mapping[str, Results] = {}
+
+
+class Filtering:
+    """One pass over the nodes. Its methods raise PluginFault.
+
+    `by[row]` is the place, among the plugins, of the one that refused a row.
+    """
+
+    def __init__(
+        self,
+        caller: PluginCaller,
+        plugins: Sequence[contract.Filter],
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        kept: Mapping[str, Results] = NOTHING_KEPT,
+    ) -> None:
+        self._caller = caller
+        self._plugins = plugins
+        self._state = state
+        self._pod = pod
+        self._nodes = nodes
+        self._kept = kept
+        self.verdicts: Verdicts = Verdicts.passing(nodes)
+        self._by: IntArray | None = None
+
+    def run_vectorised(self) -> None:
+        for place, plugin in enumerate(self._plugins):
+            kept = self._kept.get(plugin.name)
+            if kept is not None:
+                if kept.verdicts is not None:
+                    self._merge(place, kept.verdicts)
+            elif is_vectorised(plugin):
+                self._run_vectorised(place, plugin)
+
+    def run_in_order(self) -> None:
+        """One plugin after the other, for nodes that are few or not real."""
+        for place, plugin in enumerate(self._plugins):
+            if is_vectorised(plugin):
+                self._run_vectorised(place, plugin)
+            else:
+                self._run_per_node(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
+
+    def refuse_for_nominated(self, row: int, status: Status) -> None:
+        """Beside the pods that are nominated for this node the pod does not fit.
+
+        That answer comes first: it stands whatever the filters say about the node without them.
+        """
+        if not status.rejected:
+            raise PluginFault(status)
+        self.verdicts.set(row, status)
+        if self._by is not None:
+            self._by[row] = -1
+
+    def run_per_node(self, limit: int | None = None, start: int = 0) -> None:
+        """The plugins with only a per-node form; all of them for the record if no node is left.
+
+        With a `limit` they stop once that many nodes passed, in listing order from `start`.
+        """
+        per_node = [
+            (place, plugin)
+            for place, plugin in enumerate(self._plugins)
+            if plugin.name not in self._kept and not is_vectorised(plugin)
+        ]
+        if not per_node:
+            return
+        found = 0
+        for rows in self._portions(limit, start):
+            passing = rows
+            for place, plugin in per_node:
+                self._run_per_node(place, plugin, passing)
+                passing = [row for row in passing if self._passes(row)]
+            found += len(passing)
+            if limit is not None and found >= limit:
+                return
+        if not any_of(self.verdicts.passed):
+            self._complete_the_record(per_node)
+
+    def _portions(self, limit: int | None, start: int) -> Iterator[list[int]]:
+        passing = self.verdicts.passed
+        if limit is None:
+            yield np.flatnonzero(passing).tolist()
+            return
+        order = np.roll(self._nodes.listing, -start)
+        candidates = order[passing[order]].tolist()
+        for begin in range(0, len(candidates), limit):
+            yield candidates[begin : begin + limit]
+
+    def _passes(self, row: int) -> bool:
+        index = self.verdicts.index
+        return index is None or not index[row]
+
+    def _complete_the_record(self, per_node: list[tuple[int, contract.Filter]]) -> None:
+        """No node passes, so the reasons will be read: ask the plugins before the refusing one.
+
+        A node is refused by the first plugin in order that objects, and the per-node ones were
+        spared the nodes that a later, vectorised one had refused already.
+        """
+        for place, plugin in per_node:
+            if self._by is not None:
+                self._run_per_node(place, plugin, np.flatnonzero(self._by > place).tolist())
+
+    def _run_vectorised(self, place: int, plugin: contract.Filter) -> None:
+        try:
+            verdicts = self._caller.filter_all(plugin, self._state, self._pod, self._nodes)
+        except PluginFault as fault:
+            if not fault.raised:
+                raise
+            # It may have failed over nodes that were refused before it: ask about the others.
+            self._run_per_node(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
+            return
+        self._merge(place, verdicts)
+
+    def _run_per_node(self, place: int, plugin: contract.Filter, rows: Sequence[int]) -> None:
+        caller = self._caller
+        refused = caller.filter_rows(plugin, self._state, self._pod, self._nodes, rows)
+        for row, status in refused:
+            self.verdicts.set(row, status)
+            self._places()[row] = place
+
+    def _places(self) -> IntArray:
+        if self._by is None:
+            self._by = np.full(len(self._nodes), -1, dtype=np.int64)
+        return self._by
+
+    def _merge(self, place: int, answers: Verdicts) -> None:
+        """Take over the refusals of nodes that were not refused before."""
+        fresh = self.verdicts.add(answers)
+        if fresh is not None:
+            np.copyto(self._places(), place, where=fresh)

@@ -1,0 +1,243 @@
+"""One plugin's answers about every node, for all pods that have one cache key.
+
+Pods with equal keys share them, whatever else they differ in. Filter answers are a number per row
+and the statuses behind the numbers, as in `Verdicts`; Score answers are raw scores.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cache.arrays import IntArray
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Mark, Nodes
+from mooring.decision.changes import Changes, StaleColumns
+from mooring.framework import plugin as contract
+from mooring.framework.results import OnlyNodes
+from mooring.framework.scores import MAX_SCORE, MIN_SCORE
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.asking import is_vectorised
+from mooring.runtime.caller import (
+    PluginCaller,
+    PluginFault,
+    is_in_range,
+    out_of_range,
+)
+
+FEW: Final = 2  # up to this many changed rows, the per-node form is called
+_MOST_STATUSES: Final = 64  # then statuses that no row has any more are dropped
+
+
+Column = NDArray[np.int64] | NDArray[np.uint8]
+"""Raw scores; a byte each if they count as they are, from 0 to 100."""
+
+
+class Shape:
+    """Counts how often any results changed in kind: which columns exist, or are not constant."""
+
+    __slots__ = ("changes",)
+
+    def __init__(self) -> None:
+        self.changes: int = 0
+
+
+class Results:
+    """What one plugin says at PreFilter, Filter, PreScore and Score.
+
+    `sees_pods` if the answers depend on the pods of a node, and not only on the node's object.
+    """
+
+    __slots__ = (
+        "_caller",
+        "_filter",
+        "_score",
+        "_shape",
+        "mark",
+        "normalizes",
+        "plugin",
+        "pre_filter",
+        "score_cells",
+        "scores",
+        "sees_pods",
+        "skips_score",
+        "state",
+        "varies",
+        "verdict_cells",
+        "verdicts",
+    )
+
+    def __init__(
+        self,
+        plugin: contract.Base,
+        caller: PluginCaller,
+        shape: Shape,
+        *,
+        sees_pods: bool,
+    ) -> None:
+        self.plugin: contract.Base = plugin
+        self.sees_pods: bool = sees_pods
+        self.state: CycleState = CycleState()  # what the plugin stored, and nothing else
+        self.pre_filter: Status | OnlyNodes = OK
+        self.verdicts: Verdicts | None = None  # None: no Filter, or no need to ask
+        self.verdict_cells: memoryview | None = None  # None: no row was ever refused
+        self.skips_score: bool = False  # SKIP at PreScore
+        self.scores: Column | None = None  # raw; None: no Score, or no need to ask
+        self.score_cells: memoryview | None = None
+        self.varies: bool = False  # whether scores were ever different
+        self.normalizes: bool = isinstance(plugin, contract.NormalizeScore)
+        self._caller = caller
+        self._shape = shape
+        self._filter: contract.Filter | None = None
+        self._score: contract.Score | None = None
+        self.mark: Mark | None = None  # as of when the columns are; None: not made
+
+    # --- made ----------------------------------------------------------------------------------
+
+    def run_pre_filter(self, pod: Pod, nodes: Nodes) -> None:
+        plugin = self.plugin
+        assert isinstance(plugin, contract.PreFilter)
+        self.pre_filter = self._caller.pre_filter(plugin, self.state, pod, nodes)
+
+    def run_pre_score(self, pod: Pod, nodes: Nodes) -> None:
+        """Raises PluginFault."""
+        plugin = self.plugin
+        assert isinstance(plugin, contract.PreScore)
+        self.skips_score = self._caller.pre_score(plugin, self.state, pod, nodes).skipped
+
+    def make_verdicts(self, pod: Pod, nodes: Nodes) -> None:
+        """Ask about every node. Raises PluginFault."""
+        plugin = self.plugin
+        assert isinstance(plugin, contract.Filter)
+        self._filter = plugin
+        verdicts = self._ask_filter(pod, nodes)
+        self.verdicts = verdicts
+        if verdicts.index is not None:
+            self._own_index()
+
+    def make_scores(self, pod: Pod, nodes: Nodes) -> None:
+        """Ask about every node. Raises PluginFault."""
+        plugin = self.plugin
+        assert isinstance(plugin, contract.Score)
+        self._score = plugin
+        scores = self._ask_score(pod, nodes)
+        self.scores = scores = scores.astype(np.int64 if self.normalizes else np.uint8)
+        self.score_cells = scores.data
+        self.varies = bool(len(scores)) and scores.item(scores.argmin()) != scores.item(
+            scores.argmax()
+        )
+
+    def _ask_filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        plugin, state = self._filter, self.state
+        assert plugin is not None
+        if is_vectorised(plugin):
+            return self._caller.filter_all(plugin, state, pod, nodes)
+        verdicts = Verdicts.passing(nodes)
+        rows = range(len(nodes))
+        for row, status in self._caller.filter_rows(plugin, state, pod, nodes, rows):
+            verdicts.set(row, status)
+        return verdicts
+
+    def _ask_score(self, pod: Pod, nodes: Nodes) -> IntArray:
+        plugin = self._score
+        assert plugin is not None
+        scores = self._caller.score_all(plugin, self.state, pod, nodes)
+        if not self.normalizes and not is_in_range(scores):
+            # Perhaps of a node that another plugin refuses: then it does not matter.
+            raise PluginFault(out_of_range(plugin, scores), raised=True)
+        return scores
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there is anything to bring up to date."""
+        return self.verdicts is not None or self.scores is not None
+
+    # --- brought up to date --------------------------------------------------------------------
+
+    def follow(self, pod: Pod, changes: Changes) -> None:
+        """Ask again about rows that changed. Raises PluginFault, StaleColumns."""
+        mark = self.mark
+        if mark is None:  # it failed half way for another class
+            raise StaleColumns
+        if mark == changes.now:
+            return
+        if self.sees_pods:
+            changed = changes.since(mark)
+            rows = changed.rows
+        else:
+            changed = changes.since(Mark(changes.now.pods, mark.nodes))
+            rows = changed.nodes
+        if rows:
+            self.mark = None  # what fails half way has to be made anew
+            if len(rows) <= FEW:
+                for row in rows:
+                    self._update_one(pod, changes, row)
+            else:
+                self._update(pod, changes.nodes, changed.array)
+        self.mark = changes.now
+
+    def _update_one(self, pod: Pod, changes: Changes, row: int) -> None:
+        node = changes.node(row)
+        if self._filter is not None:
+            status = self._caller.filter(self._filter, self.state, pod, node)
+            if status is not OK:
+                self._refuse(row, status)
+                return  # its score does not matter
+            if self.verdict_cells is not None:
+                self.verdict_cells[row] = 0
+        if self._score is not None:
+            score = self._caller.score(self._score, self.state, pod, node)
+            if not self.normalizes and not MIN_SCORE <= score <= MAX_SCORE:
+                odd = np.array([score])
+                raise PluginFault(out_of_range(self._score, odd), raised=True)
+            cells = self.score_cells
+            assert cells is not None
+            if not self.varies and cells[row] != score:
+                self.varies = True
+                self._shape.changes += 1
+            cells[row] = score
+
+    def _update(self, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
+        some = nodes.take(rows)
+        if self._filter is not None:
+            found = self._ask_filter(pod, some)
+            verdicts = self.verdicts
+            assert verdicts is not None
+            self._drop_unused(verdicts)
+            verdicts.replace(rows, found)
+            if self.verdict_cells is None and verdicts.index is not None:
+                self._own_index()
+                self._shape.changes += 1
+        if self._score is not None:
+            scores, kept = self._ask_score(pod, some), self.scores
+            assert kept is not None
+            if not self.varies and (scores != kept[0]).any():
+                self.varies = True
+                self._shape.changes += 1
+            kept[rows] = scores
+
+    def _refuse(self, row: int, status: Status) -> None:
+        verdicts = self.verdicts
+        assert verdicts is not None
+        self._drop_unused(verdicts)
+        verdicts.set(row, status)
+        if self.verdict_cells is None:
+            self._own_index()
+            self._shape.changes += 1
+
+    @staticmethod
+    def _drop_unused(verdicts: Verdicts) -> None:
+        if len(verdicts.statuses) > _MOST_STATUSES:
+            verdicts.drop_unused()
+
+    def _own_index(self) -> None:
+        verdicts = self.verdicts
+        assert verdicts is not None
+        assert verdicts.index is not None
+        # A plugin may keep the array that it answered with.
+        verdicts.index = verdicts.index.astype(np.int64)
+        self.verdict_cells = verdicts.index.data

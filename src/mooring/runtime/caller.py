@@ -1,0 +1,288 @@
+"""Calls of the plugins that take part in a decision, with every check of their answers.
+
+The decision engine calls plugins through `PluginCaller` and nowhere else. A plugin that raises,
+overruns or answers with something else than its point allows becomes a `PluginFault`, which holds
+the status that the pod gets: as texts, those of kube-scheduler.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from mooring.api.quantity import INT64_MAX, INT64_MIN
+from mooring.cache.arrays import IntArray
+from mooring.cache.node import Node
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.errors import PluginError
+from mooring.framework import plugin as contract
+from mooring.framework.results import LabelScores, OnlyNodes
+from mooring.framework.scores import MAX_SCORE, MIN_SCORE
+from mooring.framework.state import CycleState
+from mooring.framework.status import OK, Code, Status
+from mooring.framework.verdicts import Verdicts
+from mooring.runtime.asking import Asker, accident, as_error
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+
+_PRE_FILTER_CODES: Final = frozenset(
+    {Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+)
+
+
+class PluginFault(Exception):
+    """A plugin failed; `status` says how. `raised`: by an exception, not by a wrong answer."""
+
+    def __init__(self, status: Status, *, raised: bool = False) -> None:
+        super().__init__(status)
+        self.status = status
+        self.raised = raised
+
+
+class PluginCaller(Asker):
+    """Calls the plugins of one profile at the points of a decision."""
+
+    def __init__(self, profile: Profile, guard: Guard) -> None:
+        super().__init__(profile, guard)
+        at = profile.at
+        self._pre_filtered = self.evaluations("PreFilter", at("preFilter", contract.PreFilter))
+        self.filtered = self.evaluations("Filter", at("filter", contract.Filter))
+        self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
+        self._scored = self.evaluations("Score", at("score", contract.Score))
+
+    # --- PreFilter and PreScore ----------------------------------------------------------------
+
+    def pre_filter(
+        self, plugin: contract.PreFilter, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Status | OnlyNodes:
+        running = f'running PreFilter plugin "{plugin.name}"'
+        call = plugin.pre_filter
+        answer: Status | OnlyNodes = self.ask(
+            plugin, "PreFilter", running, call, state, pod, nodes, accept=(OnlyNodes,)
+        )
+        if isinstance(answer, Status):
+            if answer.skipped:
+                return answer
+            if answer.code not in _PRE_FILTER_CODES:
+                answer = as_error(running, answer)
+        self._pre_filtered[plugin.name].add()
+        return answer
+
+    def pre_score(
+        self, plugin: contract.PreScore, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Status:
+        """OK or SKIP. Raises PluginFault."""
+        running = f'running PreScore plugin "{plugin.name}"'
+        status: Status = self.ask(plugin, "PreScore", running, plugin.pre_score, state, pod, nodes)
+        if status.skipped:
+            return status
+        self._pre_scored[plugin.name].add()
+        if not status.ok:
+            raise PluginFault(as_error(running, status))
+        return status
+
+    # --- Filter --------------------------------------------------------------------------------
+
+    def filter(self, plugin: contract.Filter, state: CycleState, pod: Pod, node: Node) -> Status:
+        """OK or a signed refusal. Raises PluginFault."""
+        try:
+            answer: Any = self.guard.call(plugin, "Filter", plugin.filter, state, pod, node)
+            if answer is not OK and not isinstance(answer, Status):
+                expected = f"a Status (node {node.name})"
+                raise self.guard.wrong_answer(plugin, "Filter", answer, expected)
+        except PluginError as error:
+            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+        status: Status = answer
+        return OK if status.ok else self._signed_refusal(plugin, status)
+
+    def filter_rows(
+        self,
+        plugin: contract.Filter,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+    ) -> list[tuple[int, Status]]:
+        """The refusals among these rows, by the per-node form. Raises PluginFault."""
+        self.filtered[plugin.name].add(len(rows))
+        call = self._filter_rows
+        try:
+            found = self.guard.call(plugin, "Filter", call, plugin, state, pod, nodes, rows)
+        except PluginError as error:
+            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+        return [(row, self._signed_refusal(plugin, status)) for row, status in found]
+
+    def _filter_rows(
+        self,
+        plugin: contract.Filter,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        rows: Sequence[int],
+    ) -> list[tuple[int, Status]]:
+        """Every status but OK; the first that is no refusal is the last of them."""
+        found = []
+        for row in rows:
+            answer: Any = plugin.filter(state, pod, nodes[row])
+            self.guard.check_budget(plugin, "Filter")
+            if answer is OK:
+                continue
+            if not isinstance(answer, Status):
+                expected = f"a Status (node {nodes[row].name})"
+                raise self.guard.wrong_answer(plugin, "Filter", answer, expected)
+            if not answer.ok:
+                found.append((row, answer))
+                if not answer.rejected:
+                    break
+        return found
+
+    def filter_all(
+        self, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Verdicts:
+        """Signed verdicts, by the vectorised form. Raises PluginFault."""
+        self.filtered[plugin.name].add(len(nodes))
+        try:
+            answer: Any = self.guard.call(plugin, "Filter", plugin.filter_all, state, pod, nodes)
+            fits = isinstance(answer, Verdicts) and answer.size == len(nodes)
+            if not fits or not answer.is_well_formed:
+                expected = f"Verdicts for {len(nodes)} nodes"
+                error = self.guard.wrong_answer(plugin, "Filter", answer, expected)
+                raise PluginFault(accident(_filtering(plugin), error)) from error
+        except PluginError as error:
+            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+        verdicts: Verdicts = answer
+        if verdicts.index is not None:
+            statuses = verdicts.statuses
+            counts = verdicts.counts()
+            verdicts.statuses = [
+                self._signed_refusal(plugin, status) if count else status
+                for status, count in zip(statuses, counts, strict=True)
+            ]
+        return verdicts
+
+    def _signed_refusal(self, plugin: contract.Filter, status: Status) -> Status:
+        signed = status.by(plugin.name)
+        if not signed.rejected:
+            raise PluginFault(as_error(_filtering(plugin), signed))
+        return signed
+
+    # --- Score ---------------------------------------------------------------------------------
+
+    def score(self, plugin: contract.Score, state: CycleState, pod: Pod, node: Node) -> int:
+        """The raw score of one node. Raises PluginFault."""
+        try:
+            answer: Any = self.guard.call(plugin, "Score", plugin.score, state, pod, node)
+            return answer if type(answer) is int else self._checked_score(plugin, answer, node)
+        except PluginError as error:
+            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+
+    def score_all(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> IntArray:
+        """The raw scores of all these nodes. Raises PluginFault."""
+        self._scored[plugin.name].add(len(nodes))
+        try:
+            return self.guard.call(plugin, "Score", self._raw_scores, plugin, state, pod, nodes)
+        except PluginError as error:
+            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+
+    def normalized(
+        self,
+        plugin: contract.Score,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        scores: IntArray,
+    ) -> IntArray:
+        """The scores from 0 to 100, perhaps the same array. Raises PluginFault."""
+        if isinstance(plugin, contract.NormalizeScore):
+            point, call = "ScoreExtensionNormalize", plugin.normalize_score
+            try:
+                answer = self.guard.call(plugin, point, call, state, pod, nodes, scores)
+                scores = self._checked_scores(plugin, point, answer, len(nodes))
+            except PluginError as error:
+                text = f'running Normalize on Score plugins: plugin "{plugin.name}" failed with'
+                raise PluginFault(accident(text, error), raised=True) from error
+        if not is_in_range(scores):
+            raise PluginFault(out_of_range(plugin, scores))
+        return scores
+
+    def final_by_label(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> LabelScores | None:
+        """The normalized scores if one node label is all that matters. Raises PluginFault."""
+        if type(plugin).final_by_label is contract.Score.final_by_label:
+            return None
+        try:
+            found: LabelScores | None = self.guard.call(
+                plugin, "Score", plugin.final_by_label, state, pod, nodes
+            )
+        except PluginError as error:
+            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+        if found is not None and not is_in_range(found.points):
+            raise PluginFault(out_of_range(plugin, found.points), raised=True)
+        return found
+
+    def _raw_scores(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> IntArray:
+        if type(plugin).score_all is not contract.Score.score_all:
+            answer = plugin.score_all(state, pod, nodes)
+            return self._checked_scores(plugin, "Score", answer, len(nodes))
+        scores = np.empty(len(nodes), dtype=np.int64)
+        for row, node in enumerate(nodes):
+            scores[row] = self._checked_score(plugin, plugin.score(state, pod, node), node)
+            self.guard.check_budget(plugin, "Score")
+        return scores
+
+    def _checked_score(self, plugin: contract.Score, answer: Any, node: Node) -> int:
+        try:
+            score = operator.index(answer)  # an int of Python or NumPy; no float, no None
+        except TypeError:
+            raise self.guard.wrong_answer(
+                plugin, "Score", answer, f"an int (node {node.name})"
+            ) from None
+        if not INT64_MIN <= score <= INT64_MAX:
+            raise self.guard.wrong_answer(plugin, "Score", answer, f"an int64 (node {node.name})")
+        return score
+
+    def _checked_scores(
+        self, plugin: contract.Score, point: str, answer: Any, size: int
+    ) -> IntArray:
+        expected = f"an int64 array of {size} scores"
+        if not isinstance(answer, np.ndarray) or answer.shape != (size,):
+            raise self.guard.wrong_answer(plugin, point, answer, expected)
+        if answer.dtype.kind not in "iu":
+            raise self.guard.wrong_answer(plugin, point, f"{answer.dtype} array", expected)
+        scores: IntArray = answer.astype(np.int64)  # a copy: a plugin may keep its array
+        return scores
+
+
+def is_in_range(scores: IntArray) -> bool:
+    """Whether these are scores as they count, from 0 to 100."""
+    if not len(scores):
+        return True
+    least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
+    return bool(least >= MIN_SCORE and most <= MAX_SCORE)
+
+
+def out_of_range(plugin: contract.Score, scores: IntArray) -> Status:
+    least, most = int(scores.min()), int(scores.max())
+    extreme = least if least < MIN_SCORE else most
+    return Status.error(
+        f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an'
+        f" invalid score {extreme}, it should in the range of [{MIN_SCORE}, {MAX_SCORE}] after"
+        " normalizing"
+    ).by(plugin.name)
+
+
+def _filtering(plugin: contract.Filter) -> str:
+    return f'running "{plugin.name}" filter plugin'
+
+
+def _scoring(plugin: contract.Score) -> str:
+    return f'running Score plugins: plugin "{plugin.name}" failed with'

@@ -1,0 +1,72 @@
+"""The best of the feasible nodes is the one that a heap over the listing would give."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.decision.three_zones import MANY_NODES, winner
+
+from mooring.decision.feasible import ExtraScores, FeasibleNodes
+from mooring.framework.results import LabelScores
+
+
+@pytest.mark.parametrize("size", MANY_NODES)
+@given(dice=st.randoms(use_true_random=False))
+def test_chooses_the_same_of_ties_as_a_heap(size: int, dice: random.Random) -> None:
+    nodes = MANY_NODES[size]
+    feasible = FeasibleNodes(nodes, np.zeros(size, dtype=np.bool_), None)
+    all_rows = range(size)
+    passed, points = dict.fromkeys(all_rows, False), dict.fromkeys(all_rows, 0)
+    most, openness = dice.choice((0, 1, 3, 1_000)), dice.choice((0.02, 0.5, 0.98, 1.0))
+    for _ in range(dice.randrange(40)):
+        rows = dice.sample(all_rows, dice.choice((1, 1, 2, min(size, 5), size // 2, size)))
+        opened = {row: dice.random() < openness for row in rows}
+        given = {row: dice.randint(0, most) for row in rows}
+        if dice.random() < 0.5 and sum(passed.values()) > 1:  # as if it took a pod, and will again
+            best = winner(passed, points, nodes)
+            opened[best] = given[best] = dice.random() < 0.5
+        if len(opened) < 10:
+            for row in opened:
+                feasible.set_total(row, given[row])
+                feasible.set_feasible(row, opened[row])
+        else:
+            feasible.set_totals(np.array([*given]), np.array([*given.values()]))
+            feasible.set_feasible_rows(np.array([*opened]), np.array([*opened.values()]))
+        passed.update(opened)
+        points.update(given)
+        if sum(passed.values()) > 1 and dice.random() < 0.8:
+            assert feasible.best() == winner(passed, points, nodes)
+
+
+KEYS = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]
+
+
+@pytest.mark.parametrize("size", MANY_NODES)
+@given(seed=st.integers(0, 2**32))
+def test_extra_points_count_for_one_choice(size: int, seed: int) -> None:
+    nodes, dice = MANY_NODES[size], np.random.default_rng(seed)
+    most = dice.choice((0, 1, 100))
+    passes = dice.random(size) < dice.choice((0.05, 0.3, 0.9, 1.0))
+    passes[:2] = True
+    points = dice.integers(0, most, size, endpoint=True)
+    feasible = FeasibleNodes(nodes, passes, points)
+    rows = passes.nonzero()[0]
+    passed = dict(enumerate(passes.tolist()))
+    for _ in range(3):
+        extra, totals = ExtraScores(), points.copy()
+        for key in dice.choice(KEYS, dice.integers(4)).tolist():
+            table = dice.integers(0, most, nodes.label_count(key), endpoint=True)
+            extra.add_by_label(LabelScores(key, table))
+            totals += table[nodes.label_codes(key)]
+        for _ in range(dice.integers(3)):
+            column = dice.integers(0, most, len(rows), endpoint=True)
+            extra.add(column)
+            totals[rows] += column
+        assert (points[rows] + extra.on(nodes.take(rows))).tolist() == totals[rows].tolist()
+        expected = winner(passed, dict(enumerate(totals.tolist())), nodes)
+        assert feasible.best_with(extra, nodes, None if len(rows) == size else rows) == expected
+    assert feasible.best() == winner(passed, dict(enumerate(points.tolist())), nodes)

@@ -1,0 +1,120 @@
+"""Normalized scores that are brought up to date equal those that are worked out anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.decision.three_zones import MANY_NODES, MANY_ROWS, NODES, SIZE, winner
+
+import mooring.framework as fw
+from mooring.cache.arrays import IntArray
+from mooring.decision.feasible import FeasibleNodes
+from mooring.decision.normalize import NormalizedScores
+
+
+class Share(fw.NormalizeScore):
+    """Points as a share of the most there are."""
+
+    name = "Share"
+    by_extremes = True
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return fw.normalize(scores)
+
+
+class Shares(Share):
+    """Likewise, but says nothing of extremes."""
+
+    name = "Shares"
+    by_extremes = False
+
+
+def normal(_: IntArray, points: IntArray) -> IntArray:
+    return 2 * fw.normalize(points)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("points"), MANY_ROWS, st.integers(0, 3)),
+        st.tuples(st.just("open"), MANY_ROWS, st.integers(0, 1)),
+        st.tuples(st.just("raw"), MANY_ROWS, st.integers(0, 3)),
+        st.tuples(st.just("many kinds"), MANY_ROWS, st.integers(0, 200)),
+        st.tuples(st.just("choose"), st.just([]), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("plugin", [Share, Shares])
+@given(steps=STEPS)
+def test_chooses_as_if_all_points_were_added_up_anew(
+    plugin: type[fw.NormalizeScore], steps: list[tuple[str, list[int], int]]
+) -> None:
+    nothing = np.zeros(SIZE, dtype=np.bool_)
+    feasible = FeasibleNodes(NODES, nothing, None)
+    scores = NormalizedScores(plugin.__new__(plugin), feasible, np.zeros(SIZE, dtype=np.int64))
+    passed = dict.fromkeys(range(SIZE), False)
+    plain = dict.fromkeys(range(SIZE), 0)
+    raw = dict.fromkeys(range(SIZE), 0)
+    for what, rows, number in [*steps, ("choose", [], 0)]:
+        places = np.array(rows, dtype=np.int64)
+        if what == "points":
+            for place, row in enumerate(rows):
+                plain[row] = number + place % 2
+                feasible.set_total(row, plain[row] + int(scores.counted[row]))
+        elif what == "open" and len(rows) > 5:
+            news = feasible.set_feasible_rows(places, np.full(len(rows), bool(number)))
+            if news is not None:
+                tell = scores.many_entered if number else scores.many_left
+                tell(places[news])
+            passed.update(dict.fromkeys(rows, bool(number)))
+        elif what == "open":
+            for row in rows:
+                if feasible.set_feasible(row, bool(number)):
+                    tell_one = scores.entered if number else scores.left
+                    tell_one(row)
+                passed[row] = bool(number)
+        elif what in ("raw", "many kinds"):
+            spread = len(rows) if what == "many kinds" else 1
+            raw.update({row: number + place % spread for place, row in enumerate(rows)})
+            each = np.array([raw[row] for row in rows], dtype=np.int64)
+            scores.change(places, np.int64(number) if spread == 1 and number % 2 else each)
+        elif sum(passed.values()) > 1:
+            scores.refresh(normal)
+            inside = [row for row in range(SIZE) if passed[row]]
+            scaled = normal(np.array(inside), np.array([raw[row] for row in inside]))
+            totals = dict(zip(inside, scaled.tolist(), strict=True))
+            assert feasible.best() == winner(passed, {r: plain[r] + totals[r] for r in inside})
+        assert feasible.count == sum(passed.values())
+        assert [row for row in range(SIZE) if feasible.has(row)] == feasible.rows.tolist()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_rows_that_enter_by_the_hundred_between_two_choices_are_counted(many: bool) -> None:
+    size = 600
+    nodes = MANY_NODES[size]
+    raw = np.arange(size, dtype=np.int64) % 2
+    inside = np.zeros(size, dtype=np.bool_)
+    inside[:10] = True
+    feasible = FeasibleNodes(nodes, inside, None)
+    scores = NormalizedScores(Share.__new__(Share), feasible, raw)
+    for _ in range(2):  # the groups are known the second time
+        scores.refresh(normal)
+    rows = np.arange(10, size)
+    if many:
+        for some in np.array_split(rows, 295):
+            feasible.set_feasible_rows(some, np.ones(len(some), dtype=np.bool_))
+            scores.many_entered(some)
+    else:
+        for row in rows.tolist():
+            feasible.set_feasible(row, True)
+            scores.entered(row)
+    scores.refresh(normal)
+    assert scores.counted.tolist() == [0, 200] * (size // 2)
