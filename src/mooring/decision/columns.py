@@ -102,8 +102,12 @@ class Columns:
         by_domain = {scorer.name for scorer in self.domain_scorers}
         uncached = by_domain.union(self._uncached_scorer_names)
         pre_scorers = [one for one in plugins.pre_scorers if one.name in uncached]
-        self.domain_pre_scorers = [one for one in pre_scorers if one.name in by_domain]
-        self.uncached_pre_scorers = [one for one in pre_scorers if one.name not in by_domain]
+        self.domain_pre_scorers: list[contract.PreScore] = [
+            one for one in pre_scorers if one.name in by_domain
+        ]
+        self.uncached_pre_scorers: list[contract.PreScore] = [
+            one for one in pre_scorers if one.name not in by_domain
+        ]
 
         self._plain: list[tuple[memoryview, int]] = []  # scores that vary, with their weights
         self._refusals: list[memoryview] = []  # not zero where a row is refused

@@ -47,6 +47,7 @@ class Filtering:
         self._kept = kept
         self.verdicts: Verdicts = Verdicts.passing(nodes)
         self._by: IntArray | None = None
+        self._done: set[int] = set()  # places of per-node plugins that were asked already
 
     def run_vectorised(self) -> None:
         for place, plugin in enumerate(self._plugins):
@@ -81,11 +82,7 @@ class Filtering:
 
         With a `limit` they stop once that many nodes passed, in listing order from `start`.
         """
-        per_node = [
-            (place, plugin)
-            for place, plugin in enumerate(self._plugins)
-            if plugin.name not in self._kept and not is_vectorised(plugin)
-        ]
+        per_node = self._per_node()
         if not per_node:
             return
         found = 0
@@ -99,6 +96,16 @@ class Filtering:
                 return
         if not any_of(self.verdicts.passed):
             self._complete_the_record(per_node)
+
+    def _per_node(self) -> list[tuple[int, contract.Filter]]:
+        """The plugins that are still to be asked node by node, with their places."""
+        return [
+            (place, plugin)
+            for place, plugin in enumerate(self._plugins)
+            if plugin.name not in self._kept
+            and not is_vectorised(plugin)
+            and place not in self._done
+        ]
 
     def _portions(self, limit: int | None, start: int) -> Iterator[list[int]]:
         passing = self.verdicts.passed
@@ -130,10 +137,21 @@ class Filtering:
         except PluginFault as fault:
             if not fault.raised:
                 raise
-            # It may have failed over nodes that were refused before it: ask about the others.
+            # It may have failed over nodes that others refuse before it: ask about the rest.
+            self._run_earlier(place)
             self._run_per_node(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
             return
+        if not all(status.rejected for status in verdicts.statuses):
+            self._run_earlier(place)
         self._merge(place, verdicts)
+
+    def _run_earlier(self, place: int) -> None:
+        """The per-node plugins before this place, which are otherwise asked last."""
+        for earlier, plugin in self._per_node():
+            if earlier < place:
+                self._done.add(earlier)
+                passing = np.flatnonzero(self.verdicts.passed).tolist()
+                self._run_per_node(earlier, plugin, passing)
 
     def _run_per_node(self, place: int, plugin: contract.Filter, rows: Sequence[int]) -> None:
         caller = self._caller
@@ -150,5 +168,11 @@ class Filtering:
     def _merge(self, place: int, answers: Verdicts) -> None:
         """Take over the refusals of nodes that were not refused before."""
         fresh = self.verdicts.add(answers)
-        if fresh is not None:
-            np.copyto(self._places(), place, where=fresh)
+        if fresh is None:
+            return
+        np.copyto(self._places(), place, where=fresh)
+        if not all(status.rejected for status in answers.statuses):
+            assert answers.index is not None
+            for number in answers.index[fresh].tolist():
+                if not answers.statuses[number - 1].rejected:
+                    raise PluginFault(answers.statuses[number - 1])

@@ -135,7 +135,12 @@ class Results:
         plugin, state = self._filter, self.state
         assert plugin is not None
         if is_vectorised(plugin):
-            return self._caller.filter_all(plugin, state, pod, nodes)
+            verdicts = self._caller.filter_all(plugin, state, pod, nodes)
+            for status in verdicts.statuses:
+                if not status.rejected:
+                    # Perhaps of a node that another plugin refuses: then it does not matter.
+                    raise PluginFault(status, raised=True)
+            return verdicts
         verdicts = Verdicts.passing(nodes)
         rows = range(len(nodes))
         for row, status in self._caller.filter_rows(plugin, state, pod, nodes, rows):

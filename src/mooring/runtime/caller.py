@@ -8,7 +8,7 @@ the status that the pod gets: as texts, those of kube-scheduler.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.observe.family import Value
 from mooring.runtime.asking import Asker, accident, as_error
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
@@ -50,7 +51,9 @@ class PluginCaller(Asker):
         super().__init__(profile, guard)
         at = profile.at
         self._pre_filtered = self.evaluations("PreFilter", at("preFilter", contract.PreFilter))
-        self.filtered = self.evaluations("Filter", at("filter", contract.Filter))
+        self.filtered: Mapping[str, Value] = self.evaluations(
+            "Filter", at("filter", contract.Filter)
+        )
         self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
         self._scored = self.evaluations("Score", at("score", contract.Score))
 
@@ -143,7 +146,11 @@ class PluginCaller(Asker):
     def filter_all(
         self, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Verdicts:
-        """Signed verdicts, by the vectorised form. Raises PluginFault."""
+        """Signed verdicts, by the vectorised form. Raises PluginFault.
+
+        A status that is no refusal is among them as an error: it counts only for a node that no
+        plugin before this one refused.
+        """
         self.filtered[plugin.name].add(len(nodes))
         try:
             answer: Any = self.guard.call(plugin, "Filter", plugin.filter_all, state, pod, nodes)
@@ -159,15 +166,19 @@ class PluginCaller(Asker):
             statuses = verdicts.statuses
             counts = verdicts.counts()
             verdicts.statuses = [
-                self._signed_refusal(plugin, status) if count else status
+                self._signed_verdict(plugin, status) if count else status
                 for status, count in zip(statuses, counts, strict=True)
             ]
         return verdicts
 
-    def _signed_refusal(self, plugin: contract.Filter, status: Status) -> Status:
+    def _signed_verdict(self, plugin: contract.Filter, status: Status) -> Status:
         signed = status.by(plugin.name)
+        return signed if signed.rejected else as_error(_filtering(plugin), signed)
+
+    def _signed_refusal(self, plugin: contract.Filter, status: Status) -> Status:
+        signed = self._signed_verdict(plugin, status)
         if not signed.rejected:
-            raise PluginFault(as_error(_filtering(plugin), signed))
+            raise PluginFault(signed)
         return signed
 
     # --- Score ---------------------------------------------------------------------------------

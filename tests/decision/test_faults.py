@@ -1,0 +1,101 @@
+"""A plugin that fails somewhere among all nodes costs a pod only where it matters."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+import mooring.framework as fw
+from mooring.simulator import Simulation
+from mooring.testing import node, pod
+
+
+class Closed(fw.Filter):
+    """Refuses node a."""
+
+    name = "Closed"
+    scope = fw.Scope.OBJECT
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.unschedulable("node(s) closed") if node.name == "a" else fw.OK
+
+
+class Fails(fw.Filter, fw.Score):
+    """Fails over some nodes, in the way that a test asks for."""
+
+    name = "Fails"
+    over: ClassVar[str] = "a"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.error("no figures") if node.name in self.over else fw.OK
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        return fw.Verdicts.of(self.filter(state, pod, node) for node in nodes)
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 1_000 if node.name in self.over else 1
+
+
+class Raises(Fails):
+    """Likewise by an exception."""
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        if node.name in self.over:
+            raise RuntimeError("no figures")
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        if node.name in self.over:
+            raise RuntimeError("no figures")
+        return 1
+
+
+class Remembered(Fails):
+    """Likewise, and the answers are kept."""
+
+    scope = fw.Scope.OBJECT
+
+
+class RaisesRemembered(Raises):
+    """Likewise."""
+
+    scope = fw.Scope.OBJECT
+
+
+PLUGINS = [Fails, Raises, Remembered, RaisesRemembered]
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins: {multiPoint: {enabled: [{name: Closed}, {name: Fails}]}}
+"""
+
+
+def cluster(plugin: type[Fails]) -> Simulation:
+    sim = Simulation(config=CONFIG, plugins=[Closed, plugin])
+    sim.apply(node("a"), node("b"), node("c"))
+    return sim
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_failure_over_a_node_that_is_refused_before_does_not_matter(plugin: Any) -> None:
+    with cluster(plugin) as sim:
+        sim.schedule(pod("p"), pod("q"))
+        assert sorted(sim.placements().values()) == ["b", "c"]
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_failure_over_any_other_node_ends_the_attempt(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(plugin) as sim:
+        sim.schedule(pod("before"))
+        monkeypatch.setattr(Fails, "over", "c")
+        sim.apply(node("c", labels={"now": "changed"}))
+        sim.schedule(pod("p"))
+        assert not sim.node_of("p")
+        assert sim.why("p").startswith('running "Fails" filter plugin: ')
+        monkeypatch.setattr(Fails, "over", "a")
+        sim.advance(60)
+        assert sim.node_of("p")
