@@ -13,12 +13,14 @@ from mooring.framework.events import Event
 from mooring.observe.exposition import Exposition
 from mooring.observe.metrics import Metrics
 from mooring.queue.hints import Registration
+from mooring.scheduler import scheduler
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
+def sim(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
+    monkeypatch.setattr(scheduler, "_PLUGIN_TIMES_SAMPLED", 1.0)
     with Simulation() as made:
         yield made
 
@@ -42,7 +44,7 @@ def test_knows_every_plugin_before_the_first_pod(sim: Simulation) -> None:
 
 def test_counts_a_plugin_once_per_pod_before_and_once_per_node_after(sim: Simulation) -> None:
     sim.apply(*(node(f"n{i}", cpu=4) for i in range(3)))
-    sim.schedule(pod("a", cpu=1), pod("b", cpu=1))
+    sim.schedule(pod("a", cpu=1), pod("b", cpu=2))  # the same answers would do for equal pods
     metrics = sim.scheduler.metrics
     assert evaluations(metrics, "PreFilter")["NodeResourcesFit"] == 2
     assert evaluations(metrics, "Filter")["NodeResourcesFit"] == 6

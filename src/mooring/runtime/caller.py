@@ -51,6 +51,7 @@ class PluginCaller(Asker):
         super().__init__(profile, guard)
         at = profile.at
         self._pre_filtered = self.evaluations("PreFilter", at("preFilter", contract.PreFilter))
+        self.pre_score_seconds: float = 0.0  # in PreScore since this was set to zero
         self.filtered: Mapping[str, Value] = self.evaluations(
             "Filter", at("filter", contract.Filter)
         )
@@ -80,7 +81,9 @@ class PluginCaller(Asker):
     ) -> Status:
         """OK or SKIP. Raises PluginFault."""
         running = f'running PreScore plugin "{plugin.name}"'
+        started = self.guard.timer()
         status: Status = self.ask(plugin, "PreScore", running, plugin.pre_score, state, pod, nodes)
+        self.pre_score_seconds += self.guard.timer() - started
         if status.skipped:
             return status
         self._pre_scored[plugin.name].add()

@@ -94,7 +94,9 @@ class Cycle:
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
+        started = self._runner.guard.timer()
         evaluation = self._evaluator.begin(state, pod, nodes)
+        self._took("PreFilter", started, evaluation.outcome.status)
         decision = await self._decide(evaluation)
         (self._by_class if evaluation.by_class else self._in_full).add()
         return decision
@@ -106,7 +108,10 @@ class Cycle:
                 nominated = await self._try_nominated(evaluation)
                 if nominated is not None:
                     return nominated
+            started = self._runner.guard.timer()
             evaluation.filter(*self._limits(evaluation))
+            # A scan that refuses every node went well: only a failed one is no success.
+            self._took("Filter", started, evaluation.status)
             outcome = evaluation.outcome
             if self._check is not None and evaluation.by_class and self._check.is_due():
                 self._compare(self._check, evaluation)
@@ -228,6 +233,23 @@ class Cycle:
 
     # --- the best node -------------------------------------------------------------------------
 
+    def _took(self, point: str, started: float, status: Status) -> None:
+        """Observe the time of a point, in attempts whose plugin times are taken."""
+        if self._runner.guard.record_plugins:
+            self._runner.took(point, started, status)
+
+    def _choose_best(self, evaluation: Evaluation) -> None:
+        if evaluation.count == 1:  # there is nothing to score
+            evaluation.choose()
+            return
+        caller = self._evaluator.caller
+        caller.pre_score_seconds = 0.0
+        started = self._runner.guard.timer()
+        evaluation.choose()
+        spent = caller.pre_score_seconds
+        self._took("PreScore", self._runner.guard.timer() - spent, evaluation.status)
+        self._took("Score", started + spent, evaluation.status)
+
     async def _choose(self, evaluation: Evaluation) -> Decision:
         nodes, winner = evaluation.nodes, ""
         scores: Scores | None = None
@@ -238,7 +260,7 @@ class Cycle:
                 scores, named = await self._council.score(evaluation.pod, nodes.take(rows), scores)
                 winner = named or nodes.names[best_row(nodes, rows, scores.totals)]
         else:
-            evaluation.choose()
+            self._choose_best(evaluation)
         if not evaluation.status.ok:
             return Decision(evaluation.status, nominate="")
         if not winner:
