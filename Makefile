@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos
+.PHONY: help setup check test demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ chaos: setup ## schedule 3,000 pods on 1,000 nodes while everything around break
 
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))
+
+mutants: setup ## break the decision engine in 300 places; the tests must notice: [COUNT=300 SEED=1 JOBS=2]
+	$(BIN)/python tools/mutants.py src/mooring/decision --tests tests/decision tests/parity \
+	  --count $(or $(COUNT),300) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --known tools/equal_mutants.txt
 
 demo: setup ## a cluster in one process, a scheduler with a plugin, and a short story
 	$(BIN)/mooring demo
