@@ -28,6 +28,7 @@ import mooring.framework as fw
 from mooring.apiserver.resources import known
 from mooring.extender import Extender
 from mooring.extender.serving.app import App, Options
+from mooring.framework.plugin import Base
 from mooring.simulator.embedded import EmbeddedCluster
 
 ZONES = tuple(f"zone-{number}" for number in range(10))
@@ -76,7 +77,7 @@ async def serve(nodes: int, form: str) -> None:
     """Serve until the standard input ends; the port is told on the standard output."""
     async with EmbeddedCluster(kubelets=False, controllers=()) as cluster:
         cluster.add_nodes(nodes, cpu="32", memory="64Gi", zones=ZONES)
-        plugins: Sequence[type[fw.Base]] = extender.plugins if form == "function" else [NotInFirst]
+        plugins: Sequence[type[Base]] = extender.plugins if form == "function" else [NotInFirst]
         app = App(plugins, client=cluster.client(), options=Options(port=0))
         running = asyncio.create_task(app.run(on_ready=gc.freeze))  # as `mooring extender` does
         await app.cluster.informers.wait_synced()

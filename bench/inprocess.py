@@ -34,6 +34,7 @@ from bench.goals import multiples
 from bench.plugins import CONFIG, PLUGINS
 from bench.trees import HERE, ROOT, trees
 from bench.workloads import CLASSES, WORKLOADS, basic, cluster
+from mooring.framework.plugin import Base
 from mooring.simulator import Simulation
 
 SIZES = [500, 5_000, 15_000]
@@ -52,13 +53,13 @@ def measure(names: Sequence[str], nodes: int, pods: int) -> Results:
     found = {name: cost(WORKLOADS[name], nodes, pods) for name in names if name in WORKLOADS}
     if PLUGIN in names and nodes == PLUGIN_NODES:
         for form, plugin in PLUGINS.items():
-            few = pods if form != "per node, no scope" else max(pods // 20, 1)  # it is slow
+            few = pods if form != "per node, no depends_on" else max(pods // 20, 1)  # it is slow
             found[form] = cost(basic, nodes, few, plugin)
     return {f"{name} @ {nodes}": each for name, each in found.items()}
 
 
 def cost(
-    make: Callable[[int], fw.Pod], nodes: int, pods: int, plugin: type[fw.Base] | None = None
+    make: Callable[[int], fw.Pod], nodes: int, pods: int, plugin: type[Base] | None = None
 ) -> float:
     """Microseconds per pod."""
     gc.set_threshold(50_000)  # this, and to freeze what is there, as `mooring run` does

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import mooring.framework as fw
+from mooring.framework.plugin import Base
 
 
 class _Roomiest(fw.Score):
@@ -20,7 +21,7 @@ class _Roomiest(fw.Score):
 class PerNode(_Roomiest):
     """Says that its points depend on nothing but the node and its pods."""
 
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
 
 class Vectorised(PerNode):
@@ -31,7 +32,7 @@ class Vectorised(PerNode):
         return fw.MAX_SCORE * free // np.maximum(nodes.allocatable("cpu"), 1)
 
 
-class WithoutScope(_Roomiest):
+class Undeclared(_Roomiest):
     """Says nothing, and so is asked about every node for every pod."""
 
 
@@ -44,9 +45,9 @@ profiles:
         enabled: [{name: Roomiest}]
 """
 
-PLUGINS: dict[str, type[fw.Base] | None] = {
+PLUGINS: dict[str, type[Base] | None] = {
     "no plugin": None,
-    "vectorised, scope NODE": Vectorised,
-    "per node, scope NODE": PerNode,
-    "per node, no scope": WithoutScope,
+    "vectorised, depends_on": Vectorised,
+    "per node, depends_on": PerNode,
+    "per node, no depends_on": Undeclared,
 }

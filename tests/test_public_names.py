@@ -1,14 +1,123 @@
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import mooring
 import mooring.framework
 import mooring.testing
+from mooring.framework import Nodes
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "plugins.md"
+
+# An addition to one of these two lists is a decision: authors will depend on it.
+FRAMEWORK = [
+    "BEST_IS_100",
+    "LEAST_IS_100",
+    "MAX_SCORE",
+    "MIN_MAX",
+    "NODE",
+    "NODE_AND_PODS",
+    "OK",
+    "SKIP",
+    "Action",
+    "Args",
+    "Bind",
+    "BoolArray",
+    "Candidate",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "Event",
+    "Failed",
+    "Filter",
+    "Handle",
+    "IntArray",
+    "Node",
+    "Nodes",
+    "Nominate",
+    "OnlyNodes",
+    "Permit",
+    "Plugin",
+    "Pod",
+    "PostBind",
+    "PostFilter",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "PreScore",
+    "QueueSort",
+    "QueuedPod",
+    "Reserve",
+    "Score",
+    "StateKey",
+    "Status",
+    "Verdicts",
+    "Wait",
+]
+NODES = [
+    "allocatable",
+    "by_taints",
+    "count_pods",
+    "count_pods_by",
+    "get",
+    "has_taints",
+    "image_spread",
+    "index_of",
+    "label_codes",
+    "label_count",
+    "label_values",
+    "matching",
+    "meeting",
+    "names",
+    "nonzero_requested",
+    "pod_counts",
+    "port_taken",
+    "requested",
+    "spare",
+    "take",
+    "unschedulable",
+    "with_image",
+]
+INHERITED = ["count", "index"]  # from Sequence
 
 
 def test_offers_exactly_these_names() -> None:
     assert mooring.__all__ == ["Scheduler", "Simulation", "__version__"]
     assert all(hasattr(mooring, name) for name in mooring.__all__)
+
+
+def test_the_contract_has_exactly_these_names() -> None:
+    assert mooring.framework.__all__ == FRAMEWORK
+    assert len(FRAMEWORK) <= 42
+
+
+def test_nodes_has_exactly_these_members() -> None:
+    public = {name for name in dir(Nodes) if not name.startswith("_")}
+    assert sorted(public) == sorted(NODES + INHERITED)
+    assert len(public) <= 24
+
+
+def test_the_reference_has_every_name_of_the_contract() -> None:
+    text = re.sub(r"^```.*?^```$", "", REFERENCE.read_text(encoding="utf-8"), flags=re.M | re.S)
+    code = " ".join(re.findall(r"`([^`]+)`", text))
+    words = set(re.findall(r"\w+", code))
+    assert set(FRAMEWORK) - words == set()
+    assert set(NODES) - words == set()
+
+
+def test_an_old_name_says_what_to_write_instead() -> None:
+    for name, word in (
+        ("Scope", "depends_on = fw.NODE"),
+        ("NormalizeScore", "normalizer = fw.BEST_IS_100"),
+        ("normalize", "normalizer = fw.BEST_IS_100"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(word)):
+            getattr(mooring.framework, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'Nothing'$"):
+        mooring.framework.Nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_keeps_what_it_exports_in_order_and_present() -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import mooring.framework as fw
 from mooring.cli import main
-from mooring.framework.plugin import Base
 from mooring.runtime.registry import Registry
 from mooring.simulator import Simulation
 from mooring.testing import check_plugin, node, pod
@@ -13,9 +13,11 @@ FOLDER = Path(__file__).parent
 CONFIG = FOLDER / "config.yaml"
 
 
-def plugin() -> type[Base]:
+def plugin() -> type[fw.Score]:
     registry = Registry.discover()
-    return registry.get(registry.add_path("prefer_ssd:PreferSsd"))
+    found = registry.get(registry.add_path("prefer_ssd:PreferSsd"))
+    assert issubclass(found, fw.Score)
+    return found
 
 
 def test_pods_that_ask_for_it_get_a_fast_disk() -> None:

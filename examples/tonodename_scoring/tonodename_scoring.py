@@ -3,10 +3,11 @@
 import mooring.framework as fw
 
 
-class ToNodeName(fw.NormalizeScore):
+class ToNodeName(fw.Score):
     """piworknode001 gets 80 points and the others 20, which normalise to 100 and 25."""
 
     name = "tonodename-scoring-plugin"
+    depends_on = fw.NODE
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 80 if node.name == "piworknode001" else 20

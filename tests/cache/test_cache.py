@@ -4,6 +4,7 @@ import pytest
 
 from mooring.api.requests import HostPort
 from mooring.cache.cache import Cache
+from mooring.cache.internals import mark_of
 from mooring.errors import InternalError
 from mooring.testing import node, pod
 
@@ -231,9 +232,9 @@ def test_learns_that_bound_pods_have_labels_of_their_node_and_assumes_them() -> 
     assert cache.assume(first, "a").labels == {}
     cache.put_pod(pod("first", uid="u1", on="a", labels=zone))
     assert cache.assume(second, "a").labels == zone
-    position = cache.nodes.mark
+    position = mark_of(cache.nodes)
     cache.put_pod(pod("second", uid="u2", on="a", labels=zone))
-    assert cache.nodes.mark == position  # nothing to be counted anew
+    assert mark_of(cache.nodes) == position  # nothing to be counted anew
     assert not cache.is_assumed("u2")
 
 

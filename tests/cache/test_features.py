@@ -5,6 +5,10 @@ import pytest
 
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
+from mooring.cache.internals import (
+    count_features,
+    structure_of,
+)
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features
 from mooring.testing import node, pod
@@ -27,7 +31,7 @@ def cluster(**zones: str) -> Cache:
 
 
 def teams(cache: Cache) -> Features:
-    return cache.nodes.count_features("team", team_of)
+    return count_features(cache.nodes, "team", team_of)
 
 
 def per_zone(cache: Cache, team: str) -> dict[str | None, int]:
@@ -78,12 +82,12 @@ def test_structure_changes_with_nodes_and_features_and_not_with_pods(
         (True, lambda: cache.put_node(node("n2", zone="b").api)),
         (True, lambda: cache.remove_node("n2")),
         # The teams are not followed from here on.
-        (True, lambda: cache.nodes.count_features("other", team_of)),
+        (True, lambda: count_features(cache.nodes, "other", team_of)),
     ]
     for place, (is_news, step) in enumerate(steps):
-        before = cache.nodes.structure
+        before = structure_of(cache.nodes)
         step()
-        assert (cache.nodes.structure != before) is is_news, place
+        assert (structure_of(cache.nodes) != before) is is_news, place
 
 
 def test_finds_features_by_their_parts() -> None:
@@ -93,7 +97,7 @@ def test_finds_features_by_their_parts() -> None:
     cache = cluster(n0="a", n1="b")
     for name, on, team in (("p", "n0", "red"), ("q", "n1", "blue"), ("r", "n0", "red")):
         cache.put_pod(member(name, on, team))
-    found = cache.nodes.count_features("letters", team_of, letters)
+    found = count_features(cache.nodes, "letters", team_of, letters)
     assert set(found.having("e")) == {"red", "blue"}
     assert list(found.having("d")) == ["red"]
     assert list(found.having("x")) == []
@@ -133,7 +137,7 @@ def test_survives_zones_that_are_numbered_anew(monkeypatch: pytest.MonkeyPatch) 
 def test_counts_a_feature_as_often_as_a_pod_has_it() -> None:
     cache = cluster(n0="a")
     cache.put_pod(member("p", "n0", "red"))
-    twice = cache.nodes.count_features("twice", lambda resident: team_of(resident) * 2)
+    twice = count_features(cache.nodes, "twice", lambda resident: team_of(resident) * 2)
     assert twice.per_node("red").tolist() == [2]
     cache.remove_pod(member("p", "", ""))
     assert twice.distinct == ()
@@ -142,7 +146,7 @@ def test_counts_a_feature_as_often_as_a_pod_has_it() -> None:
 def test_counts_the_whole_cluster_whatever_part_of_it_is_looked_at() -> None:
     cache = cluster(n0="a", n1="a")
     cache.put_pod(member("p", "n0", "red"))
-    part = cache.nodes.take(np.array([False, True])).count_features("team", team_of)
+    part = count_features(cache.nodes.take(np.array([False, True])), "team", team_of)
     assert part.per_node("red").tolist() == [0]
     assert part.per_domain("red", ZONE).tolist() == [0, 1]
 
@@ -157,7 +161,7 @@ def test_looks_at_each_pod_only_when_it_comes_and_goes() -> None:
     cache = cluster(n0="a")
     cache.put_pod(member("p", "n0", "red"))
     for _ in range(3):
-        cache.nodes.count_features("question", extract).per_domain("red", ZONE)
+        count_features(cache.nodes, "question", extract).per_domain("red", ZONE)
     assert looked == ["p"]
 
 
@@ -178,6 +182,6 @@ def test_forgets_the_question_that_nobody_asked_for_longest(
     cache = cluster(n0="a")
     cache.put_pod(member("p", "n0", "red"))
     for question in ("first", "second", "first", "third"):
-        cache.nodes.count_features(question, team_of)
+        count_features(cache.nodes, question, team_of)
     assert list(cache.table._features) == ["first", "third"]
-    assert cache.nodes.count_features("second", team_of).distinct == ("red",)
+    assert count_features(cache.nodes, "second", team_of).distinct == ("red",)

@@ -10,6 +10,12 @@ from hypothesis import strategies as st
 
 from mooring.api.requests import HostPort
 from mooring.cache.imagined import Imagined, Thought
+from mooring.cache.internals import (
+    count_features,
+    nonzero_requested_of,
+    requested_of,
+    spare_of,
+)
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.testing.builders import node, nodes, pod
@@ -41,12 +47,12 @@ def agrees(thought: Thought, alone: list[Node]) -> None:
     assert thought.pod_counts.tolist() == [one.pod_count for one in alone]
     resources = ("pods", "cpu", "memory", "example.com/gpu", "other")
     requested = [[one.requested(resource) for one in alone] for resource in resources]
-    assert thought.requested_of(resources).tolist() == requested
-    assert thought.requested_of(resources[:3]).tolist() == requested[:3]
+    assert requested_of(thought, resources).tolist() == requested
+    assert requested_of(thought, resources[:3]).tolist() == requested[:3]
     spare = [[one.spare(resource) for one in alone] for resource in resources]
-    assert thought.spare_of(resources[:3]).tolist() == spare[:3]
+    assert spare_of(thought, resources[:3]).tolist() == spare[:3]
     nonzero = [[one.nonzero_requested(resource) for one in alone] for resource in resources]
-    assert thought.nonzero_requested_of(resources).tolist() == nonzero
+    assert nonzero_requested_of(thought, resources).tolist() == nonzero
     for resource in resources:
         assert thought.requested(resource).tolist() == [one.requested(resource) for one in alone]
         assert thought.spare(resource).tolist() == [one.spare(resource) for one in alone]
@@ -56,7 +62,7 @@ def agrees(thought: Thought, alone: list[Node]) -> None:
     assert thought.port_taken(port).tolist() == [one.port_taken(port) for one in alone]
     webs = [sum(map(is_web, one.pods)) for one in alone]
     assert thought.count_pods("web", is_web).tolist() == webs
-    features = thought.count_features("images", images)
+    features = count_features(thought, "images", images)
     assert features.per_node("app").tolist() == [one.pod_count for one in alone]
 
 
@@ -96,7 +102,7 @@ def test_has_no_word_on_the_whole_cluster() -> None:
     with pytest.raises(TypeError, match="only imagined"):
         imagined.count_pods_by("zone", "web", is_web)
     with pytest.raises(TypeError, match="only imagined"):
-        imagined.count_features("images", images).per_domain("app", "zone")
+        count_features(imagined, "images", images).per_domain("app", "zone")
 
 
 def test_notices_a_claim_of_a_pod_that_is_there() -> None:

@@ -1,4 +1,5 @@
 from mooring.cache.cache import Cache
+from mooring.cache.internals import changed_since, mark_of
 from mooring.cache.journal import Journal
 from mooring.cache.snapshot import Changes
 from mooring.testing import node, pod
@@ -60,19 +61,19 @@ def test_follows_the_pods_and_updates_of_a_node() -> None:
     cache = Cache()
     cache.put_node(node("n0").api)
     cache.put_node(node("n1").api)
-    mark = cache.nodes.mark
+    mark = mark_of(cache.nodes)
     resident = pod("p", on="n1")
     cache.put_pod(resident)
     cache.put_node(node("n0", unschedulable=True).api)
     cache.remove_pod(resident)
-    assert cache.nodes.changed_since(mark) == Changes(pods=[1, 1], nodes=[0])
+    assert changed_since(cache.nodes, mark) == Changes(pods=[1, 1], nodes=[0])
 
 
 def test_a_pod_without_its_node_changes_no_row() -> None:
     cache = Cache()
     cache.put_node(node("n0").api)
-    mark = cache.nodes.mark
+    mark = mark_of(cache.nodes)
     cache.put_pod(pod("p", on="elsewhere"))
-    assert cache.nodes.changed_since(mark) == Changes(pods=[], nodes=[])
+    assert changed_since(cache.nodes, mark) == Changes(pods=[], nodes=[])
     cache.put_node(node("elsewhere").api)
-    assert cache.nodes.changed_since(mark) is None
+    assert changed_since(cache.nodes, mark) is None

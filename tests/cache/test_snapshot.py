@@ -8,6 +8,14 @@ from numpy.typing import NDArray
 from mooring.api import core
 from mooring.api.requests import HostPort
 from mooring.api.selectors import NODE_NAME_FIELD, LabelRequirement, compile_term
+from mooring.cache.internals import (
+    allocatable_of,
+    label_tally,
+    listed_label_codes,
+    listing_of,
+    nonzero_requested_of,
+    requested_of,
+)
 from mooring.cache.snapshot import Nodes
 from mooring.testing import node, nodes, pod
 from mooring.testing.builders import ZONE
@@ -109,14 +117,14 @@ def test_finds_nodes_by_name_within_the_part_only() -> None:
         lambda n: n.spare("cpu"),
         lambda n: n.nonzero_requested("cpu"),
         lambda n: n.nonzero_requested("memory"),
-        lambda n: n.allocatable_of(("cpu", "memory")),
-        lambda n: n.requested_of(("cpu", "memory")),
-        lambda n: n.nonzero_requested_of(("cpu", "memory")),
+        lambda n: allocatable_of(n, ("cpu", "memory")),
+        lambda n: requested_of(n, ("cpu", "memory")),
+        lambda n: nonzero_requested_of(n, ("cpu", "memory")),
         lambda n: n.pod_counts,
         lambda n: n.unschedulable,
         lambda n: n.label_codes(ZONE),
-        lambda n: n.label_tally(ZONE),
-        lambda n: n.listed_label_codes(ZONE),
+        lambda n: label_tally(n, ZONE),
+        lambda n: listed_label_codes(n, ZONE),
         lambda n: n.count_pods("all", lambda resident: True),
         lambda n: n.count_pods_by(ZONE, "all", lambda resident: True),
     ],
@@ -129,21 +137,18 @@ def test_no_column_can_be_written(
         column[0] = 1
 
 
-def test_the_listing_of_the_cluster_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        three().listing[0] = 2
-
-
 @pytest.mark.parametrize("make", [three, part])
 def test_several_resources_stand_one_below_the_other(make: Callable[[], Nodes]) -> None:
     nodes, resources = make(), ("memory", "example.com/unheard-of", "cpu")
     for one, several in (
-        (nodes.allocatable, nodes.allocatable_of),
-        (nodes.requested, nodes.requested_of),
-        (nodes.nonzero_requested, nodes.nonzero_requested_of),
+        (nodes.allocatable, allocatable_of),
+        (nodes.requested, requested_of),
+        (nodes.nonzero_requested, nonzero_requested_of),
     ):
-        assert several(resources).tolist() == [one(resource).tolist() for resource in resources]
-        assert several(()).shape == (0, len(nodes))
+        assert several(nodes, resources).tolist() == [
+            one(resource).tolist() for resource in resources
+        ]
+        assert several(nodes, ()).shape == (0, len(nodes))
 
 
 def test_resources_are_per_node_of_the_part() -> None:
@@ -166,10 +171,10 @@ def test_resources_other_than_cpu_and_memory_have_no_default() -> None:
 
 
 def test_lists_a_part_in_the_order_of_the_whole() -> None:
-    assert three().listing.tolist() == [0, 1, 2]
+    assert listing_of(three()).tolist() == [0, 1, 2]
     cluster = nodes(*(node(f"n{i}", zone=zone) for i, zone in enumerate("aabb")))
-    assert cluster.listing.tolist() == [0, 2, 1, 3]
-    assert cluster.take(np.array([1, 2, 3])).listing.tolist() == [1, 0, 2]
+    assert listing_of(cluster).tolist() == [0, 2, 1, 3]
+    assert listing_of(cluster.take(np.array([1, 2, 3]))).tolist() == [1, 0, 2]
 
 
 # --- what nodes are ------------------------------------------------------------------------------

@@ -25,6 +25,19 @@ from mooring.api.requests import HostPort
 from mooring.api.selectors import LabelRequirement, Selector
 from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
+from mooring.cache.internals import (
+    allocatable_of,
+    changed_since,
+    count_features,
+    label_tally,
+    listed_label_codes,
+    listing_of,
+    mark_of,
+    nonzero_requested_of,
+    requested_of,
+    rows_labelled,
+    spare_of,
+)
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
@@ -74,7 +87,7 @@ class Reader:
     """Someone who copied columns and follows the journal from there."""
 
     def __init__(self, cache: Cache, structure: int) -> None:
-        self.mark = cache.nodes.mark
+        self.mark = mark_of(cache.nodes)
         self.structure = structure
         self.columns = columns_of(cache.nodes)
 
@@ -233,10 +246,10 @@ class CacheMachine(RuleBasedStateMachine):
     @rule()
     def list_nodes(self) -> None:
         nodes = self.cache.nodes
-        assert [nodes.names[place] for place in nodes.listing] == self.model.tree.listed()
+        assert [nodes.names[place] for place in listing_of(nodes)] == self.model.tree.listed()
         for key in LABEL_KEYS:
-            expected = nodes.label_codes(key)[nodes.listing]
-            assert nodes.listed_label_codes(key).tolist() == expected.tolist()
+            expected = nodes.label_codes(key)[listing_of(nodes)]
+            assert listed_label_codes(nodes, key).tolist() == expected.tolist()
 
     @rule()
     def catch_up_after_a_while(self) -> None:
@@ -253,7 +266,7 @@ class CacheMachine(RuleBasedStateMachine):
         whole_columns = columns_of(nodes)
         for name, column in columns_of(part).items():
             np.testing.assert_array_equal(column, whole_columns[name][mask], name)
-        listed = [part.names[place] for place in part.listing]
+        listed = [part.names[place] for place in listing_of(part)]
         assert listed == [name for name in self.model.tree.listed() if name in part.names]
         for name in NODE_NAMES:
             assert (part.get(name) is not None) == (name in part.names)
@@ -321,13 +334,13 @@ class CacheMachine(RuleBasedStateMachine):
             (),
         ):
             for one, several in (
-                (nodes.allocatable, nodes.allocatable_of),
-                (nodes.requested, nodes.requested_of),
-                (nodes.spare, nodes.spare_of),
-                (nodes.nonzero_requested, nodes.nonzero_requested_of),
+                (nodes.allocatable, allocatable_of),
+                (nodes.requested, requested_of),
+                (nodes.spare, spare_of),
+                (nodes.nonzero_requested, nonzero_requested_of),
             ):
                 expected = [one(resource).tolist() for resource in resources]
-                assert several(resources).tolist() == expected
+                assert several(nodes, resources).tolist() == expected
 
     @invariant()
     def numbers_are_right(self) -> None:
@@ -375,8 +388,8 @@ class CacheMachine(RuleBasedStateMachine):
             assert nodes.label_count(key) == len(values)
             for code in range(len(values)):
                 rows = [row for row, value in enumerate(meant) if value == values[code]]
-                assert nodes.rows_labelled(key, code).tolist() == rows
-                assert nodes.label_tally(key)[code] == len(rows)
+                assert rows_labelled(nodes, key, code).tolist() == rows
+                assert label_tally(nodes, key)[code] == len(rows)
             assert [values[node.label_code(key)] for node in nodes] == meant
         wanted = LabelRequirement(model.ZONE, "In", frozenset({"a", "b"}))
         met = [f.all_labels.get(model.ZONE) in ("a", "b") for f in facts]
@@ -420,7 +433,7 @@ class CacheMachine(RuleBasedStateMachine):
         for question, key in sorted(self.asked_features):
             extract, plainly = FEATURES[question]
             meant = self.model.count_features(plainly)
-            features = nodes.count_features(question, extract, first_letter)
+            features = count_features(nodes, question, extract, first_letter)
             assert len(features.distinct) == len(meant)
             assert set(features.distinct) == set(meant)
             for letter in ("a", "d", "g", "w"):
@@ -447,7 +460,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     def catch_up(self, reader: Reader) -> Reader:
         live = columns_of(self.cache.nodes)
-        changes = self.cache.nodes.changed_since(reader.mark)
+        changes = changed_since(self.cache.nodes, reader.mark)
         if changes is None:
             assert self.deals_anew or reader.structure != self.model.structure
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mooring.cache.cache import Cache
 from mooring.config import load_text
-from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.evaluator import PodEvaluator
+from mooring.decision.plugins import DecisionPlugins
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
 from mooring.queue.nominator import NominatedPods
@@ -29,4 +30,4 @@ profiles:
     (plan,) = plan_profiles(load_text(config), Registry.discover(plugins))
     handle = StubHandle(nodes=cache.nodes, objects=cache.objects)
     profile = plan.build(handle)
-    return PodEvaluator(profile, Guard(Metrics()), NominatedPods(), cache.objects)
+    return PodEvaluator(DecisionPlugins(profile, Guard(Metrics())), NominatedPods(), cache.objects)

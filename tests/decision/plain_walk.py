@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
+from mooring.cache.internals import listing_of
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import Profile
 
 SKIP: Final = fw.Code.SKIP
@@ -159,24 +161,23 @@ class Walk(msgspec.Struct, eq=False):
                 continue
             points = [scorer.score(state, pod, node) for node in nodes]
             self.raw[scorer.name] = dict(zip(nodes.names, points, strict=True))
-            if isinstance(scorer, fw.NormalizeScore):
-                given = np.array(points, dtype=np.int64)
-                points = scorer.normalize_score(state, pod, nodes, given).tolist()
-            if not fw.MIN_SCORE <= min(points) <= max(points) <= fw.MAX_SCORE:
+            given = np.array(points, dtype=np.int64)
+            points = scorer.normalize_score(state, pod, nodes, given).tolist()
+            if not 0 <= min(points) <= max(points) <= fw.MAX_SCORE:
                 return fw.Status.error(f"scores out of range: {points}").by(scorer.name)
             self.normalized[scorer.name] = dict(zip(nodes.names, points, strict=True))
             for name, normal in self.normalized[scorer.name].items():
                 self.totals[name] += self.profile.weights[scorer.name] * normal
         most = max(self.totals.values())
         self.best = tuple(name for name, total in self.totals.items() if total == most)
-        names = [self.nodes.names[place] for place in self.nodes.listing]
+        names = [self.nodes.names[place] for place in listing_of(self.nodes)]
         listed = [name for name in names if name in self.totals]
         self.chosen = listed[root_of_heap([self.totals[name] for name in listed])]
         return fw.OK
 
 
 def ask(
-    plugin: fw.Base, running: str, accepted: Sequence[fw.Code], call: Callable[..., Any], *args: Any
+    plugin: Base, running: str, accepted: Sequence[fw.Code], call: Callable[..., Any], *args: Any
 ) -> Any:
     """The answer of a plugin; a status that the point does not accept becomes an error."""
     try:

@@ -100,7 +100,7 @@ class Quota(fw.PreFilter, fw.Filter):
         return fw.OK if here < most else self.FULL
 
 
-class Crowds(fw.NormalizeScore):
+class Crowds(fw.Score):
     """Prefers nodes with few pods of the same app."""
 
     name = "Crowds"
@@ -111,7 +111,7 @@ class Crowds(fw.NormalizeScore):
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
     ) -> fw.IntArray:
-        return fw.normalize(scores, reverse=True)
+        return fw.LEAST_IS_100.normalize(scores)
 
 
 PLUGINS: Final = (Pools, Quota, Crowds)

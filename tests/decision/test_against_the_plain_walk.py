@@ -22,6 +22,7 @@ from tests.decision.profiles import CONFIGURATIONS, PLUGINS
 from tests.decision.workloads import JOB_INDEX, SET_INDEX
 
 import mooring.framework as fw
+from mooring.cache.internals import changed_since, mark_of
 from mooring.cache.snapshot import Mark
 from mooring.runtime.profile import Profile
 from mooring.scheduler.cycle import Decision
@@ -118,8 +119,8 @@ class Comparison:
         """How a decision differs from the walk's, if it is compared; "" if it does not."""
         workload = pod.name.rpartition("-")[0]
         before = self._latest.get(workload)
-        self._latest[workload] = nodes.mark
-        changed = nodes.changed_since(before) if before is not None else None
+        self._latest[workload] = mark_of(nodes)
+        changed = changed_since(nodes, before) if before is not None else None
         is_after_many = changed is not None and len({*changed.pods, *changed.nodes}) > MANY
         has_other_nodes = changed is not None and bool(changed.nodes)
         nominator = self._nominator

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.decision.three_zones import MANY_ROWS, NODES, ROWS, SIZE
 
-import mooring.framework as fw
 from mooring.cache.arrays import IntArray
 from mooring.decision.domains import DomainAnswers
+from mooring.framework._internal import LocalTable
 
 TABLES = st.dictionaries(
     st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]),
@@ -77,7 +77,7 @@ def test_of_local_tables_only_domains_that_were_touched_are_looked_at(
             basis += 1
         if what != "plain":
             given_tables = {
-                key: fw.LocalTable((key, basis), table.__getitem__) for key, table in tables.items()
+                key: LocalTable((key, basis), table.__getitem__) for key, table in tables.items()
             }
         gone = moved if what == "moved" else []
         found, answers = kept.follow(given_tables, touched | {*gone}, gone, NODES)
@@ -94,7 +94,7 @@ def test_a_local_table_is_asked_about_nothing_else() -> None:
         asked.append(codes.tolist())
         return np.zeros(len(codes), dtype=np.int64)
 
-    table = {"rack": fw.LocalTable("basis", at)}
+    table = {"rack": LocalTable("basis", at)}
     kept.follow(table, {1}, (), NODES)
     kept.follow(table, {1, 9}, (), NODES)
     kept.follow(table, {1, 9}, {9}, NODES)
@@ -110,7 +110,7 @@ def test_a_local_table_is_asked_about_nothing_else() -> None:
         None,
         {"rack": np.zeros(3, dtype=np.int64)},
         {"none": np.zeros(1, dtype=np.bool_)},
-        {"rack": fw.LocalTable(None, lambda codes: codes[:1])},
+        {"rack": LocalTable(None, lambda codes: codes[:1])},
     ],
 )
 def test_tables_that_do_not_fit_are_not_believed(tables: object) -> None:

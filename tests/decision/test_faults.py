@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from tests.decision.engine import evaluator_of
 
 import mooring.framework as fw
+from mooring.cache.cache import Cache
+from mooring.framework._internal import InternalPlugin
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
 
@@ -15,7 +18,7 @@ class Closed(fw.Filter):
     """Refuses node a."""
 
     name = "Closed"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return fw.Status.unschedulable("node(s) closed") if node.name == "a" else fw.OK
@@ -54,13 +57,13 @@ class Raises(Fails):
 class Remembered(Fails):
     """Likewise, and the answers are kept."""
 
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
 
 class RaisesRemembered(Raises):
     """Likewise."""
 
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
 
 PLUGINS = [Fails, Raises, Remembered, RaisesRemembered]
@@ -99,3 +102,26 @@ def test_a_failure_over_any_other_node_ends_the_attempt(
         monkeypatch.setattr(Fails, "over", "a")
         sim.advance(60)
         assert sim.node_of("p")
+
+
+class Keyed(InternalPlugin, Closed):
+    """Its key, which follows from the spec, can't be had; its answers can."""
+
+    name = "Keyed"
+    key_from_spec = True
+
+    def cache_key(self, pod: fw.Pod) -> str:
+        raise RuntimeError("no key")
+
+
+def test_a_key_that_cannot_be_had_costs_no_more_than_the_memory_of_its_plugin() -> None:
+    cache = Cache()
+    for name in "ab":
+        cache.put_node(node(name).api)
+    evaluator = evaluator_of(cache, Closed, Keyed)
+    for name in ("first", "second"):
+        evaluation = evaluator.begin(fw.CycleState(), pod(name), cache.nodes)
+        evaluation.filter()
+        assert evaluation.status.ok
+        assert evaluation.feasible.tolist() == [False, True]
+        assert {*evaluation.refusals_by_plugin()} == {"Closed", "Keyed"}

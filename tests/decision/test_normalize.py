@@ -14,11 +14,20 @@ from mooring.decision.feasible import FeasibleNodes
 from mooring.decision.normalize import NormalizedScores
 
 
-class Share(fw.NormalizeScore):
-    """Points as a share of the most there are."""
+class Declared(fw.Score):
+    """Declares how its scores are normalized."""
 
-    name = "Share"
-    by_extremes = True
+    name = "Declared"
+    normalizer = fw.BEST_IS_100
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+class ByMethod(fw.Score):
+    """Normalizes likewise, by a method of its own."""
+
+    name = "ByMethod"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
@@ -26,18 +35,11 @@ class Share(fw.NormalizeScore):
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
     ) -> fw.IntArray:
-        return fw.normalize(scores)
-
-
-class Shares(Share):
-    """Likewise, but says nothing of extremes."""
-
-    name = "Shares"
-    by_extremes = False
+        return fw.BEST_IS_100.normalize(scores)
 
 
 def normal(_: IntArray, points: IntArray) -> IntArray:
-    return 2 * fw.normalize(points)
+    return 2 * fw.BEST_IS_100.normalize(points)
 
 
 STEPS = st.lists(
@@ -52,10 +54,10 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("plugin", [Share, Shares])
+@pytest.mark.parametrize("plugin", [Declared, ByMethod])
 @given(steps=STEPS)
 def test_chooses_as_if_all_points_were_added_up_anew(
-    plugin: type[fw.NormalizeScore], steps: list[tuple[str, list[int], int]]
+    plugin: type[fw.Score], steps: list[tuple[str, list[int], int]]
 ) -> None:
     nothing = np.zeros(SIZE, dtype=np.bool_)
     feasible = FeasibleNodes(NODES, nothing, None)
@@ -104,7 +106,7 @@ def test_rows_that_enter_by_the_hundred_between_two_choices_are_counted(many: bo
     inside = np.zeros(size, dtype=np.bool_)
     inside[:10] = True
     feasible = FeasibleNodes(nodes, inside, None)
-    scores = NormalizedScores(Share.__new__(Share), feasible, raw)
+    scores = NormalizedScores(Declared.__new__(Declared), feasible, raw)
     for _ in range(2):  # the groups are known the second time
         scores.refresh(normal)
     rows = np.arange(10, size)

@@ -22,7 +22,7 @@ class Closed(fw.Filter):
     """Refuses nodes by a label, with its value as the reason."""
 
     name = "Closed"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         why = node.labels.get("closed")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mooring.framework as fw
+from mooring.framework._internal import FinalByLabel, LabelScores
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
 from mooring.testing.builders import ZONE
@@ -20,7 +21,7 @@ profiles:
 """
 
 
-class TwoZones(fw.Score):
+class TwoZones(FinalByLabel):
     """Likes two of the zones; asked for every pod."""
 
     name = "TwoZones"
@@ -32,11 +33,11 @@ class TwoZones(fw.Score):
 
     def final_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
+    ) -> LabelScores | None:
         type(self).asked += 1
         values = nodes.label_values(self.KEY)
         points = [3 if value in ("a", "c") else 0 for value in values]
-        return fw.LabelScores(self.KEY, np.array(points, dtype=np.int64))
+        return LabelScores(self.KEY, np.array(points, dtype=np.int64))
 
 
 class Crowded(fw.Score):

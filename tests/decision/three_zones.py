@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mooring.cache.cache import Cache
+from mooring.cache.internals import listing_of
 from mooring.cache.snapshot import Nodes
 from mooring.decision.feasible import pick
 from mooring.testing import node
@@ -28,6 +29,6 @@ MANY_NODES = {size: nodes(size) for size in (2, 31, 128, 600)}
 
 
 def winner(passed: dict[int, bool], points: dict[int, int], nodes: Nodes = NODES) -> int:
-    listed = [row for row in nodes.listing.tolist() if passed[row]]
+    listed = [row for row in listing_of(nodes).tolist() if passed[row]]
     row: int = listed[pick(np.array([points[row] for row in listed]))]
     return row

@@ -16,6 +16,7 @@ from mooring.api import core
 from mooring.api.codec import to_builtins
 from mooring.errors import ConfigError
 from mooring.extender.serving.app import App, Options
+from mooring.framework.plugin import Base
 from mooring.testing import node, pod
 
 SSD = {"disk": "ssd"}
@@ -152,7 +153,7 @@ class Fixed(fw.Score):
         return int(node.labels["points"])
 
 
-class Half(fw.NormalizeScore, fw.PreScore):
+class Half(fw.Score, fw.PreScore):
     """Remembers something from PreScore, and gives half of the best to everybody."""
 
     name = "Half"
@@ -317,7 +318,7 @@ class Reads(OnlySsd):
         ([], "there is nothing to serve: no plugin, no function"),
     ],
 )
-def test_refuses_to_start_with(plugins: list[type[fw.Base]], why: str) -> None:
+def test_refuses_to_start_with(plugins: list[type[Base]], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         App(plugins, options=Options(cluster=False))
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.framework import (
-    Base,
     CycleState,
     Filter,
     Node,
@@ -19,6 +18,7 @@ from mooring.framework import (
     PreScore,
     Score,
 )
+from mooring.framework.plugin import Base
 from mooring.plugins.imagelocality import ImageLocality
 from mooring.plugins.nodeaffinity import NodeAffinity
 from mooring.plugins.nodename import NodeName

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.preemption.builders import budget, runs, what_if
+from tests.preemption.builders import OneByOne, budget, runs, what_if
 
 import mooring.framework as fw
 from mooring.api.meta import Condition
@@ -13,7 +13,7 @@ from mooring.errors import ConfigError
 from mooring.plugins.defaultpreemption import DefaultPreemption
 from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.candidates import Report
-from mooring.testing.build import StubHandle, StubWhatIf, build
+from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import node, nodes, pod
 
 SHORT = fw.Status.unschedulable("Insufficient cpu")
@@ -71,7 +71,7 @@ def test_withdraws_the_nomination_where_nothing_helps() -> None:
 
 
 def test_reports_an_accident_if_there_is_no_candidate() -> None:
-    class Broken(StubWhatIf):
+    class Broken(OneByOne):
         def fits(self, state: fw.CycleState, pod: Pod, node: fw.Node) -> fw.Status:
             broke = fw.Status.error(f"{node.name} broke")
             return broke if node.name == "bad" else super().fits(state, pod, node)
@@ -134,7 +134,7 @@ def test_does_not_wait_on_a_node_that_is_gone() -> None:
 
 
 def foreign(**args: Any) -> DefaultPreemption:
-    class Mine(StubWhatIf):
+    class Mine(OneByOne):
         def is_ours(self, pod: Pod) -> bool:
             return pod.scheduler_name == "mine"
 

@@ -9,6 +9,7 @@ import mooring.framework as fw
 from mooring.api import codec
 from mooring.api.policy import PodDisruptionBudget
 from mooring.cache.pods import Pod
+from mooring.framework._internal import InternalWhatIf, depends_on_of
 from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.candidates import Report, search, worth_trying
 from mooring.preemption.ranks import Ranks
@@ -45,8 +46,21 @@ def budget(
     return codec.convert(raw, PodDisruptionBudget)
 
 
-def what_if(*filters: fw.Filter) -> StubWhatIf:
-    asked = StubWhatIf()
+class OneByOne(StubWhatIf):
+    """Nodes are asked about one by one: many at once is a matter of `decision.whatif`."""
+
+    def imagine(self, *_: object) -> None:
+        return None
+
+    def fits_all(self, *_: object) -> None:
+        return None
+
+    def fixed(self, pod: Pod) -> frozenset[str]:
+        return frozenset(one.name for one in self.filters if depends_on_of(one, pod) is fw.NODE)
+
+
+def what_if(*filters: fw.Filter) -> OneByOne:
+    asked = OneByOne()
     asked.filters = list(filters) or [build(NodeResourcesFit)]
     return asked
 
@@ -54,7 +68,7 @@ def what_if(*filters: fw.Filter) -> StubWhatIf:
 def question(
     preemptor: Pod,
     *budgets: PodDisruptionBudget,
-    asked: fw.WhatIf | None = None,
+    asked: InternalWhatIf | None = None,
     spares: Callable[[Pod], bool] = lambda other: False,
     ranks: Ranks | None = None,
 ) -> Question:

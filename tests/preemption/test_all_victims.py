@@ -12,6 +12,7 @@ from tests.preemption.builders import NOW, budget, runs
 import mooring.framework as fw
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
+from mooring.framework._internal import InternalWhatIf, what_if_of
 from mooring.preemption.candidates import search, worth_trying
 from mooring.preemption.victims import Budgets, Question
 from mooring.scheduler.profiles import Crew
@@ -73,7 +74,7 @@ sizes: Any = st.lists(
 class OneByOne:
     """The same filters, which can't be asked about many nodes at once."""
 
-    def __init__(self, asked: fw.WhatIf) -> None:
+    def __init__(self, asked: InternalWhatIf) -> None:
         self.add_pod = asked.add_pod
         self.remove_pod = asked.remove_pod
         self.fits = asked.fits
@@ -137,7 +138,7 @@ def test_finds_the_same_victims_as_node_by_node(
         state, verdicts = evaluation.state, evaluation.filter_verdicts()
         crew, nodes = crew_of(sim), sim.scheduler.cache.nodes
 
-        def report(asked: fw.WhatIf) -> object:
+        def report(asked: InternalWhatIf) -> object:
             question = Question(
                 state=state,
                 pod=preemptor,
@@ -149,7 +150,7 @@ def test_finds_the_same_victims_as_node_by_node(
             )
             return search(question, nodes, worth_trying(verdicts), wanted=wanted, start=start)
 
-        asked = crew.handle.what_if
+        asked = what_if_of(crew.handle)
         assert report(asked) == report(OneByOne(asked))
 
 
@@ -191,7 +192,7 @@ def test_imagines_nodes_only_for_filters_that_look_no_further(
         state = started(sim, preemptor)
         assert state is not None
         nodes = sim.scheduler.cache.nodes
-        found = crew_of(sim).handle.what_if.imagine(state, preemptor, nodes, [0], [()])
+        found = what_if_of(crew_of(sim).handle).imagine(state, preemptor, nodes, [0], [()])
         assert (found is not None) == is_imagined
 
 
@@ -205,7 +206,7 @@ def test_a_claim_of_a_pod_that_is_there_already_is_left_to_the_single_node() -> 
         state = started(sim, preemptor)
         assert state is not None
         nodes = sim.scheduler.cache.nodes
-        assert crew_of(sim).handle.what_if.imagine(state, preemptor, nodes, [0], [()]) is None
+        assert what_if_of(crew_of(sim).handle).imagine(state, preemptor, nodes, [0], [()]) is None
 
 
 def test_goes_node_by_node_when_a_filter_breaks() -> None:
@@ -213,7 +214,7 @@ def test_goes_node_by_node_when_a_filter_breaks() -> None:
         """Can't cope with one of the nodes."""
 
         name = "Shaky"
-        scope = fw.Scope.NODE
+        depends_on = fw.NODE_AND_PODS
 
         def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
             if node.name == "bad" and not node.pods:
@@ -242,7 +243,7 @@ def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
         question = Question(
             state=state,
             pod=preemptor,
-            what_if=crew_of(sim).handle.what_if,
+            what_if=what_if_of(crew_of(sim).handle),
             budgets=Budgets(()),
             spares=lambda other: False,
             now=NOW,

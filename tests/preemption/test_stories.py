@@ -9,6 +9,7 @@ from tests.scheduler.recording import Log, notes, place, probe
 
 import mooring.framework as fw
 from mooring.api import core
+from mooring.framework.plugin import Base
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
@@ -178,7 +179,7 @@ profiles:
 """
 
 
-def slow(method: str, answer: Any) -> type[fw.Base]:
+def slow(method: str, answer: Any) -> type[Base]:
     """A plugin that has something special to say about the pod "victim"."""
     log: Log = []
 

@@ -158,7 +158,7 @@ class Books(fw.PreFilter, fw.Filter):
 
 
 def test_tells_the_plugins_who_is_away() -> None:
-    books = Books(fw.NoArgs(), None)  # type: ignore[arg-type]  # asks for nothing
+    books = Books(fw.Args(), None)  # type: ignore[arg-type]  # asks for nothing
     asked = question(pod(priority=1), asked=what_if(books))
     found = find_victims(asked, node("n", pods=[runs(name) for name in "abcd"]))
     assert isinstance(found, Candidate)

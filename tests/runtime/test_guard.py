@@ -8,7 +8,7 @@ import pytest
 
 import mooring.framework as fw
 from mooring.errors import PluginError
-from mooring.framework.plugin import NoArgs
+from mooring.framework.plugin import Args
 from mooring.framework.state import Failed
 from mooring.observe import texts
 from mooring.observe.metrics import Metrics
@@ -25,7 +25,7 @@ class Quiet(fw.Filter):
 
 def plugin() -> Quiet:
     handle: Any = None
-    return Quiet(NoArgs(), handle)
+    return Quiet(Args(), handle)
 
 
 def guard(budget: float = 5.0) -> Guard:

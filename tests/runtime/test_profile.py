@@ -5,6 +5,7 @@ import pytest
 import mooring.framework as fw
 from mooring import config as cfg
 from mooring.errors import ConfigError
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.testing.build import StubHandle
@@ -44,7 +45,7 @@ class Alphabet(fw.Plugin[SortArgs], fw.QueueSort):
         return a.pod.name < b.pod.name
 
 
-def plan(profiles: str, *plugins: type[fw.Base]) -> list[ProfilePlan]:
+def plan(profiles: str, *plugins: type[Base]) -> list[ProfilePlan]:
     """Plans of the profiles written as YAML list items."""
     config = cfg.load_text(HEADER + "profiles:\n" + profiles)
     return plan_profiles(config, Registry.discover(plugins or (Warm, Bright, Alphabet)))

@@ -1,3 +1,4 @@
+import re
 import sys
 import types
 from importlib.metadata import EntryPoint
@@ -8,6 +9,7 @@ import pytest
 
 import mooring.framework as fw
 from mooring.errors import ConfigError
+from mooring.framework.plugin import Base
 from mooring.plugins.nodename import NodeName
 from mooring.runtime import registry as registries
 from mooring.runtime.registry import POINTS, Registry, contract_faults, implements
@@ -20,11 +22,18 @@ class Picky(fw.Filter):
         return fw.OK
 
 
-def make(name: str = "Made", base: type[fw.Base] = Picky, **members: Any) -> type[fw.Base]:
+class Scoring(fw.Score):
+    name = "Scoring"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
+def make(name: str = "Made", base: type[Base] = Picky, **members: Any) -> type[Base]:
     return type("Made", (base,), {"name": name, "__module__": __name__, **members})
 
 
-def problems(*plugins: type[fw.Base]) -> list[str]:
+def problems(*plugins: type[Base]) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         Registry.discover(plugins)
     return [str(problem) for problem in caught.value.problems]
@@ -90,7 +99,7 @@ def test_a_name_nobody_has_does_not_exist() -> None:
         (":Thing", "can't import :Thing: ValueError"),
         ("json:loads", "is not a plugin class"),
         ("mooring.framework:Filter", "it needs a `name`; it lacks filter()"),
-        ("mooring.framework:Base", "it serves no extension point"),
+        ("mooring.framework:Plugin", "it serves no extension point"),
     ],
 )
 def test_a_path_that_leads_nowhere_says_why(path: str, text: str) -> None:
@@ -173,13 +182,20 @@ def returns(self: Any, state: Any, pod: Any, node_name: str) -> fw.Status:
         (Picky, {"close": lambda self, code: None}, "close() must take (self)"),
         (Picky, {"wakes_on": [fw.Event.NODE_ADDED]}, "wakes_on must be a tuple of ClusterEvents"),
         (Picky, {"wakes_on": ("Node",)}, "wakes_on must be a tuple of ClusterEvents"),
+        (Picky, {"depends_on": "node"}, "its depends_on must be NODE or NODE_AND_PODS of"),
+        (Scoring, {"normalizer": "best"}, "its normalizer must be BEST_IS_100, LEAST_IS_100 or"),
+        (
+            Scoring,
+            {"normalizer": fw.MIN_MAX, "normalize_score": lambda self, a, b, c, scores: scores},
+            "it declares a normalizer and has normalize_score(): only one of them can count",
+        ),
         (Picky, {"name": ""}, "it needs a `name`"),
         (Picky, {"name": 7}, "it needs a `name`"),
-        (fw.Base, {}, "it serves no extension point"),
+        (Base, {}, "it serves no extension point"),
     ],
 )
 def test_refuses_a_class_that_does_not_keep_the_contract(
-    base: type[fw.Base], members: dict[str, Any], fault: str
+    base: type[Base], members: dict[str, Any], fault: str
 ) -> None:
     candidate = make(**{"base": base, **members})
     assert any(fault in found for found in contract_faults(candidate))
@@ -197,6 +213,37 @@ def test_refuses_a_class_that_does_not_keep_the_contract(
 )
 def test_accepts_what_can_be_called_as_the_contract_says(members: dict[str, Any]) -> None:
     assert contract_faults(make(**members)) == []
+
+
+OLD_WORDS = {
+    "scope": "depends_on = fw.NODE",
+    "scope_of": "applies_to",
+    "part_of": "cache_key(pod)",
+    "stamp": "cache_key(pod)",
+    "steady": "cache_key(pod)",
+    "by_extremes": "normalizer = fw.BEST_IS_100",
+}
+
+
+def test_refuses_every_old_word_with_the_new_one_in_one_message() -> None:
+    class Old(Scoring):
+        scope = "node"
+        stamp = part_of = lambda self, pod: None
+
+    class Older(Old):
+        name = "Older"
+        by_extremes = True
+        steady = scope_of = None
+
+    with pytest.raises(LookupError) as caught:
+        Registry.discover([Older]).get("Older")
+    for old, new in OLD_WORDS.items():
+        assert re.search(rf"Older has `{old}`: [^;]*{re.escape(new)}", str(caught.value))
+
+
+def test_old_words_are_free_where_they_never_declared_anything() -> None:
+    made = make(base=fw.PostBind, post_bind=waits, scope="cluster", stamp=lambda self: 0)
+    assert contract_faults(made) == []
 
 
 def test_names_all_faults_of_a_class() -> None:

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 import mooring.framework as fw
+from mooring.cache.internals import listing_of
 from mooring.framework.plugin import Base
 from mooring.queue.backoff import has_rejectors
 from mooring.simulator import Simulation
@@ -26,7 +27,7 @@ class Probe(
     fw.Filter,
     fw.PostFilter,
     fw.PreScore,
-    fw.NormalizeScore,
+    fw.Score,
     fw.Reserve,
     fw.Permit,
     fw.PreBind,
@@ -200,7 +201,7 @@ def columns(sim: Simulation) -> dict[str, object]:
         "nonzero": {key: nodes.nonzero_requested(key).tolist() for key in resources},
         "counts": nodes.pod_counts.tolist(),
         "unschedulable": nodes.unschedulable.tolist(),
-        "listing": nodes.listing.tolist(),
+        "listing": listing_of(nodes).tolist(),
         "labels": [dict(member.labels) for member in nodes],
         "objects": tuple(member.api for member in nodes),
     }

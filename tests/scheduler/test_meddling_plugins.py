@@ -53,7 +53,6 @@ COLUMNS: dict[str, Callable[[Any], Any]] = {
     "counts": lambda nodes: nodes.pod_counts,
     "unschedulable": lambda nodes: nodes.unschedulable,
     "labels": lambda nodes: nodes.label_codes("kubernetes.io/hostname"),
-    "listing": lambda nodes: nodes.listing,
     "pods": lambda nodes: nodes.count_pods("all", lambda pod: True),
     "domains": lambda nodes: nodes.count_pods_by("zone", "all", lambda pod: True),
     "names": lambda nodes: nodes.names,

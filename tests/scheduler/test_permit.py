@@ -3,7 +3,8 @@
 import pytest
 from tests.scheduler.recording import Log, Probe, notes, place, probe, reason, rejectors, world
 
-from mooring.framework import OK, Wait, WaitingPod
+from mooring.framework import OK, Wait
+from mooring.framework.handle import WaitingPod
 from mooring.simulator import Simulation
 from mooring.testing.builders import pod
 

@@ -10,6 +10,7 @@ from mooring import config as cfg
 from mooring.api.core import ConfigMap
 from mooring.api.storage import StorageClass
 from mooring.client.permissions import Permission
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.scheduler import rbac
@@ -46,12 +47,12 @@ class Bailiff(fw.PostFilter):
         return fw.Status.unschedulable("nobody to evict")
 
 
-def plans(plugins: str = "{}", *known: type[fw.Base]) -> list[ProfilePlan]:
+def plans(plugins: str = "{}", *known: type[Base]) -> list[ProfilePlan]:
     config = cfg.load_text(f"{HEADER}profiles:\n- plugins: {plugins}\n")
     return plan_profiles(config, Registry.discover(known))
 
 
-def needed(plugins: str = "{}", *known: type[fw.Base]) -> set[str]:
+def needed(plugins: str = "{}", *known: type[Base]) -> set[str]:
     found = rbac.cluster_permissions(plans(plugins, *known), reviews=False)
     return {str(permission) for permission in found}
 

@@ -9,6 +9,7 @@ from mooring.api.core import ConfigMap, Namespace, Node, PersistentVolume, Pod
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
 from mooring.client import paths
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.scheduler.watching import UNFINISHED_PODS, informers_for, kinds_to_watch
@@ -28,12 +29,12 @@ class Curious(fw.Score):
         return 0
 
 
-def plans(plugins: str, *known: type[fw.Base]) -> list[ProfilePlan]:
+def plans(plugins: str, *known: type[Base]) -> list[ProfilePlan]:
     config = cfg.load_text(f"{HEADER}profiles:\n- plugins: {plugins}\n")
     return plan_profiles(config, Registry.discover(known))
 
 
-def watched(plugins: str, *known: type[fw.Base]) -> list[type[Object]]:
+def watched(plugins: str, *known: type[Base]) -> list[type[Object]]:
     return kinds_to_watch(plans(plugins, *known))
 
 

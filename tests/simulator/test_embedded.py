@@ -224,7 +224,7 @@ def test_takes_nodes_from_templates() -> None:
 # --- schedulers --------------------------------------------------------------------------------
 
 
-class Nowhere(fw.Plugin[fw.NoArgs], fw.Filter):
+class Nowhere(fw.Filter):
     """Finds fault with every node."""
 
     name = "Nowhere"

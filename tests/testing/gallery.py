@@ -66,7 +66,7 @@ class SubsetMatters(fw.PreScore, fw.Score):
         return 100 * memory // max(int(memory.max(initial=0)), 1)
 
 
-class NormalizesForAll(fw.NormalizeScore):
+class NormalizesForAll(fw.Score):
     """Answers for the whole cluster, whichever nodes it is asked about."""
 
     name = "NormalizesForAll"
@@ -77,7 +77,7 @@ class NormalizesForAll(fw.NormalizeScore):
     def normalize_score(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
     ) -> fw.IntArray:
-        return fw.normalize(self.handle.nodes.pod_counts)
+        return fw.BEST_IS_100.normalize(self.handle.nodes.pod_counts)
 
 
 class WritesToColumn(fw.Score):
@@ -332,6 +332,16 @@ class LeaksWhatIfs(_Neighbours):
         return fw.OK
 
 
+class AddsOnly(_Neighbours):
+    """Hears of pods that come in thought, and not of those that leave."""
+
+    name = "AddsOnly"
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        state[self.COUNT] = [state[self.COUNT][0] + 1]
+        return fw.OK
+
+
 class HintTrusts(Headroom):
     """Takes for granted that there always was a node before."""
 
@@ -356,7 +366,7 @@ class UnreserveTrusts(fw.Reserve):
     name = "UnreserveTrusts"
     wakes_on = ()
 
-    def __init__(self, args: fw.NoArgs, handle: fw.Handle) -> None:
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
         super().__init__(args, handle)
         self.held: dict[str, str] = {}
 
@@ -366,3 +376,67 @@ class UnreserveTrusts(fw.Reserve):
 
     def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None:
         del self.held[pod.uid]
+
+
+class NormalizesTooFar(fw.Score):
+    """Normalises to something else than 0 to 100."""
+
+    name = "NormalizesTooFar"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 1
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        return 200 * scores
+
+
+class SkipsAtFilter(fw.Filter):
+    """Says SKIP where only yes or no is an answer."""
+
+    name = "SkipsAtFilter"
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.SKIP
+
+
+class SkipsReserve(fw.Reserve):
+    """Says SKIP where there is nothing to skip."""
+
+    name = "SkipsReserve"
+    wakes_on = ()
+
+    def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        return fw.SKIP
+
+    def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None: ...
+
+
+class FullOfFaults(fw.Filter, fw.Score):
+    """Breaks the contract in several ways at once."""
+
+    name = "FullOfFaults"
+    depends_on = fw.NODE
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.unschedulable() if node.unschedulable else fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return min(node.pod_count, 100)
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return np.full(len(nodes), 1, dtype=np.int64)
+
+
+class RaisesAndCounts(fw.Score):
+    """Fails for pods without labels, and is wrong about the others."""
+
+    name = "RaisesAndCounts"
+    depends_on = fw.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        if not pod.labels:
+            raise KeyError("no labels")
+        return min(node.pod_count, 100)

@@ -61,7 +61,7 @@ class KeptForApps(fw.Filter):
     """Honest: for the pods that it applies to, nothing of the pod matters."""
 
     name = "KeptForApps"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
 
     def applies_to(self, pod: fw.Pod) -> bool:

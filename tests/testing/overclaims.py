@@ -2,10 +2,10 @@
 
 from collections.abc import Hashable
 
-import numpy as np
-
 import mooring.framework as fw
 from mooring.api import core
+from mooring.framework._internal import InternalPlugin
+from mooring.framework.depends_on import DependsOn
 
 NOT_HERE = fw.Status.unschedulable("node(s) are not for this pod")
 
@@ -22,7 +22,7 @@ class ByName(fw.Score):
     """Every pod has favourites of its own."""
 
     name = "ByName"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return digits(pod.name + node.name)
@@ -32,7 +32,7 @@ class ByAge(fw.Filter):
     """Pods that came late have to wait."""
 
     name = "ByAge"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -43,7 +43,7 @@ class ByLuck(fw.PreScore, fw.Score):
     """Rolls dice, once for every pod."""
 
     name = "ByLuck"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
     ROLLED: fw.StateKey[int] = fw.StateKey("rolled")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -58,7 +58,7 @@ class ByClock(fw.Score):
     """Looks at the clock."""
 
     name = "ByClock"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return int(self.handle.clock.now() // 60) % 101
@@ -68,7 +68,7 @@ class ByAttempts(fw.PreFilter):
     """Pods that were refused before are refused again."""
 
     name = "ByAttempts"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -79,7 +79,7 @@ class ByVolumes(fw.PreScore, fw.Score):
     """Counts volumes, those with a token too."""
 
     name = "ByVolumes"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         return fw.OK if pod.spec.volumes else fw.SKIP
@@ -92,7 +92,7 @@ class ByBest(fw.Filter, fw.PreScore, fw.Score):
     """Compares with the best of the nodes that fit."""
 
     name = "ByBest"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
     BEST: fw.StateKey[int] = fw.StateKey("best")
 
@@ -107,11 +107,44 @@ class ByBest(fw.Filter, fw.PreScore, fw.Score):
         return 100 * node.allocatable("memory") // state[self.BEST]
 
 
+class ByFeasible(fw.Filter, fw.PreScore, fw.Score):
+    """Looks at which nodes fit."""
+
+    name = "ByFeasible"
+    depends_on = fw.NODE
+    wakes_on = ()
+    ALL_FIT: fw.StateKey[bool] = fw.StateKey("all fit")
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return NOT_HERE if node.name == "node-0" else fw.OK
+
+    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        state[self.ALL_FIT] = "node-0" not in nodes.names
+        return fw.OK
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 100 if state[self.ALL_FIT] else 0
+
+
+class FailsElsewhere(fw.Filter, fw.Score):
+    """Fails for nodes that it refuses itself, which are scored as well when scores are kept."""
+
+    name = "FailsElsewhere"
+    depends_on = fw.NODE
+    wakes_on = ()
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK if "topology.kubernetes.io/zone" in node.labels else NOT_HERE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return len(node.labels["topology.kubernetes.io/zone"])
+
+
 class UsesUp(fw.PreScore, fw.Score):
     """Changes what the pods of a class share."""
 
     name = "UsesUp"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     SEEN: fw.StateKey[set[str]] = fw.StateKey("seen")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -132,7 +165,7 @@ class CountsPods(fw.Score):
     """Looks at the pods of the node, and says that it does not."""
 
     name = "CountsPods"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return max(0, 100 - node.pod_count)
@@ -142,7 +175,7 @@ class LooksAround(fw.Score):
     """Compares with the pods of other nodes."""
 
     name = "LooksAround"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         total = int(self.handle.nodes.pod_counts.sum())
@@ -153,7 +186,7 @@ class ComparesNodes(fw.Filter):
     """Compares with the labels of other nodes, of which its key says nothing but their names."""
 
     name = "ComparesNodes"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -169,7 +202,7 @@ class CountsNodes(fw.PreScore, fw.Score):
     """Has something to say in large clusters only."""
 
     name = "CountsNodes"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         return fw.SKIP if len(self.handle.nodes) < 4 else fw.OK
@@ -182,7 +215,7 @@ class CountsRunning(fw.Score):
     """Looks at the status of other pods."""
 
     name = "CountsRunning"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(100, sum(other.status.phase == "Running" for other in node.pods))
@@ -192,7 +225,7 @@ class StoresCounts(fw.PreFilter, fw.Filter):
     """Counts the pods of nodes beforehand, when they are not yet what they will be."""
 
     name = "StoresCounts"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
     wakes_on = ()
     COUNTS: fw.StateKey[dict[str, int]] = fw.StateKey("counts")
 
@@ -221,7 +254,7 @@ class ReadsNamespaces(fw.Score):
     """Reads objects, and says so."""
 
     name = "ReadsNamespaces"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     reads = (core.Namespace,)
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -229,39 +262,39 @@ class ReadsNamespaces(fw.Score):
         return 0 if namespace is None else 50 + len(namespace.metadata.labels)
 
 
-class ReadsBySpec(ReadsNamespaces):
+class ReadsBySpec(InternalPlugin, ReadsNamespaces):
     """Reads objects, and says that its key looks at nothing but the pod's spec."""
 
     name = "ReadsBySpec"
     key_from_spec = True
 
 
-class Sometimes(fw.Score):
-    """Has a scope for some pods only, and is wrong about one of them."""
+class Sometimes(InternalPlugin, fw.Score):
+    """Declares depends_on for some pods only, and is wrong about one of them."""
 
     name = "Sometimes"
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return {"web": fw.Scope.OBJECT, "db": fw.Scope.NODE}.get(pod.labels.get("app", ""))
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        return {"web": fw.NODE, "db": fw.NODE_AND_PODS}.get(pod.labels.get("app", ""))
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(100, node.pod_count) if "app" in pod.labels else digits(pod.name)
 
 
 class ByWord(fw.Score):
-    """Names its scope by a word."""
+    """Names what it depends on by a word."""
 
     name = "ByWord"
-    scope = "node"  # type: ignore[assignment]  # what an untyped plugin does
+    depends_on = "node"  # type: ignore[assignment]  # what an untyped plugin does
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
 
 
-class NoScope(fw.Score):
+class Undeclared(fw.Score):
     """Honest: says nothing about what matters."""
 
-    name = "NoScope"
+    name = "Undeclared"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return digits(pod.name + node.name)
@@ -271,7 +304,7 @@ class BySpread(fw.Score):
     """Honest: what it needs to know of others is in its key."""
 
     name = "BySpread"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return self._share()
@@ -287,7 +320,7 @@ class KeyByPods(fw.Score):
     """Counts all pods; its key is not asked for again when they come or go."""
 
     name = "KeyByPods"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return int(self.handle.nodes.pod_counts.sum())
@@ -296,19 +329,19 @@ class KeyByPods(fw.Score):
         return min(100, int(self.handle.nodes.pod_counts.sum()))
 
 
-class ScopeByPods(fw.Score):
-    """Has a scope as long as there are few pods, which goes unnoticed as well."""
+class DependsByPods(InternalPlugin, fw.Score):
+    """Declares depends_on as long as there are few pods, which goes unnoticed as well."""
 
-    name = "ScopeByPods"
+    name = "DependsByPods"
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return fw.Scope.OBJECT if self.handle.nodes.pod_counts.sum() < 3 else fw.Scope.NODE
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        return fw.NODE if self.handle.nodes.pod_counts.sum() < 3 else fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return 0
+        return min(100, node.pod_count)
 
 
-class OldVersion(BySpread):
+class OldVersion(InternalPlugin, BySpread):
     """Says that its key stays the same as long as no node comes or goes."""
 
     name = "OldVersion"
@@ -317,31 +350,31 @@ class OldVersion(BySpread):
         return len(self.handle.nodes)
 
 
-class SpecKeyByNodes(fw.Score):
-    """Puts the number of nodes into a key that is said to look at the pod's spec only."""
+class SpecKeyByNodes(InternalPlugin, fw.Score):
+    """Puts the cordoned nodes into a key that is said to look at the pod's spec only."""
 
     name = "SpecKeyByNodes"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     key_from_spec = True
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
-        return len(self.handle.nodes)
+        return int(self.handle.nodes.unschedulable.sum())
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return 0
+        return min(100, int(self.handle.nodes.unschedulable.sum()))
 
 
 class KeyByName(fw.Score):
     """Puts the pod's name into its key, which is not asked for again for other names."""
 
     name = "KeyByName"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.name
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return 0
+        return digits(pod.name)
 
 
 # --- cache keys -----------------------------------------------------------------------------------
@@ -351,7 +384,7 @@ class ByRequests(fw.Filter, fw.Score):
     """Honest: nothing of the pod matters but what it requests."""
 
     name = "ByRequests"
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
     wakes_on = ()
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -414,11 +447,20 @@ class ListsKeys(ByRequests):
         return [pod.requests("cpu")]  # type: ignore[return-value]  # what an untyped plugin does
 
 
+class KeyFails(ByRequests):
+    """Has no key for some pods."""
+
+    name = "KeyFails"
+
+    def cache_key(self, pod: fw.Pod) -> Hashable:
+        return pod.labels["app"], super().cache_key(pod)
+
+
 class ByTolerations(fw.Filter):
     """Honest: nothing of the pod matters but its tolerations, and no pods on nodes do."""
 
     name = "ByTolerations"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = ()
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -438,7 +480,7 @@ class ForgetsSelector(ByTolerations):
         return NOT_HERE if is_strict and node.taints else super().filter(state, pod, node)
 
 
-class BySpec(ByTolerations):
+class BySpec(InternalPlugin, ByTolerations):
     """Honest: a key that says more than it has to."""
 
     name = "BySpec"
@@ -448,11 +490,11 @@ class BySpec(ByTolerations):
         return pod.spec
 
 
-class SpecKeyByLabels(fw.Score):
+class SpecKeyByLabels(InternalPlugin, fw.Score):
     """Looks at labels for a key that is said to look at the pod's spec only."""
 
     name = "SpecKeyByLabels"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     key_from_spec = True
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -462,13 +504,13 @@ class SpecKeyByLabels(fw.Score):
         return len(pod.labels)
 
 
-class ByScopes(fw.Score):
-    """Honest: equal keys of pods with different scopes are different things."""
+class ByPod(InternalPlugin, fw.Score):
+    """Honest: equal keys of pods with another `depends_on` are different things."""
 
-    name = "ByScopes"
+    name = "ByPod"
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return fw.Scope.NODE if "app" in pod.labels else fw.Scope.OBJECT
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        return fw.NODE_AND_PODS if "app" in pod.labels else fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return None
@@ -480,42 +522,12 @@ class ByScopes(fw.Score):
 # --- equal points ---------------------------------------------------------------------------------
 
 
-class ByLabels(fw.NormalizeScore):
+class ByLabels(fw.Score):
     """Honest: normalised as usual."""
 
     name = "ByLabels"
-    scope = fw.Scope.OBJECT
-    by_extremes = True
+    depends_on = fw.NODE
+    normalizer = fw.BEST_IS_100
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 1 + len(node.labels)
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores)
-
-
-class NeverZero(ByLabels):
-    """Honest: does not cope with points that it never gives."""
-
-    name = "NeverZero"
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        if int(scores.min(initial=1)) < 1:
-            raise ZeroDivisionError("no node has no labels")
-        return 100 // scores
-
-
-class BreaksTies(ByLabels):
-    """Tells nodes with equal points apart."""
-
-    name = "BreaksTies"
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        empty = nodes.pod_counts == 0
-        return np.where(empty, 100, fw.normalize(scores) // 2)

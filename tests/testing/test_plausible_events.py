@@ -2,7 +2,7 @@ from mooring.api import core
 from mooring.api.storage import StorageClass
 from mooring.cache.pods import Pod
 from mooring.framework.events import DEFAULT_WAKES_ON, Action, ClusterEvent, Event
-from mooring.testing._attempt import Case
+from mooring.testing._bench import Case
 from mooring.testing._plausible_events import Happening, happenings
 from mooring.testing._random_clusters import random_cluster
 

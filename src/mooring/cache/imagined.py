@@ -100,9 +100,7 @@ class Thought(Nodes, abc.ABC):
         change = self._change(("count", key), lambda pods: [int(matches(pod)) for pod in pods])
         return frozen(super().count_pods(key, matches, selector) + change)
 
-    def count_features(
-        self, key: Hashable, extract: Extract, parts: Parts | None = None
-    ) -> Features:
+    def _features(self, key: Hashable, extract: Extract, parts: Parts | None) -> Features:
         return _Features(self, FeatureIndex(extract, parts, (node.pods for node in self)))
 
     def count_pods_by(
@@ -273,5 +271,5 @@ def _counts(pods: PodLists) -> IntArray:
 def _too_much(what: str) -> TypeError:
     return TypeError(
         f"expected questions about single nodes, for these are only imagined: cannot count {what};"
-        " a plugin that does has no scope"
+        " a plugin that does must not declare depends_on"
     )

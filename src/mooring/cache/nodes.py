@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.api import core
 from mooring.api.selectors import Selector
-from mooring.cache.arrays import IntArray, frozen
+from mooring.cache.arrays import IntArray
 from mooring.cache.columns import Column
 from mooring.cache.indexes import ImageIndex, PortIndex
 from mooring.cache.journal import Journal
@@ -200,7 +200,8 @@ class NodeTable:
             rows = np.fromiter((self.row_of[name] for name in names), np.int64, len(names))
             ranks = np.empty_like(rows)
             ranks[rows] = np.arange(len(rows))
-            self._ranks = (self.epoch, frozen(rows), frozen(ranks))
+            # Not frozen: `take` copies indices that cannot be written to.
+            self._ranks = (self.epoch, rows, ranks)
         return self._ranks[1], self._ranks[2]
 
     # --- upkeep ----------------------------------------------------------------------------------

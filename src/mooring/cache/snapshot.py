@@ -2,6 +2,7 @@
 
 `Nodes` answers for all nodes with arrays, `Node` for one with numbers, and they share their words.
 The views read the live columns: they are true during the call they were given to, not to be kept.
+What only the engine and our own plugins read of them is in `internals`.
 """
 
 from __future__ import annotations
@@ -127,20 +128,6 @@ class Nodes(Sequence[Node]):
         column = self._table.resources.nonzero_requested.get(resource)
         return self.requested(resource) if column is None else self._values(column)
 
-    # Several resources at once, for a third of the calls; shape (n_resources, n_nodes).
-
-    def allocatable_of(self, resources: tuple[str, ...]) -> IntArray:
-        return self._stacked("allocatable", self.allocatable, resources)
-
-    def requested_of(self, resources: tuple[str, ...]) -> IntArray:
-        return self._stacked("requested", self.requested, resources)
-
-    def spare_of(self, resources: tuple[str, ...]) -> IntArray:
-        return frozen(self.allocatable_of(resources) - self.requested_of(resources))
-
-    def nonzero_requested_of(self, resources: tuple[str, ...]) -> IntArray:
-        return self._stacked("nonzero_requested", self.nonzero_requested, resources)
-
     @property
     def pod_counts(self) -> IntArray:
         return self.requested(PODS)
@@ -173,21 +160,6 @@ class Nodes(Sequence[Node]):
     def label_count(self, key: str) -> int:
         """How many label codes there are, 0 included; some perhaps of no node any more."""
         return len(self._table.label(key).values)
-
-    def label_tally(self, key: str) -> IntArray:
-        """How many of these nodes have each label code."""
-        if self._rows is None:
-            return self._table.label(key).tally(self._table.epoch)
-        known = ("tally", key)
-        found: IntArray | None = self._cache.get(known)
-        if found is None:
-            tally = np.bincount(self.label_codes(key), minlength=self.label_count(key))
-            found = self._cache[known] = frozen(tally)
-        return found
-
-    def rows_labelled(self, key: str, code: int) -> IntArray:
-        """The places, among all nodes, of those with a label code."""
-        return self._table.label(key).rows_of(code, self._table.epoch)
 
     def label_values(self, key: str) -> Sequence[str | None]:
         """The value behind each label code."""
@@ -255,69 +227,10 @@ class Nodes(Sequence[Node]):
         counter = self._table.counter(key, matches, selector)
         return counter.per_domain(self._table.label(topology_key))
 
-    def count_features(
-        self, key: Hashable, extract: Extract, parts: Parts | None = None
-    ) -> Features:
-        """The distinct features that `extract` finds in pods, and how many pods have each.
-
-        As with `count_pods`, `key` names the question, and every pod is looked at only when it
-        comes and when it leaves; so `extract` must always say the same of a pod. Features can be
-        found by what `parts` sees in them.
-        """
-        return Features(self._table, self._rows, self._table.features(key, extract, parts))
-
-    def features_version(self, key: Hashable) -> int:
-        """A number that is another one as soon as pods have other features; 0: nobody asked yet."""
-        return self._table.features_version(key)
-
-    # --- what changed ----------------------------------------------------------------------------
-
-    @property
-    def structure(self) -> int:
-        """A number that is another one as soon as any node is, or pods have other features.
-
-        So it stays while pods come and go that bring nothing but their weight.
-        """
-        return self._table.node_journal.position + self._table.feature_changes
-
-    @property
-    def epoch(self) -> int:
-        """A number that is another one as soon as rows come, go or move."""
-        return self._table.epoch
-
-    @property
-    def mark(self) -> Mark:
-        """This moment, for `changed_since`."""
-        return Mark(self._table.pod_journal.position, self._table.node_journal.position)
-
-    def changed_since(self, mark: Mark) -> Changes | None:
-        """The rows that changed, of all nodes; None if rows came or went, or it is too long ago."""
-        pods = self._table.pod_journal.since(mark.pods)
-        nodes = self._table.node_journal.since(mark.nodes)
-        return None if pods is None or nodes is None else Changes(pods, nodes)
-
-    # --- order -----------------------------------------------------------------------------------
-
-    @property
-    def listing(self) -> IntArray:
-        """The places of these nodes in the order in which kube-scheduler would list them."""
-        rows, ranks = self._table.ordered()
-        if self._rows is None:
-            return rows
-        return np.argsort(ranks[self._rows], kind="stable")
-
-    def listed_label_codes(self, key: str) -> IntArray:
-        """The label codes of all nodes, in the order of their `listing`."""
-        return self._table.label(key).listed(self._table.ordered()[0])
-
-    @property
-    def ranks(self) -> IntArray:
-        """The place of each of these nodes in `listing`."""
-        if self._rows is None:
-            return self._table.ordered()[1]
-        return np.argsort(self.listing, kind="stable")
-
     # --- inside ----------------------------------------------------------------------------------
+
+    def _features(self, key: Hashable, extract: Extract, parts: Parts | None) -> Features:
+        return Features(self._table, self._rows, self._table.features(key, extract, parts))
 
     def _named(self, name: str) -> BoolArray:
         found = np.zeros(len(self), dtype=np.bool_)

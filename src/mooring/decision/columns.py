@@ -11,28 +11,29 @@ Scores that are equal for all nodes change no order and are left out.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Mark, Nodes
-from mooring.decision.changes import ChangedRows, Changes
 from mooring.decision.domains import DomainAnswers
-from mooring.decision.feasible import FeasibleNodes
+from mooring.decision.feasible import ExtraScores, FeasibleNodes
 from mooring.decision.normalize import NormalizedScores
-from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.results import Results, Shape
-from mooring.errors import PluginError
-from mooring.framework import plugin as contract
-from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import accident
-from mooring.runtime.caller import PluginFault
+from mooring.decision.plugins import DecisionPlugins, Kept
+from mooring.decision.results import ChangedRows, Changes, Results, Shape
+from mooring.framework import (
+    OK,
+    BoolArray,
+    CycleState,
+    IntArray,
+    Nodes,
+    Pod,
+    PreScore,
+    Score,
+    Status,
+    Verdicts,
+)
 
 FEW: Final = 12  # up to this many changed rows are combined one by one
 
@@ -47,7 +48,7 @@ class Columns:
     def __init__(
         self,
         plugins: DecisionPlugins,
-        results: Mapping[str, Results],
+        results: Kept,
         left_out: Collection[str],
         nodes: Nodes,
         shape: Shape,
@@ -57,65 +58,46 @@ class Columns:
         self._caller = plugins.caller
         self._shape = shape
         self._shape_seen = shape.changes
-        self.mark: Mark = nodes.mark
-        self.results: Mapping[str, Results] = results
+        self._mark = Changes(nodes).now
         with_columns = [kept for kept in results.values() if kept.has_columns]
         self._following_pods = [kept for kept in with_columns if kept.sees_pods]
         self._following_nodes = [kept for kept in with_columns if not kept.sees_pods]
+        known = results.keys() | left_out
 
-        self.kept_filters: list[Results] = []
-        self.domain_filters: list[tuple[contract.DomainFilter, DomainAnswers[np.bool_]]] = []
-        self.uncached_filters: list[contract.Filter] = []
-        for one in plugins.filters:
-            kept = results.get(one.name)
-            if one.name in left_out:
-                continue
-            if kept is not None:
-                if kept.verdicts is not None:
-                    self.kept_filters.append(kept)
-            elif isinstance(one, contract.DomainFilter):
-                nothing = np.zeros(size, dtype=np.bool_)
-                self.domain_filters.append(
-                    (one, DomainAnswers(one.name, self._calling(one, "Filter"), nothing))
-                )
-            else:
-                self.uncached_filters.append(one)
-
-        self._uncached_filter_names = [one.name for one in self.uncached_filters]
-
-        self.kept_scorers: list[Results] = []
-        self.domain_scorers: list[contract.DomainScore] = []
-        self.uncached_scorers: list[contract.Score] = []
-        for scorer in plugins.scorers:
-            kept = results.get(scorer.name)
-            if scorer.name in left_out:
-                continue
-            if kept is not None:
-                if kept.scores is not None:
-                    self.kept_scorers.append(kept)
-            elif _has_domain_scores(scorer):
-                assert isinstance(scorer, contract.DomainScore)
-                self.domain_scorers.append(scorer)
-            else:
-                self.uncached_scorers.append(scorer)
-        self._uncached_scorer_names = [one.name for one in self.uncached_scorers]
-        by_domain = {scorer.name for scorer in self.domain_scorers}
-        uncached = by_domain.union(self._uncached_scorer_names)
-        pre_scorers = [one for one in plugins.pre_scorers if one.name in uncached]
-        self.domain_pre_scorers: list[contract.PreScore] = [
-            one for one in pre_scorers if one.name in by_domain
+        names = [one.name for one in plugins.filters]
+        kept_filters = [results[name] for name in names if name in results]
+        self._kept_filters = [kept for kept in kept_filters if kept.verdicts is not None]
+        by_domain = [one for name, one in plugins.domain_filters.items() if name not in known]
+        ask = self._caller.guard.call
+        self._domain_filters = [
+            (one, DomainAnswers(one.name, partial(ask, one, "Filter"), np.zeros(size, np.bool_)))
+            for one in by_domain
         ]
-        self.uncached_pre_scorers: list[contract.PreScore] = [
-            one for one in pre_scorers if one.name not in by_domain
+        self._uncached_filters = [
+            name for name in names if name not in known and name not in plugins.domain_filters
         ]
 
-        self._plain: list[tuple[memoryview, int]] = []  # scores that vary, with their weights
-        self._refusals: list[memoryview] = []  # not zero where a row is refused
-        self._domain_columns: list[BoolArray] = [each.column for _, each in self.domain_filters]
-        self._normalized: dict[str, NormalizedScores] = {}
-        self._domain_scores: list[
-            tuple[contract.DomainScore, DomainAnswers[np.int64], NormalizedScores]
-        ] = []
+        names = [one.name for one in plugins.scorers]
+        kept_scorers = [results[name] for name in names if name in results]
+        self._kept_scorers = [kept for kept in kept_scorers if kept.scores is not None]
+        self._domain_scorers = [
+            one for name, one in plugins.domain_scorers.items() if name not in known
+        ]
+        self._uncached_scorers = [
+            one
+            for one in plugins.scorers
+            if one.name not in known and one.name not in plugins.domain_scorers
+        ]
+        self._uncached_scorer_names = [one.name for one in self._uncached_scorers]
+        by_domain_names = [one.name for one in self._domain_scorers]
+        self._domain_pre_scorers = [
+            one for one in plugins.pre_scorers if one.name in by_domain_names
+        ]
+        self._uncached_pre_scorers = [
+            one for one in plugins.pre_scorers if one.name in self._uncached_scorer_names
+        ]
+
+        self._domain_columns: list[BoolArray] = [each.column for _, each in self._domain_filters]
         # Rows that changed since tables of scores were last asked for, and those whose node did.
         self._changed: set[int] = set()
         self._relabelled: set[int] = set()
@@ -124,27 +106,32 @@ class Columns:
     # --- up to date ----------------------------------------------------------------------------
 
     def follow(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-        """Take in what changed since the last pod. Raises StaleColumns, PluginFault."""
+        """Take in what changed. Raises StaleColumns, PluginFault, PluginError."""
         changes = Changes(nodes)
-        changed = changes.since(self.mark)
+        changed = changes.since(self._mark)
         if changed.rows:
+            mark = self._mark
             for kept in self._following_pods:
-                kept.follow(pod, changes)
+                if kept.mark is mark:  # they were brought up to date together
+                    kept.ask_again(pod, changes, changed, changed.rows)
+                else:
+                    kept.follow(pod, changes)
             if changed.nodes:
                 for kept in self._following_nodes:
                     kept.follow(pod, changes)
-        self.mark = changes.now
+        self._mark = changes.now
         if self._shape.changes != self._shape_seen:
             self.feasible = self._combine_all(nodes)
         elif changed.rows:
             self._combine(changed)
-            if self.domain_scorers:
+            if self._domain_scorers:
                 self._changed |= changed.rows
                 self._relabelled |= changed.nodes
-        for plugin, answers in self.domain_filters:
+        for plugin, answers in self._domain_filters:
             tables: Any = {}
             if plugin.name not in state.skip_filter:
-                tables = self._call(plugin, "Filter", plugin.filter_by_domain, state, pod, nodes)
+                ask = plugin.filter_by_domain
+                tables = self._caller.guard.call(plugin, "Filter", ask, state, pod, nodes)
             rows, refused = answers.follow(tables, changed.rows, changed.nodes, nodes)
             if len(rows):
                 answers.column[rows] = refused
@@ -155,8 +142,9 @@ class Columns:
         size = len(nodes)
         self._shape_seen = self._shape.changes
         refused: BoolArray | None = None
-        self._refusals = [column.data for column in self._domain_columns]
-        for kept in self.kept_filters:
+        # Not zero where a row is refused.
+        self._refusals: list[memoryview] = [column.data for column in self._domain_columns]
+        for kept in self._kept_filters:
             assert kept.verdicts is not None
             if kept.verdict_cells is not None:
                 self._refusals.append(kept.verdict_cells)
@@ -167,9 +155,9 @@ class Columns:
         for column in self._domain_columns:
             refused = column.copy() if refused is None else refused | column
         totals: IntArray | None = None
-        self._plain = []
+        self._plain: list[tuple[memoryview, int]] = []  # scores that vary, with their weights
         weights = self._plugins.weights
-        for kept in self.kept_scorers:
+        for kept in self._kept_scorers:
             if kept.varies and not kept.normalizes:
                 assert kept.score_cells is not None
                 assert kept.scores is not None
@@ -179,20 +167,25 @@ class Columns:
                 here *= weight
                 totals = here if totals is None else totals + here
         feasible = FeasibleNodes(nodes, None if refused is None else ~refused, totals)
-        self._normalized = {}
-        for kept in self.kept_scorers:
-            if kept.normalizes and _matters(kept):
-                assert isinstance(kept.plugin, contract.Score)
-                assert kept.scores is not None
-                self._normalized[kept.plugin.name] = NormalizedScores(
-                    kept.plugin, feasible, kept.scores.astype(np.int64)
-                )
-        self._domain_scores = []
-        for scorer in self.domain_scorers:
-            scores = NormalizedScores(scorer, feasible, np.zeros(size, dtype=np.int64))
-            self._normalized[scorer.name] = scores
-            answers = DomainAnswers(scorer.name, self._calling(scorer, "Score"), scores.raw)
-            self._domain_scores.append((scorer, answers, scores))
+        self._normalized: dict[str, NormalizedScores] = {}
+        self._normalizing = [one for one in self._kept_scorers if one.normalizes and one.matters]
+        self._normalizing_by_pods = [one for one in self._normalizing if one.sees_pods]
+        for kept in self._normalizing:
+            assert isinstance(kept.plugin, Score)
+            assert kept.scores is not None
+            self._normalized[kept.plugin.name] = NormalizedScores(
+                kept.plugin, feasible, kept.scores.astype(np.int64)
+            )
+        by_domain = [
+            (one, NormalizedScores(one, feasible, np.zeros(size, dtype=np.int64)))
+            for one in self._domain_scorers
+        ]
+        self._normalized |= {one.name: scores for one, scores in by_domain}
+        ask = self._caller.guard.call
+        self._domain_scores = [
+            (one, DomainAnswers(one.name, partial(ask, one, "Score"), scores.raw), scores)
+            for one, scores in by_domain
+        ]
         self._changed.clear()
         self._relabelled.clear()
         return feasible
@@ -210,9 +203,8 @@ class Columns:
                 self._set_one_feasible(row)
         else:
             self._combine_rows(changed.array)
-        for kept in self.kept_scorers:
-            if kept.normalizes and (changed.nodes or kept.sees_pods) and _matters(kept):
-                self._follow_raw(kept, changed.array)
+        for kept in self._normalizing if changed.nodes else self._normalizing_by_pods:
+            self._follow_raw(kept, changed.array)
 
     def _combine_rows(self, rows: IntArray) -> None:
         totals: IntArray | None = None
@@ -277,20 +269,20 @@ class Columns:
     def are_filters_kept(self, state: CycleState) -> bool:
         """Whether no filter is asked for this very pod."""
         skipped = state.skip_filter
-        by_domain = (one.name for one, _ in self.domain_filters)
+        by_domain = (one.name for one, _ in self._domain_filters)
         return not self.asks_filters(state) and all(name in skipped for name in by_domain)
 
     def refusals(self, nodes: Nodes) -> Verdicts:
         """The first refusal of every node, by the kept answers."""
         verdicts = Verdicts.passing(nodes)
-        for kept in self.kept_filters:
+        for kept in self._kept_filters:
             assert kept.verdicts is not None
             verdicts.add(kept.verdicts)
         return verdicts
 
     def refusal(self, row: int) -> Status:
         """The first refusal of a row, by the kept answers; OK if there is none."""
-        for kept in self.kept_filters:
+        for kept in self._kept_filters:
             if kept.verdict_cells is not None and kept.verdict_cells[row]:
                 assert kept.verdicts is not None
                 return kept.verdicts.status(row)
@@ -299,15 +291,15 @@ class Columns:
     # --- the best node -------------------------------------------------------------------------
 
     def refresh_scores(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-        """Bring tables and normalized scores up to date. Raises PluginFault."""
+        """Bring tables and normalized scores up to date. Raises PluginFault, PluginError."""
         if self._domain_scores:
             self._follow_domain_scores(state, pod, nodes)
         for scores in self._normalized.values():
-            scores.refresh(functools.partial(self._normalize, scores.plugin, state, pod, nodes))
+            scores.refresh(partial(self._normalize, scores.plugin, state, pod, nodes))
 
     def asks_filters(self, state: CycleState) -> bool:
         """Whether some filter has to be asked about the nodes for this very pod."""
-        names = self._uncached_filter_names
+        names = self._uncached_filters
         return bool(names) and not state.skip_filter.issuperset(names)
 
     def asks_scorers(self, state: CycleState) -> bool:
@@ -316,24 +308,57 @@ class Columns:
         return bool(names) and not state.skip_score.issuperset(names)
 
     def _follow_domain_scores(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-        for pre_scorer in self.domain_pre_scorers:
-            if pre_scorer.name in state.skip_score:
-                continue
-            if self._caller.pre_score(pre_scorer, state, pod, nodes).skipped:
-                state.skip_score.add(pre_scorer.name)
+        self._pre_score(self._domain_pre_scorers, state, pod, nodes)
         for plugin, answers, scores in self._domain_scores:
             tables: Any = {}
             if plugin.name not in state.skip_score:
-                tables = self._call(plugin, "Score", plugin.score_by_domain, state, pod, nodes)
+                ask = plugin.score_by_domain
+                tables = self._caller.guard.call(plugin, "Score", ask, state, pod, nodes)
             rows, raw = answers.follow(tables, self._changed, self._relabelled, nodes)
             if len(rows):
                 scores.change(rows, raw)
         self._changed.clear()
         self._relabelled.clear()
 
+    def best_with_uncached(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> tuple[int, Mapping[str, tuple[IntArray, IntArray]]]:
+        """The best node with the scores that are asked for this very pod, and those scores.
+
+        By plugin: raw and normalized. Raises PluginFault.
+        """
+        rows = None if self.feasible.count == len(nodes) else self.feasible.rows
+        some = nodes if rows is None else nodes.take(rows)
+        self._pre_score(self._uncached_pre_scorers, state, pod, some)
+        extra = ExtraScores()
+        asked: dict[str, tuple[IntArray, IntArray]] = {}
+        for scorer in self._uncached_scorers:
+            name = scorer.name
+            if name in state.skip_score:
+                continue
+            weight = self._plugins.weights[name]
+            by_label = self._caller.final_by_label(scorer, state, pod, some)
+            if by_label is not None:
+                extra.add_by_label(by_label.key, by_label.points * weight)
+                continue
+            raw = self._caller.score_all(scorer, state, pod, some)
+            scores = self._caller.normalized(scorer, state, pod, some, raw)
+            asked[name] = (raw, scores)
+            extra.add(scores * weight)
+        return self.feasible.best_with(extra, nodes, rows), asked
+
+    def _pre_score(
+        self, plugins: Collection[PreScore], state: CycleState, pod: Pod, nodes: Nodes
+    ) -> None:
+        for one in plugins:
+            if one.name in state.skip_score:
+                continue
+            if self._caller.pre_score(one, state, pod, nodes).skipped:
+                state.skip_score.add(one.name)
+
     def _normalize(
         self,
-        plugin: contract.Score,
+        plugin: Score,
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
@@ -344,30 +369,3 @@ class Columns:
         scores = self._caller.normalized(plugin, state, pod, some, raw)
         weight = self._plugins.weights[plugin.name]
         return scores if weight == 1 else scores * weight
-
-    # --- calls ---------------------------------------------------------------------------------
-
-    def _call(
-        self, plugin: contract.Base, point: str, function: Callable[..., Any], *args: Any
-    ) -> Any:
-        try:
-            return self._caller.guard.call(plugin, point, function, *args)
-        except PluginError as error:
-            raise PluginFault(accident(plugin.name, error), raised=True) from error
-
-    def _calling(self, plugin: contract.Base, point: str) -> Callable[..., Any]:
-        return functools.partial(self._call, plugin, point)
-
-
-def _matters(kept: Results) -> bool:
-    """Whether raw scores can make a difference: equal ones are still equal once normalized."""
-    return kept.varies or not (
-        isinstance(kept.plugin, contract.NormalizeScore) and kept.plugin.by_extremes
-    )
-
-
-def _has_domain_scores(plugin: contract.Score) -> bool:
-    """Whether equal scores of all nodes need not be looked at."""
-    return isinstance(plugin, contract.DomainScore) and (
-        not isinstance(plugin, contract.NormalizeScore) or plugin.by_extremes
-    )

@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.snapshot import Nodes
-from mooring.framework.results import LocalTable
+from mooring.cache.internals import rows_labelled
+from mooring.framework import BoolArray, IntArray, Nodes
+from mooring.framework._internal import LocalTable
 
 _ONE_BY_ONE: Final = 16  # up to so many domains or nodes are looked at one by one
 _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
@@ -159,9 +159,9 @@ class DomainAnswers(Generic[S]):
 def _rows_labelled(key: str, codes: IntArray, nodes: Nodes) -> IntArray:
     """The rows in these domains, which must be different ones."""
     if len(codes) == 1:
-        return nodes.rows_labelled(key, codes.item(0))
+        return rows_labelled(nodes, key, codes.item(0))
     if len(codes) <= _ONE_BY_ONE:
-        rows = [nodes.rows_labelled(key, code) for code in codes.tolist()]
+        rows = [rows_labelled(nodes, key, code) for code in codes.tolist()]
         return np.concatenate(rows) if rows else _NO_ROWS
     is_meant: BoolArray = np.zeros(nodes.label_count(key), dtype=np.bool_)
     is_meant[codes] = True

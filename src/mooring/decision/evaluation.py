@@ -15,103 +15,54 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.objects import Objects
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
 from mooring.decision import scoring
-from mooring.decision.columns import Columns
-from mooring.decision.feasible import ExtraScores
-from mooring.decision.filtering import NOTHING_KEPT, Filtering
-from mooring.decision.memory import ClassMemory, PodClass
-from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.prefilter import PreFilterOutcome, run_pre_filter
-from mooring.decision.results import Results
-from mooring.decision.scoring import Scores
+from mooring.decision.memory import ClassMemory, Columns, PodClass
+from mooring.decision.plugins import (
+    NOTHING_KEPT,
+    DecisionPlugins,
+    Kept,
+    PreFilterOutcome,
+    run_pre_filter,
+)
 from mooring.decision.whatif import WhatIfs
-from mooring.framework.handle import Nominator
-from mooring.framework.results import LabelScores
-from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.caller import PluginCaller, PluginFault
-from mooring.runtime.guard import Guard
-from mooring.runtime.profile import Profile
-
-
-class PodEvaluator:
-    """Evaluates the pods of one profile; with `objects`, it has a memory."""
-
-    def __init__(
-        self,
-        profile: Profile,
-        guard: Guard,
-        nominator: Nominator,
-        objects: Objects | None = None,
-    ) -> None:
-        self.caller: PluginCaller = PluginCaller(profile, guard)
-        self.plugins: DecisionPlugins = DecisionPlugins(profile, self.caller)
-        self.what_if: WhatIfs = WhatIfs(profile, self.caller, nominator)
-        self.memory: ClassMemory | None = None
-        if objects is not None:
-            self.memory = ClassMemory(self.plugins, objects)
-
-    @property
-    def has_scorers(self) -> bool:
-        return bool(self.plugins.scorers)
-
-    def begin(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        *,
-        among: Nodes | None = None,
-        use_memory: bool = True,
-    ) -> Evaluation:
-        """PreFilter for one pod; `evaluation.outcome` says what came of it.
-
-        With `among`, no other nodes than these are looked at afterwards.
-        """
-        memory = self.memory if use_memory and among is None else None
-        known = memory.class_of(pod, nodes) if memory is not None else None
-        return Evaluation(self, state, pod, nodes, nodes if among is None else among, known)
+from mooring.framework import OK, BoolArray, CycleState, IntArray, Nodes, Pod, Status, Verdicts
+from mooring.runtime import PluginError, PluginFault
 
 
 class Evaluation:
     """One pod on the nodes. `status` is OK as long as nothing failed."""
 
+    status: Status = OK
+    count: int = 0  # of feasible nodes
+    row: int = -1  # of the node that was chosen
+    _columns: Columns | None = None
+    _kept: Kept = NOTHING_KEPT
+    _feasible: BoolArray | None = None  # None: as in the columns, or all
+    _verdicts: Verdicts | None = None
+    _has_refusal_for_nominated: bool = False
+    _scores: scoring.Scores | None = None
+    _asked: Mapping[str, tuple[IntArray, IntArray]] = scoring.NOTHING_ASKED  # raw and normalized
+
     def __init__(
         self,
-        evaluator: PodEvaluator,
+        plugins: DecisionPlugins,
+        what_if: WhatIfs,
         state: CycleState,
         pod: Pod,
         everywhere: Nodes,
         nodes: Nodes,
-        known: PodClass | None,
+        memory: ClassMemory | None,
     ) -> None:
-        self._evaluator = evaluator
+        self._plugins = plugins
+        self._what_if = what_if
+        self._memory = memory
         self._everywhere = everywhere
-        self._plugins = evaluator.plugins
         self.state = state
         self.pod = pod
         self.nodes = nodes
-        self.status: Status = OK
-        self.count: int = 0  # of feasible nodes
-        self.row: int = -1  # of the node that was chosen
-        self._known = known
-        self._columns: Columns | None = None
-        self._kept: Mapping[str, Results] = NOTHING_KEPT
-        self._feasible: BoolArray | None = None  # None: as in the columns, or all
-        self._verdicts: Verdicts | None = None
-        self._nominated: list[tuple[int, Status]] = []
-        self._scores: Scores | None = None
-        self._asked: dict[str, tuple[IntArray, IntArray]] = {}  # raw and normalized scores
+        known = memory.class_of(pod, nodes) if memory is not None else None
+        self._known: PodClass | None = known
         if known is not None:
-            if known.previous is not None:
-                known.previous.earlier = None
-                state.earlier = known.previous
-            self._kept = known.results
             self.outcome: PreFilterOutcome = known.pre_filter(state, pod, nodes)
         else:
             self.outcome = self._pre_filter_anew()
@@ -125,7 +76,7 @@ class Evaluation:
 
     @property
     def passed_pre_filter(self) -> bool:
-        return self.outcome.status.ok
+        return self.outcome.status is OK
 
     @property
     def by_class(self) -> bool:
@@ -141,7 +92,6 @@ class Evaluation:
         listing order from `start`; nodes not reached count as refused by no plugin.
         """
         if self.outcome.only is not None:
-            self._forget_columns()
             self._filter_only(self.outcome.only)
             return
         if self._known is not None and self._plugins.totals_fit:
@@ -149,34 +99,31 @@ class Evaluation:
         if self._columns is not None:
             self._filter_by_class(self._columns, limit, start)
         elif self.passed_pre_filter:
-            self._forget_columns()
             self._run_filters(limit, start)
 
-    def _forget_columns(self) -> None:
-        self._columns = None
-        self._kept = NOTHING_KEPT
-
-    def _start_over(self, fault: PluginFault) -> None:
+    def _start_over(self, fault: PluginFault | PluginError) -> None:
         """A plugin failed somewhere among all nodes: ask as if nothing were kept."""
-        memory, known = self._evaluator.memory, self._known
+        memory, known = self._memory, self._known
         assert memory is not None
         assert known is not None
-        memory.forget(known, fault.status.plugin)
-        self._known = None
-        self._nominated = []
+        memory.forget(known, fault.plugin)
+        self._known = self._columns = None
+        self._kept = NOTHING_KEPT
+        self._has_refusal_for_nominated = False
         self._feasible = None
         self.state.begin_like(CycleState())
         self.outcome = self._pre_filter_anew()
 
     def _bring_columns_up_to_date(self, known: PodClass) -> None:
-        memory = self._evaluator.memory
+        memory = self._memory
         assert memory is not None
         try:
             self._columns = memory.columns(known, self.state, self.pod, self.nodes)
-        except PluginFault as fault:
+        except (PluginFault, PluginError) as fault:
             self._start_over(fault)
         else:
             known.previous = self.state
+            self._kept = known.results  # not before: they may be out of date
 
     def _filter_by_class(self, columns: Columns, limit: int | None, start: int) -> None:
         state, pod, nodes = self.state, self.pod, self.nodes
@@ -185,11 +132,11 @@ class Evaluation:
             if self.count:
                 self._run_filters(limit, start, columns.feasible.count)
             return
-        what_if = self._evaluator.what_if
+        what_if = self._what_if
         if not what_if.has_nominated:
             return
         for row, status in what_if.refused_for_nominated(state, pod, nodes):
-            self._nominated.append((row, status))
+            self._has_refusal_for_nominated = True
             if not status.rejected:
                 self.status = status
                 return
@@ -202,7 +149,7 @@ class Evaluation:
     def _run_filters(self, limit: int | None, start: int, expected: int | None = None) -> None:
         """Find the feasible nodes plugin by plugin; `expected` is how many there are at most."""
         try:
-            self._verdicts = self._walk(self.nodes, limit, start)
+            self._verdicts = self._refusals(self.nodes, limit, start)
         except PluginFault as fault:
             self.status = fault.status
             return
@@ -220,7 +167,7 @@ class Evaluation:
         found = [row for name in names if (row := nodes.index_of(name)) is not None]
         rows = np.array(sorted(found), dtype=np.int64)
         try:
-            within = self._walk(nodes.take(rows), None, 0)
+            within = self._refusals(nodes.take(rows))
         except PluginFault as fault:
             self.status = fault.status
             return
@@ -231,16 +178,10 @@ class Evaluation:
         self._feasible = self._verdicts.passed
         self.count = int(np.count_nonzero(self._feasible))
 
-    def _walk(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts:
-        """The first refusal of every node. Raises PluginFault."""
-        state, pod = self.state, self.pod
-        filters = self._evaluator.what_if.active_filters(state)
-        walk = Filtering(self._plugins.caller, filters, state, pod, nodes, self._kept)
-        walk.run_vectorised()
-        for row, status in self._evaluator.what_if.refused_for_nominated(state, pod, nodes):
-            walk.refuse_for_nominated(row, status)
-        walk.run_per_node(limit, start)
-        return walk.verdicts
+    def _refusals(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts:
+        """Raises PluginFault."""
+        state, pod, kept = self.state, self.pod, self._kept
+        return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
 
     # --- what the answers are ------------------------------------------------------------------
 
@@ -248,22 +189,41 @@ class Evaluation:
         """The first refusal of every node. Sets `status` if a plugin fails."""
         if self._verdicts is None:
             known, columns = self._known, self._columns
-            if known is not None and columns is not None and not self._nominated:
+            if known is not None and columns is not None and not self._has_refusal_for_nominated:
                 self._verdicts = known.refusals(columns, self.state, self.nodes)
         if self._verdicts is None:
             try:
-                self._verdicts = self._walk(self.nodes)
+                self._verdicts = self._refusals(self.nodes)
             except PluginFault as fault:
                 self.status = fault.status
                 return Verdicts.passing(self.nodes)
         return self._verdicts
+
+    def refusals_by_plugin(self) -> Mapping[str, Verdicts]:
+        """What each Filter plugin says of every node, whatever the others say.
+
+        A plugin that fails is left out; `status` says how.
+        """
+        found: dict[str, Verdicts] = {}
+        for plugin in self._what_if.active_filters(self.state):
+            kept = self._kept.get(plugin.name)
+            if kept is not None and kept.verdicts is not None:
+                found[plugin.name] = kept.verdicts
+                continue
+            try:
+                found[plugin.name] = self._what_if.verdicts_of(
+                    plugin, self.state, self.pod, self.nodes
+                )
+            except PluginFault as fault:
+                self.status = fault.status
+        return found
 
     def filter_verdicts(self) -> Verdicts:
         """What the Filter plugins say of every node, also of those that PreFilter rules out."""
         if self.outcome.only is None:
             return self.verdicts()
         try:
-            return self._walk(self.nodes)
+            return self._refusals(self.nodes)
         except PluginFault as fault:
             self.status = fault.status
             return Verdicts.passing(self.nodes)
@@ -274,7 +234,7 @@ class Evaluation:
         self._verdicts = verdicts if verdicts is not None else self._verdicts
         self.count = int(np.count_nonzero(feasible))
         self._scores = None
-        self._asked.clear()
+        self._asked = scoring.NOTHING_ASKED
 
     @property
     def feasible(self) -> BoolArray:
@@ -305,7 +265,7 @@ class Evaluation:
         if columns is not None:
             try:
                 columns.refresh_scores(self.state, self.pod, self.nodes)
-            except PluginFault as fault:
+            except (PluginFault, PluginError) as fault:
                 self._score_anew(fault)
             else:
                 if columns.asks_scorers(self.state):
@@ -319,38 +279,11 @@ class Evaluation:
 
     def _choose_with_uncached(self, columns: Columns) -> None:
         try:
-            self.row = self._best_with_uncached(columns)
+            self.row, self._asked = columns.best_with_uncached(self.state, self.pod, self.nodes)
         except PluginFault as fault:
             self.status = fault.status
 
-    def _best_with_uncached(self, columns: Columns) -> int:
-        """The best node with the scores that are asked for this very pod. Raises PluginFault."""
-        state, pod, nodes = self.state, self.pod, self.nodes
-        caller = self._plugins.caller
-        rows = None if self.count == len(nodes) else self.rows
-        feasible = nodes if rows is None else nodes.take(rows)
-        for pre_scorer in columns.uncached_pre_scorers:
-            if pre_scorer.name in state.skip_score:
-                continue
-            if caller.pre_score(pre_scorer, state, pod, feasible).skipped:
-                state.skip_score.add(pre_scorer.name)
-        extra = ExtraScores()
-        for scorer in columns.uncached_scorers:
-            if scorer.name in state.skip_score:
-                continue
-            weight = self._plugins.weights[scorer.name]
-            by_label = caller.final_by_label(scorer, state, pod, feasible)
-            if by_label is not None:
-                points = by_label.points if weight == 1 else by_label.points * weight
-                extra.add_by_label(LabelScores(by_label.key, points))
-                continue
-            raw = caller.score_all(scorer, state, pod, feasible)
-            scores = caller.normalized(scorer, state, pod, feasible, raw)
-            self._asked[scorer.name] = (raw, scores)
-            extra.add(scores if weight == 1 else scores * weight)
-        return columns.feasible.best_with(extra, nodes, rows)
-
-    def scores(self) -> Scores | None:
+    def scores(self) -> scoring.Scores | None:
         """All scores of the feasible nodes, aligned with `rows`; None if a plugin fails."""
         if self._scores is None:
             state, pod, rows = self.state, self.pod, self.rows
@@ -370,10 +303,22 @@ class Evaluation:
                 self.status = fault.status
         return self._scores
 
-    def _score_anew(self, fault: PluginFault) -> None:
+    def runner_up(self) -> tuple[int, int] | None:
+        """The row of the second best node, and how far the chosen one is ahead of it in total.
+
+        None if there is no other, or a plugin fails.
+        """
+        scores = self.scores() if self.count > 1 else None
+        if scores is None:
+            return None
+        others = self.rows != self.row
+        rows, totals = self.rows[others], scores.totals[others]
+        second = scoring.best_row(self.nodes, rows, totals)
+        margin = scores.totals[~others] - totals[rows == second]
+        return second, int(margin[0])
+
+    def _score_anew(self, fault: PluginFault | PluginError) -> None:
         """A plugin failed, perhaps over a node that is not feasible: ask about the others."""
-        self._feasible = self.feasible
-        feasible, count = self._feasible, self.count
+        feasible, count = self.feasible, self.count
         self._start_over(fault)
-        self._forget_columns()
         self._feasible, self.count = feasible, count

@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray, frozen
-from mooring.cache.snapshot import Nodes
-from mooring.framework.results import LabelScores
+from mooring.cache.arrays import frozen
+from mooring.cache.internals import listed_label_codes, listing_of, ranks_of
+from mooring.framework import BoolArray, IntArray, Nodes
 
 _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
@@ -65,9 +65,10 @@ class ExtraScores:
     def add(self, scores: IntArray) -> None:
         self.column = scores if self.column is None else self.column + scores
 
-    def add_by_label(self, scores: LabelScores) -> None:
-        before = self.tables.get(scores.key)
-        self.tables[scores.key] = scores.points if before is None else before + scores.points
+    def add_by_label(self, key: str, points: IntArray) -> None:
+        """By the code of a label."""
+        before = self.tables.get(key)
+        self.tables[key] = points if before is None else before + points
 
     def on(self, nodes: Nodes) -> IntArray:
         """The sum, per feasible node."""
@@ -101,8 +102,8 @@ class FeasibleNodes:
     def __init__(self, nodes: Nodes, feasible: BoolArray | None, totals: IntArray | None) -> None:
         """By row; None: all nodes are feasible, all totals are zero."""
         size = len(nodes)
-        self._order = nodes.listing  # place in the listing -> row
-        self._ranks = nodes.ranks  # row -> place in the listing
+        self._order = listing_of(nodes)  # place in the listing -> row
+        self._ranks = ranks_of(nodes)  # row -> place in the listing
         self._ties = tie_break_ranks(size)
         # Total times SCALE, less the tie-break rank, less _INFEASIBLE where the node is not.
         self._ranked: IntArray = -self._ties
@@ -156,7 +157,7 @@ class FeasibleNodes:
         listed = self._listing() if self._are_few else None
         added: IntArray | None = None
         for key, table in extra.tables.items():
-            codes = nodes.listed_label_codes(key)
+            codes = listed_label_codes(nodes, key)
             here = (table * SCALE).take(codes if listed is None else codes.take(listed))
             added = here if added is None else added + here
         if extra.column is not None:

@@ -6,22 +6,15 @@ first, then nominated pods, then the plugins with only a per-node form, for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mooring.cache.arrays import IntArray, any_of
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
-from mooring.decision.results import Results
-from mooring.framework import plugin as contract
-from mooring.framework.state import CycleState
-from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import is_vectorised
-from mooring.runtime.caller import PluginCaller, PluginFault
-
-NOTHING_KEPT: Mapping[str, Results] = {}
+from mooring.cache.arrays import any_of
+from mooring.cache.internals import listing_of
+from mooring.decision.plugins import NOTHING_KEPT, Kept
+from mooring.framework import CycleState, Filter, IntArray, Nodes, Pod, Status, Verdicts
+from mooring.runtime import PluginCaller, PluginFault, is_vectorised
 
 
 class Filtering:
@@ -33,11 +26,11 @@ class Filtering:
     def __init__(
         self,
         caller: PluginCaller,
-        plugins: Sequence[contract.Filter],
+        plugins: Sequence[Filter],
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
-        kept: Mapping[str, Results] = NOTHING_KEPT,
+        kept: Kept = NOTHING_KEPT,
     ) -> None:
         self._caller = caller
         self._plugins = plugins
@@ -97,7 +90,7 @@ class Filtering:
         if not any_of(self.verdicts.passed):
             self._complete_the_record(per_node)
 
-    def _per_node(self) -> list[tuple[int, contract.Filter]]:
+    def _per_node(self) -> list[tuple[int, Filter]]:
         """The plugins that are still to be asked node by node, with their places."""
         return [
             (place, plugin)
@@ -112,7 +105,7 @@ class Filtering:
         if limit is None:
             yield np.flatnonzero(passing).tolist()
             return
-        order = np.roll(self._nodes.listing, -start)
+        order = np.roll(listing_of(self._nodes), -start)
         candidates = order[passing[order]].tolist()
         for begin in range(0, len(candidates), limit):
             yield candidates[begin : begin + limit]
@@ -121,7 +114,7 @@ class Filtering:
         index = self.verdicts.index
         return index is None or not index[row]
 
-    def _complete_the_record(self, per_node: list[tuple[int, contract.Filter]]) -> None:
+    def _complete_the_record(self, per_node: list[tuple[int, Filter]]) -> None:
         """No node passes, so the reasons will be read: ask the plugins before the refusing one.
 
         A node is refused by the first plugin in order that objects, and the per-node ones were
@@ -131,7 +124,7 @@ class Filtering:
             if self._by is not None:
                 self._run_per_node(place, plugin, np.flatnonzero(self._by > place).tolist())
 
-    def _run_vectorised(self, place: int, plugin: contract.Filter) -> None:
+    def _run_vectorised(self, place: int, plugin: Filter) -> None:
         try:
             verdicts = self._caller.filter_all(plugin, self._state, self._pod, self._nodes)
         except PluginFault as fault:
@@ -153,7 +146,7 @@ class Filtering:
                 passing = np.flatnonzero(self.verdicts.passed).tolist()
                 self._run_per_node(earlier, plugin, passing)
 
-    def _run_per_node(self, place: int, plugin: contract.Filter, rows: Sequence[int]) -> None:
+    def _run_per_node(self, place: int, plugin: Filter, rows: Sequence[int]) -> None:
         caller = self._caller
         refused = caller.filter_rows(plugin, self._state, self._pod, self._nodes, rows)
         for row, status in refused:

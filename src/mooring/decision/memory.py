@@ -10,22 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-from mooring.api import core
-from mooring.api.meta import NO_RESOURCES
 from mooring.cache.objects import Objects
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Mark, Nodes
-from mooring.decision.changes import Changes, StaleColumns
-from mooring.decision.columns import Columns
-from mooring.decision.plugins import DecisionPlugins, kept_scope
-from mooring.decision.prefilter import PreFilterOutcome, run_pre_filter
-from mooring.decision.results import Results, Shape
-from mooring.errors import PluginError
-from mooring.framework import plugin as contract
-from mooring.framework.scope import Scope, everything_of
-from mooring.framework.state import CycleState
-from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
+from mooring.decision.columns import Columns as Columns
+from mooring.decision.keys import BY_NODE_AND_PODS, LEFT_OUT, TABLES, ClassKeys, KeyedPlugin
+from mooring.decision.plugins import DecisionPlugins, PreFilterOutcome, run_pre_filter
+from mooring.decision.results import Changes, Mark, Results, Shape, StaleColumns
+from mooring.framework import OK, CycleState, Nodes, Pod, PreFilter, Status, Verdicts
 
 MOST_BYTES: Final = 64 * 2**20
 """What classes and results may take, about; the least recently used go first."""
@@ -34,22 +24,15 @@ MOST_NEW: Final = 256
 _BYTES_OF_CLASS: Final = 10  # per row
 _BYTES_OF_RESULTS: Final = 4
 
-MOST_TEMPLATES: Final = 1_000  # specs by which keys are found at once
-MOST_ALIKE: Final = 16  # of them with one outline
-MOST_LABELS: Final = 64  # sets of labels by which the class of a pod with one spec is found
-
 FEW: Final = 16  # up to this many changed rows, kept refusals are changed one by one
 _MOST_STATUSES: Final = 64  # statuses that no node has any more are not worth looking for
-
-_LEFT_OUT: Final = "left out"  # the key of a plugin that does not apply
-_UNCACHED: Final = "asked for each pod"
-_FAILED: Final = "its key could not be had"
 
 
 class PodClass:
     """A class of pods, and what is kept for it."""
 
     __slots__ = (
+        "_is_plain",
         "_plugins",
         "_refusals",
         "columns",
@@ -77,8 +60,10 @@ class PodClass:
         self.columns: Columns | None = None
         self.previous: CycleState | None = None  # of the last pod of this class
         self._refusals: tuple[Mark, Verdicts] | None = None  # of all nodes, at that moment
-        self.uncached_pre_filters: list[contract.PreFilter] = [
-            one for one in plugins.pre_filters if one.name not in results.keys() | left_out
+        self.uncached_pre_filters: list[PreFilter] = [
+            one
+            for one in plugins.pre_filters
+            if one.name not in results and one.name not in left_out
         ]
         # What every pod of the class starts with, as far as it is kept.
         self.state: CycleState = CycleState()
@@ -87,16 +72,16 @@ class PodClass:
         self.outcome: PreFilterOutcome = run_pre_filter(
             plugins, self.state, None, None, results, kept_only=True
         )
+        self._is_plain = self.outcome.status is OK and self.outcome.only is None
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterOutcome:
         """PreFilter for one pod of the class."""
-        is_plain = self.outcome.status.ok and self.outcome.only is None
-        if self.uncached_pre_filters and not is_plain:
+        if self.uncached_pre_filters and not self._is_plain:
             # The order of the plugins matters for what is said: go through all of them.
             state.skip_filter.update(self.left_out)
             state.skip_score.update(self.left_out)
             return run_pre_filter(self._plugins, state, pod, nodes, self.results)
-        state.begin_like(self.state)
+        state.begin_like(self.state, self.previous)
         if not self.uncached_pre_filters:
             return self.outcome
         outcome = run_pre_filter(
@@ -125,7 +110,7 @@ class PodClass:
         verdicts = self._refusals_followed(columns, nodes)
         if verdicts is None:
             verdicts = columns.refusals(nodes)
-        self._refusals = (nodes.mark, verdicts)
+        self._refusals = (Changes(nodes).now, verdicts)
         return verdicts
 
     def _refusals_followed(self, columns: Columns, nodes: Nodes) -> Verdicts | None:
@@ -146,30 +131,6 @@ class PodClass:
         return verdicts
 
 
-class _Template:
-    """Pods with one spec: the keys that follow from it, and the others by labels."""
-
-    __slots__ = ("entries", "example", "keys", "spec")
-
-    def __init__(self, spec: core.PodSpec, example: Pod, keys: tuple[Hashable, ...]) -> None:
-        self.spec = spec
-        self.example = example
-        self.keys = keys
-        self.entries: dict[Hashable, _Entry] = {}
-
-
-class _Entry:
-    """Pods with one spec and the same labels: their keys and their class, at some moment."""
-
-    __slots__ = ("keys", "known", "moment", "versions")
-
-    def __init__(self, size: int) -> None:
-        self.moment: Hashable = None
-        self.versions: list[Hashable] = [None] * size  # of what the keys were made of
-        self.keys: list[Hashable] = [None] * size
-        self.known: PodClass | None = None
-
-
 class ClassMemory:
     """The classes that one profile has met lately."""
 
@@ -177,20 +138,13 @@ class ClassMemory:
         self, plugins: DecisionPlugins, objects: Objects, most_bytes: int = MOST_BYTES
     ) -> None:
         self._plugins = plugins
-        self._objects = objects
         self._most_bytes = most_bytes
         self._shape = Shape()
         self._results: dict[Hashable, Results] = {}
         self._classes: dict[Hashable, PodClass] = {}
         self._new: int = 0  # classes that may have only one pod so far
         self._pods: int = 0
-        self._templates: dict[Hashable, list[_Template]] = {}
-        self._template_count: int = 0  # at least
-        self._latest: _Template | None = None
-        self._epoch: int = -1
-        keyed = [one for one in plugins.all if _has_key(one)]
-        self._keyed_by_spec = [one for one in keyed if one.key_from_spec]
-        self._keyed = [one for one in keyed if not one.key_from_spec]
+        self._keys: ClassKeys[PodClass] = ClassKeys(plugins.all, objects, plugins.caller.guard)
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -199,107 +153,42 @@ class ClassMemory:
 
     def class_of(self, pod: Pod, nodes: Nodes) -> PodClass:
         """The class of a pod; made if it is new."""
-        if self._epoch != nodes.epoch:
-            self._epoch = nodes.epoch
-            self._forget_all()
-        namespace, labels, annotations, controller, spec = everything_of(pod)
-        template = self._template(spec, pod)
-        moment = (self._objects.changes, nodes.structure)
-        what = (labels, annotations, namespace, controller)
-        entry = template.entries.get(what)
-        if entry is None:
-            if len(template.entries) > MOST_LABELS:
-                template.entries.clear()
-            entry = template.entries[what] = _Entry(len(self._keyed))
-        if entry.moment != moment:
-            self._look_again(template, entry, pod, nodes)
-            entry.moment = moment
-        found = entry.known
-        assert found is not None
+        if self._keys.forget_if_rows_moved(nodes):
+            self._classes.clear()
+            self._results.clear()
+        entry = self._keys.entry(pod, nodes)
+        found = entry.found
+        if found is None:
+            keys = entry.keys
+            found = self._classes.get(keys)
+            if found is None:
+                self._make_room(len(nodes))
+                found = self._classes[keys] = self._made(keys, pod, nodes)
+            entry.found = found
         self._pods += 1
         found.uses += 1
         found.used_at = self._pods
         return found
 
-    def _template(self, spec: core.PodSpec, pod: Pod) -> _Template:
-        """What is known of pods with this spec."""
-        latest = self._latest
-        if latest is not None and latest.spec == spec:
-            pod.weigh_as(latest.example)
-            return latest  # most pods are like the one before
-        # To compare with a few is cheaper than to hash all of a spec.
-        outline = _outline(spec)
-        alike = self._templates.get(outline, [])
-        for template in alike:
-            if template.spec == spec:
-                pod.weigh_as(template.example)
-                self._latest = template
-                return template
-        keys = tuple([self._key(plugin, pod) for plugin in self._keyed_by_spec])
-        template = self._latest = _Template(spec, pod, keys)
-        self._template_count += 1
-        if self._template_count > MOST_TEMPLATES:
-            self._template_count = 1
-            self._templates.clear()
-        self._templates[outline] = [*alike[1 - MOST_ALIKE :], template]
-        return template
-
-    def _look_again(self, template: _Template, entry: _Entry, pod: Pod, nodes: Nodes) -> None:
-        """Find the class by those keys that may be others by now."""
-        for place, plugin in enumerate(self._keyed):
-            version = plugin.key_version()
-            if version is None or version != entry.versions[place]:
-                entry.keys[place] = self._key(plugin, pod)
-                entry.versions[place] = version
-                entry.known = None
-        if entry.known is None:
-            keys = (*template.keys, *entry.keys)
-            found = self._classes.get(keys)
-            if found is None:
-                self._make_room(len(nodes))
-                found = self._classes[keys] = self._made(keys, pod, nodes)
-            entry.known = found
-
-    def _key(self, plugin: contract.Base, pod: Pod) -> Hashable:
-        try:
-            return self._plugins.caller.guard.call(plugin, "CacheKey", self._key_of, plugin, pod)
-        except PluginError:
-            return _FAILED
-
-    def _key_of(self, plugin: contract.Base, pod: Pod) -> Hashable:
-        if not plugin.applies_to(pod):
-            return _LEFT_OUT
-        scope = kept_scope(plugin, pod)
-        if scope is None and not _has_tables(plugin):
-            return _UNCACHED
-        key: Hashable = (scope, plugin.cache_key(pod))
-        if plugin.reads and not vouches_for_reads(plugin):
-            key = (key, *[self._objects.version(kind) for kind in plugin.reads])
-        hash(key)
-        return key
-
     def _made(self, key: tuple[Hashable, ...], pod: Pod, nodes: Nodes) -> PodClass:
         results: dict[str, Results] = {}
         left_out: list[str] = []
-        keyed = (*self._keyed_by_spec, *self._keyed)
-        for plugin, own in zip(keyed, key, strict=True):
-            if own is _LEFT_OUT:
-                left_out.append(plugin.name)
-            elif own is not _UNCACHED and own is not _FAILED:
-                scope = kept_scope(plugin, pod)
-                if scope is not None:
-                    results[plugin.name] = self._results_of(plugin, scope, own, pod, nodes)
+        for one, own in zip(self._keys.plugins, key, strict=True):
+            if own is LEFT_OUT:
+                left_out.append(one.name)
+            elif isinstance(own, tuple) and own[0] != TABLES:
+                results[one.name] = self._results_of(one, own, pod, nodes)
         return PodClass(self._plugins, results, frozenset(left_out))
 
     def _results_of(
-        self, plugin: contract.Base, scope: Scope, own: Hashable, pod: Pod, nodes: Nodes
+        self, keyed: KeyedPlugin, own: tuple[Hashable, ...], pod: Pod, nodes: Nodes
     ) -> Results:
-        key = (plugin.name, own)
+        key = (keyed.name, own)
         found = self._results.get(key)
         if found is None:
-            caller = self._plugins.caller
-            found = Results(plugin, caller, self._shape, sees_pods=scope is Scope.NODE)
-            if plugin.name in self._plugins.pre_filter_names:
+            sees_pods = own[0] == BY_NODE_AND_PODS
+            found = Results(keyed.plugin, self._plugins.caller, self._shape, sees_pods=sees_pods)
+            if keyed.name in self._plugins.pre_filter_names:
                 found.run_pre_filter(pod, nodes)
             self._results[key] = found
         return found
@@ -307,7 +196,7 @@ class ClassMemory:
     # --- its columns ---------------------------------------------------------------------------
 
     def columns(self, known: PodClass, state: CycleState, pod: Pod, nodes: Nodes) -> Columns:
-        """The columns of a class, up to date for this pod. Raises PluginFault."""
+        """The columns of a class, up to date for this pod. Raises PluginFault, PluginError."""
         if known.columns is not None:
             try:
                 known.columns.follow(state, pod, nodes)
@@ -317,8 +206,10 @@ class ClassMemory:
                 return known.columns
         changes = Changes(nodes)
         for results in known.results.values():
-            self._bring_up_to_date(results, pod, changes)
-            known.state.absorb(results.state)
+            if not results.is_current(changes.now):
+                self._bring_up_to_date(results, pod, changes)
+            if results.has_state:
+                known.state.absorb(results.state)
             if results.skips_score:
                 known.state.skip_score.add(results.plugin.name)
         state.absorb(known.state)
@@ -356,16 +247,6 @@ class ClassMemory:
             if one is not known and (broken is None or one.results.get(plugin) is not broken)
         )
 
-    def _forget_all(self) -> None:
-        """Rows came, went or moved."""
-        self._forget_templates()
-        self._classes.clear()
-        self._results.clear()
-
-    def _forget_templates(self) -> None:
-        self._latest = None
-        self._templates.clear()
-
     def _make_room(self, rows: int) -> None:
         """Before a class is made: drop those that are least likely to see another pod."""
         self._new += 1
@@ -386,35 +267,4 @@ class ClassMemory:
         used = {results for one in kept for results in one.results.values()}
         self._classes = {key: one for key, one in self._classes.items() if one in kept}
         self._results = {key: one for key, one in self._results.items() if one in used}
-        self._forget_templates()
-
-
-def vouches_for_reads(plugin: contract.Base) -> bool:
-    """Whether a plugin's own key says all that matters of the objects it reads."""
-    return plugin.key_from_spec or type(plugin).key_version is not contract.Base.key_version
-
-
-def _has_tables(plugin: contract.Base) -> bool:
-    return isinstance(plugin, contract.DomainFilter | contract.DomainScore)
-
-
-def _has_key(plugin: contract.Base) -> bool:
-    """Whether a class depends on what this plugin looks at."""
-    own = type(plugin)
-    return (
-        plugin.scope is not None
-        or own.scope_of is not contract.Base.scope_of
-        or own.applies_to is not contract.Base.applies_to
-        or _has_tables(plugin)
-    )
-
-
-def _outline(spec: core.PodSpec) -> Hashable:
-    """Something cheap that tells most specs apart."""
-    asked = spec.containers[0].resources.requests if spec.containers else NO_RESOURCES
-    return (
-        spec.priority,
-        *[amount.nanos for amount in asked.values()],
-        # A pod with an affinity may have one of its own.
-        hash(spec.affinity) if spec.affinity is not None else 0,
-    )
+        self._keys.forget()

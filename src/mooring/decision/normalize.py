@@ -1,9 +1,9 @@
 """Scores that are normalized over the feasible nodes, brought up to date for each choice.
 
-Many nodes have the same raw score, and with a normalizer that looks at extremes only
-(`by_extremes`) the normalized score does not depend on how many or which: so rows are grouped by
-raw score, and only the few different numbers are normalized. Without that promise, or with too
-many different scores, all of them are normalized for each choice.
+Many nodes have the same raw score, and with a declared normalizer the normalized score depends only
+on it, the least and the most of them: so rows are grouped by raw score, and only the few different
+numbers are normalized. With a `normalize_score` of the plugin's own, or with too many different
+scores, all of them are normalized for each choice.
 
 What stands in the totals of `FeasibleNodes` for a row is `counted[row]`, for feasible rows only: it
 is zero for all others. `_groups` are the feasible rows by raw score; None: not known.
@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import IntArray
 from mooring.decision.feasible import FeasibleNodes
-from mooring.framework import plugin as contract
+from mooring.framework import IntArray, Score
+from mooring.runtime import overrides_normalize_score
 
 _MOST_GROUPS: Final = 64
 _FEW: Final = 64  # up to so many rows of a group are listed
@@ -41,15 +41,15 @@ class _Group:
 class NormalizedScores:
     """The scores of one plugin by row, and what they add to the totals."""
 
-    def __init__(self, plugin: contract.Score, feasible: FeasibleNodes, raw: IntArray) -> None:
-        self.plugin: contract.Score = plugin
+    def __init__(self, plugin: Score, feasible: FeasibleNodes, raw: IntArray) -> None:
+        self.plugin: Score = plugin
         self.raw: IntArray = raw  # as the plugin gives them
         self.counted: IntArray = np.zeros(len(raw), dtype=np.int64)  # weighted, in the totals
         # The same memory, for one value at a time.
         self._raw_cells = self.raw.data
         self.counted_cells: memoryview = self.counted.data
         self._feasible = feasible
-        self._can_group = not isinstance(plugin, contract.NormalizeScore) or plugin.by_extremes
+        self._can_group = not overrides_normalize_score(plugin)
         self._groups: dict[int, _Group] | None = None  # by raw score; None: not known
         self._weighted: dict[int, int] = {}  # raw -> weighted score, as counted
         self._counts_nothing = True  # `counted` is zero everywhere

@@ -1,45 +1,137 @@
-"""The plugins of a profile that take part in a decision, point by point."""
+"""The plugins of a profile that take part in a decision, and PreFilter, the first of its points."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from mooring.cache.pods import Pod
+import msgspec
+
 from mooring.decision.feasible import MAX_TOTAL
-from mooring.framework import plugin as contract
-from mooring.framework.scope import Scope
-from mooring.framework.scores import MAX_SCORE
-from mooring.runtime.caller import PluginCaller
-from mooring.runtime.profile import Profile
+from mooring.decision.results import Results
+from mooring.framework import (
+    MAX_SCORE,
+    OK,
+    Code,
+    CycleState,
+    Filter,
+    Nodes,
+    OnlyNodes,
+    Pod,
+    PreFilter,
+    PreScore,
+    Score,
+    Status,
+)
+from mooring.framework._internal import DomainFilter, DomainScore
+from mooring.framework.plugin import Base
+from mooring.runtime import Guard, PluginCaller, Profile, overrides_normalize_score
+
+Kept: TypeAlias = Mapping[str, Results]
+"""Results that are kept for the class of a pod, by plugin."""
+
+NOTHING_KEPT: Kept = {}
 
 
 class DecisionPlugins:
     """The plugins at PreFilter, Filter, PreScore and Score, in the order of the profile."""
 
-    def __init__(self, profile: Profile, caller: PluginCaller) -> None:
-        self.caller: PluginCaller = caller
-        self.pre_filters: tuple[contract.PreFilter, ...] = profile.at(
-            "preFilter", contract.PreFilter
-        )
-        self.filters: tuple[contract.Filter, ...] = profile.at("filter", contract.Filter)
-        self.pre_scorers: tuple[contract.PreScore, ...] = profile.at("preScore", contract.PreScore)
-        self.scorers: tuple[contract.Score, ...] = profile.at("score", contract.Score)
+    def __init__(self, profile: Profile, guard: Guard) -> None:
+        self.caller: PluginCaller = PluginCaller(profile, guard)
+        self.pre_filters: tuple[PreFilter, ...] = profile.at("preFilter", PreFilter)
+        self.filters: tuple[Filter, ...] = profile.at("filter", Filter)
+        self.pre_scorers: tuple[PreScore, ...] = profile.at("preScore", PreScore)
+        self.scorers: tuple[Score, ...] = profile.at("score", Score)
         self.weights: Mapping[str, int] = profile.weights
         at_all = (*self.pre_filters, *self.filters, *self.pre_scorers, *self.scorers)
-        self.all: tuple[contract.Base, ...] = tuple({one.name: one for one in at_all}.values())
+        self.all: tuple[Base, ...] = tuple({one.name: one for one in at_all}.values())
         self.pre_filter_names: frozenset[str] = _names(self.pre_filters)
         self.filter_names: frozenset[str] = _names(self.filters)
         self.pre_scorer_names: frozenset[str] = _names(self.pre_scorers)
         self.scorer_names: frozenset[str] = _names(self.scorers)
+        # Those whose answers are followed as tables by topology domain if they are not kept.
+        self.domain_filters: Mapping[str, DomainFilter] = {
+            one.name: one for one in self.filters if isinstance(one, DomainFilter)
+        }
+        self.domain_scorers: Mapping[str, DomainScore] = {
+            one.name: one
+            for one in self.scorers
+            # With a normalizer of its own, equal scores of all nodes would have to be looked at.
+            if isinstance(one, DomainScore) and not overrides_normalize_score(one)
+        }
         # Otherwise a total and its tie-break rank do not fit into one number.
         self.totals_fit: bool = MAX_SCORE * sum(self.weights.values()) < MAX_TOTAL
 
 
-def kept_scope(plugin: contract.Base, pod: Pod) -> Scope | None:
-    """What the answers for pods like this one depend on, if they can be kept; else None."""
-    scope = plugin.scope_of(pod)
-    return scope if scope in (Scope.OBJECT, Scope.NODE) else None
+class PreFilterOutcome(msgspec.Struct, frozen=True):
+    """What PreFilter said: a status, and the only nodes that can be meant."""
+
+    status: Status
+    only: frozenset[str] | None = None  # None: no restriction
+    restricted_by: tuple[str, ...] = ()  # the plugins that restricted, sorted
+    ended_by: str = ""  # the plugin after which no other was asked
+
+    @property
+    def elsewhere(self) -> Status:
+        """The status of the nodes outside."""
+        names = " ".join(self.restricted_by)
+        return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
-def _names(plugins: tuple[contract.Base, ...]) -> frozenset[str]:
+def run_pre_filter(
+    plugins: DecisionPlugins,
+    state: CycleState,
+    pod: Pod | None,
+    nodes: Nodes | None,
+    kept: Kept,
+    *,
+    only: Sequence[PreFilter] | None = None,
+    kept_only: bool = False,
+) -> PreFilterOutcome:
+    """Ask the plugins in order; kept answers are read, those of all others asked for.
+
+    With `only`, of these plugins; with `kept_only`, of those whose answers are kept.
+    """
+    allowed: frozenset[str] | None = None
+    restricted_by: list[str] = []
+    result, skipped = OK, state.skip_filter
+    for plugin in plugins.pre_filters if only is None else only:
+        if plugin.name in skipped:
+            continue
+        results = kept.get(plugin.name)
+        if results is not None:
+            if results.has_state:
+                state.absorb(results.state)
+            answer = results.pre_filter
+        elif kept_only:
+            continue
+        else:
+            assert pod is not None
+            assert nodes is not None
+            answer = plugins.caller.pre_filter(plugin, state, pod, nodes)
+        if isinstance(answer, OnlyNodes):
+            restricted_by.append(plugin.name)
+            allowed = answer.names if allowed is None else allowed & answer.names
+            if not allowed:
+                return _nothing_left(restricted_by, plugin.name)
+        elif answer.skipped:
+            skipped.add(plugin.name)
+        elif answer.code is Code.UNSCHEDULABLE:
+            result = answer  # go on: preemption needs the state of all plugins
+        elif not answer.ok:
+            return PreFilterOutcome(answer, ended_by=plugin.name)
+    return PreFilterOutcome(result, allowed, tuple(sorted(restricted_by)))
+
+
+def _nothing_left(plugins: list[str], ended_by: str) -> PreFilterOutcome:
+    """The sets of the plugins have no node in common."""
+    names = tuple(sorted(plugins))
+    if len(names) == 1:
+        text = f"node(s) didn't satisfy plugin {names[0]}"
+    else:
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+    return PreFilterOutcome(Status.unresolvable(text), frozenset(), names, ended_by)
+
+
+def _names(plugins: tuple[Base, ...]) -> frozenset[str]:
     return frozenset(plugin.name for plugin in plugins)

@@ -6,27 +6,41 @@ and the statuses behind the numbers, as in `Verdicts`; Score answers are raw sco
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cache.arrays import IntArray
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Mark, Nodes
-from mooring.decision.changes import Changes, StaleColumns
-from mooring.framework import plugin as contract
-from mooring.framework.results import OnlyNodes
-from mooring.framework.scores import MAX_SCORE, MIN_SCORE
-from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import is_vectorised
-from mooring.runtime.caller import (
+from mooring.cache.internals import changed_since, mark_of
+from mooring.cache.snapshot import Mark as Mark
+from mooring.framework import (
+    MAX_SCORE,
+    OK,
+    CycleState,
+    Filter,
+    IntArray,
+    Node,
+    Nodes,
+    OnlyNodes,
+    Pod,
+    PreFilter,
+    PreScore,
+    Score,
+    Status,
+    Verdicts,
+)
+from mooring.framework.plugin import Base
+from mooring.framework.scores import MIN_SCORE
+from mooring.runtime import (
     PluginCaller,
     PluginFault,
+    extremes,
     is_in_range,
+    is_vectorised,
+    normalizes,
     out_of_range,
+    overrides_normalize_score,
 )
 
 FEW: Final = 2  # up to this many changed rows, the per-node form is called
@@ -35,6 +49,64 @@ _MOST_STATUSES: Final = 64  # then statuses that no row has any more are dropped
 
 Column = NDArray[np.int64] | NDArray[np.uint8]
 """Raw scores; a byte each if they count as they are, from 0 to 100."""
+
+
+class StaleColumns(Exception):
+    """Rows came or went, or the columns are too old to tell what changed since: make them anew."""
+
+
+class ChangedRows:
+    """The rows that changed since a mark: `rows` for any reason, `nodes` where the node did."""
+
+    __slots__ = ("_array", "nodes", "rows")
+
+    def __init__(self, rows: set[int], nodes: set[int]) -> None:
+        self.rows: set[int] = rows
+        self.nodes: set[int] = nodes
+        self._array: IntArray | None = None
+
+    @property
+    def array(self) -> IntArray:
+        """All of them, ascending."""
+        if self._array is None:
+            self._array = np.fromiter(self.rows, np.int64, len(self.rows))
+            self._array.sort()
+        return self._array
+
+
+class Changes:
+    """What changed until now, since any mark; results with equal marks share the answer."""
+
+    __slots__ = ("_known", "_latest", "_latest_mark", "_views", "nodes", "now")
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes: Nodes = nodes
+        self.now: Mark = mark_of(nodes)
+        self._known: dict[Mark, ChangedRows] = {}
+        self._latest_mark: Mark | None = None
+        self._latest: ChangedRows | None = None
+        self._views: dict[int, Node] = {}
+
+    def since(self, mark: Mark) -> ChangedRows:
+        """Raises StaleColumns."""
+        found = self._latest
+        if found is not None and mark is self._latest_mark:
+            return found  # most columns were brought up to date together
+        found = self._known.get(mark)
+        if found is None:
+            changes = changed_since(self.nodes, mark)
+            if changes is None:
+                raise StaleColumns
+            nodes = set(changes.nodes)
+            found = self._known[mark] = ChangedRows(nodes.union(changes.pods), nodes)
+        self._latest_mark, self._latest = mark, found
+        return found
+
+    def node(self, row: int) -> Node:
+        found = self._views.get(row)
+        if found is None:
+            found = self._views[row] = self.nodes[row]
+        return found
 
 
 class Shape:
@@ -55,8 +127,10 @@ class Results:
     __slots__ = (
         "_caller",
         "_filter",
+        "_normalizes_itself",
         "_score",
         "_shape",
+        "has_state",
         "mark",
         "normalizes",
         "plugin",
@@ -73,15 +147,16 @@ class Results:
 
     def __init__(
         self,
-        plugin: contract.Base,
+        plugin: Base,
         caller: PluginCaller,
         shape: Shape,
         *,
         sees_pods: bool,
     ) -> None:
-        self.plugin: contract.Base = plugin
+        self.plugin: Base = plugin
         self.sees_pods: bool = sees_pods
         self.state: CycleState = CycleState()  # what the plugin stored, and nothing else
+        self.has_state: bool = False
         self.pre_filter: Status | OnlyNodes = OK
         self.verdicts: Verdicts | None = None  # None: no Filter, or no need to ask
         self.verdict_cells: memoryview | None = None  # None: no row was ever refused
@@ -89,30 +164,34 @@ class Results:
         self.scores: Column | None = None  # raw; None: no Score, or no need to ask
         self.score_cells: memoryview | None = None
         self.varies: bool = False  # whether scores were ever different
-        self.normalizes: bool = isinstance(plugin, contract.NormalizeScore)
+        self.normalizes: bool = normalizes(plugin)
+        # By a method that may look at anything; a declared normalizer looks at scores alone.
+        self._normalizes_itself = isinstance(plugin, Score) and overrides_normalize_score(plugin)
         self._caller = caller
         self._shape = shape
-        self._filter: contract.Filter | None = None
-        self._score: contract.Score | None = None
+        self._filter: Filter | None = None
+        self._score: Score | None = None
         self.mark: Mark | None = None  # as of when the columns are; None: not made
 
     # --- made ----------------------------------------------------------------------------------
 
     def run_pre_filter(self, pod: Pod, nodes: Nodes) -> None:
         plugin = self.plugin
-        assert isinstance(plugin, contract.PreFilter)
+        assert isinstance(plugin, PreFilter)
         self.pre_filter = self._caller.pre_filter(plugin, self.state, pod, nodes)
+        self.has_state = not self.state.is_empty
 
     def run_pre_score(self, pod: Pod, nodes: Nodes) -> None:
         """Raises PluginFault."""
         plugin = self.plugin
-        assert isinstance(plugin, contract.PreScore)
+        assert isinstance(plugin, PreScore)
         self.skips_score = self._caller.pre_score(plugin, self.state, pod, nodes).skipped
+        self.has_state = not self.state.is_empty
 
     def make_verdicts(self, pod: Pod, nodes: Nodes) -> None:
         """Ask about every node. Raises PluginFault."""
         plugin = self.plugin
-        assert isinstance(plugin, contract.Filter)
+        assert isinstance(plugin, Filter)
         self._filter = plugin
         verdicts = self._ask_filter(pod, nodes)
         self.verdicts = verdicts
@@ -122,14 +201,13 @@ class Results:
     def make_scores(self, pod: Pod, nodes: Nodes) -> None:
         """Ask about every node. Raises PluginFault."""
         plugin = self.plugin
-        assert isinstance(plugin, contract.Score)
+        assert isinstance(plugin, Score)
         self._score = plugin
         scores = self._ask_score(pod, nodes)
         self.scores = scores = scores.astype(np.int64 if self.normalizes else np.uint8)
         self.score_cells = scores.data
-        self.varies = bool(len(scores)) and scores.item(scores.argmin()) != scores.item(
-            scores.argmax()
-        )
+        least, most = extremes(scores)
+        self.varies = least != most
 
     def _ask_filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         plugin, state = self._filter, self.state
@@ -150,11 +228,16 @@ class Results:
     def _ask_score(self, pod: Pod, nodes: Nodes) -> IntArray:
         plugin = self._score
         assert plugin is not None
-        scores = self._caller.score_all(plugin, self.state, pod, nodes)
+        scores = self._caller.raw_scores(plugin, self.state, pod, nodes)
         if not self.normalizes and not is_in_range(scores):
             # Perhaps of a node that another plugin refuses: then it does not matter.
             raise PluginFault(out_of_range(plugin, scores), raised=True)
         return scores
+
+    @property
+    def matters(self) -> bool:
+        """Whether raw scores can make a difference: equal ones stay equal once normalized."""
+        return self.varies or self._normalizes_itself
 
     @property
     def has_columns(self) -> bool:
@@ -162,6 +245,13 @@ class Results:
         return self.verdicts is not None or self.scores is not None
 
     # --- brought up to date --------------------------------------------------------------------
+
+    def is_current(self, now: Mark) -> bool:
+        """Whether nothing has changed that these results depend on."""
+        mark = self.mark
+        if mark is None or not self.has_columns:
+            return mark is not None
+        return mark == now if self.sees_pods else mark.nodes == now.nodes
 
     def follow(self, pod: Pod, changes: Changes) -> None:
         """Ask again about rows that changed. Raises PluginFault, StaleColumns."""
@@ -173,16 +263,24 @@ class Results:
         if self.sees_pods:
             changed = changes.since(mark)
             rows = changed.rows
+        elif mark.nodes == changes.now.nodes:
+            self.mark = changes.now
+            return
         else:
             changed = changes.since(Mark(changes.now.pods, mark.nodes))
             rows = changed.nodes
-        if rows:
-            self.mark = None  # what fails half way has to be made anew
-            if len(rows) <= FEW:
-                for row in rows:
-                    self._update_one(pod, changes, row)
-            else:
-                self._update(pod, changes.nodes, changed.array)
+        self.ask_again(pod, changes, changed, rows)
+
+    def ask_again(
+        self, pod: Pod, changes: Changes, changed: ChangedRows, rows: Collection[int]
+    ) -> None:
+        """About these of the changed rows: all, or those whose node did. Raises PluginFault."""
+        self.mark = None  # what fails half way has to be made anew
+        if len(rows) <= FEW:
+            for row in rows:
+                self._update_one(pod, changes, row)
+        else:
+            self._update(pod, changes.nodes, changed.array)
         self.mark = changes.now
 
     def _update_one(self, pod: Pod, changes: Changes, row: int) -> None:

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from mooring.cache.arrays import IntArray
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
+from mooring.cache.internals import listing_of
 from mooring.decision.feasible import pick
-from mooring.decision.filtering import NOTHING_KEPT
-from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.results import Results
-from mooring.framework.state import CycleState
+from mooring.decision.plugins import NOTHING_KEPT, DecisionPlugins, Kept
+from mooring.framework import CycleState, IntArray, Nodes, Pod
 
 NOTHING_ASKED: Mapping[str, tuple[IntArray, IntArray]] = {}
 
@@ -40,7 +36,7 @@ def score(
     state: CycleState,
     pod: Pod,
     feasible: Nodes,
-    kept: Mapping[str, Results] = NOTHING_KEPT,
+    kept: Kept = NOTHING_KEPT,
     rows: IntArray | None = None,
     asked: Mapping[str, tuple[IntArray, IntArray]] = NOTHING_ASKED,
 ) -> Scores:
@@ -83,6 +79,6 @@ def best_row(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:
         return int(rows[first])
     by_row = np.full(len(nodes), -1, dtype=np.int64)
     by_row[rows] = totals
-    listing = nodes.listing
+    listing = listing_of(nodes)
     candidates = listing[by_row[listing] >= 0]
     return int(candidates[pick(by_row[candidates])])

@@ -2,7 +2,7 @@
 
 Who preempts asks about nodes without some of their pods; every pod is asked about with the pods
 that have a claim on a node. One node at a time is the specification. Many at once is possible for
-filters that look at no more than the node, by their `scope`: they are asked in columns.
+filters that look at no more than the node, by their `depends_on`: they are asked in columns.
 """
 
 from __future__ import annotations
@@ -13,34 +13,61 @@ from itertools import takewhile
 import numpy as np
 
 from mooring.cache.imagined import Beside, Imagined
-from mooring.cache.node import Node
-from mooring.cache.pods import Pod
-from mooring.cache.snapshot import Nodes
 from mooring.decision.filtering import Filtering
-from mooring.decision.plugins import kept_scope
-from mooring.framework import plugin as contract
-from mooring.framework.handle import Nominator
-from mooring.framework.scope import Scope
-from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import as_error
-from mooring.runtime.caller import PluginCaller, PluginFault
-from mooring.runtime.profile import Profile
+from mooring.decision.plugins import DecisionPlugins, Kept
+from mooring.framework import (
+    NODE,
+    OK,
+    CycleState,
+    Filter,
+    Node,
+    Nodes,
+    Pod,
+    PreFilter,
+    Status,
+    Verdicts,
+)
+from mooring.framework._internal import Nominator as Nominator
+from mooring.framework._internal import depends_on_of
+from mooring.runtime import PluginFault, as_error, running
 
 
 class WhatIfs:
     """What the filters say of nodes as they might be."""
 
-    def __init__(self, profile: Profile, caller: PluginCaller, nominator: Nominator) -> None:
-        self._caller = caller
+    def __init__(self, plugins: DecisionPlugins, nominator: Nominator) -> None:
+        self._caller = plugins.caller
         self._nominator = nominator
-        self._filters = profile.at("filter", contract.Filter)
-        self._following = tuple(
-            plugin for plugin in profile.at("preFilter", contract.PreFilter) if follows_pods(plugin)
-        )
+        self._filters = plugins.filters
+        self._following = tuple(plugin for plugin in plugins.pre_filters if follows_pods(plugin))
         self._following_names = frozenset(plugin.name for plugin in self._following)
         self._latest_claims: tuple[Nodes, dict[int, list[Pod]], Beside] | None = None
+
+    # --- the nodes as they are -----------------------------------------------------------------
+
+    def first_refusals(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: Nodes,
+        kept: Kept,
+        limit: int | None = None,
+        start: int = 0,
+    ) -> Verdicts:
+        """The first refusal of every node, also for nominated pods. Raises PluginFault."""
+        walk = Filtering(self._caller, self.active_filters(state), state, pod, nodes, kept)
+        walk.run_vectorised()
+        for row, status in self.refused_for_nominated(state, pod, nodes):
+            walk.refuse_for_nominated(row, status)
+        walk.run_per_node(limit, start)
+        return walk.verdicts
+
+    def verdicts_of(self, plugin: Filter, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+        """What one plugin says of every node. Raises PluginFault."""
+        walk = Filtering(self._caller, [plugin], state, pod, nodes)
+        walk.run_vectorised()
+        walk.run_per_node()
+        return walk.verdicts
 
     # --- one node ------------------------------------------------------------------------------
 
@@ -78,30 +105,32 @@ class WhatIfs:
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
         """Keep the PreFilter state true for a node with one pod more."""
-        for plugin in self._following:
-            if plugin.name not in state.skip_filter:
-                running = f'running AddPod on PreFilter plugin "{plugin.name}"'
-                point, call = "PreFilterExtensionAddPod", plugin.add_pod
-                status = self._caller.ask(plugin, point, running, call, state, pod, added, node)
-                if not status.ok:
-                    return as_error(running, status)
-        return OK
+        asks = [(one, one.add_pod) for one in self._following]
+        return self._tell("PreFilterExtensionAddPod", asks, state, pod, added, node)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
         """Keep the PreFilter state true for a node with one pod less."""
-        for plugin in self._following:
+        asks = [(one, one.remove_pod) for one in self._following]
+        return self._tell("PreFilterExtensionRemovePod", asks, state, pod, removed, node)
+
+    def _tell(
+        self,
+        point: str,
+        asks: Sequence[tuple[PreFilter, Callable[..., Status]]],
+        state: CycleState,
+        *args: Pod | Node,
+    ) -> Status:
+        for plugin, ask in asks:
             if plugin.name not in state.skip_filter:
-                running = f'running RemovePod on PreFilter plugin "{plugin.name}"'
-                point, call = "PreFilterExtensionRemovePod", plugin.remove_pod
-                status = self._caller.ask(plugin, point, running, call, state, pod, removed, node)
+                status: Status = self._caller.ask(plugin, point, ask, state, *args)
                 if not status.ok:
-                    return as_error(running, status)
+                    return as_error(running(point, plugin), status)
         return OK
 
     def fixed_filters(self, pod: Pod) -> frozenset[str]:
         """The names of the filters that do not look at the pods of a node."""
         return frozenset(
-            plugin.name for plugin in self._filters if plugin.scope_of(pod) is Scope.OBJECT
+            plugin.name for plugin in self._filters if depends_on_of(plugin, pod) is NODE
         )
 
     @property
@@ -180,7 +209,7 @@ class WhatIfs:
         return verdicts
 
     def _ask_imagined(
-        self, filters: list[contract.Filter], state: CycleState, pod: Pod, nodes: Nodes
+        self, filters: list[Filter], state: CycleState, pod: Pod, nodes: Nodes
     ) -> Verdicts | None:
         filtering = Filtering(self._caller, filters, state, pod, nodes)
         try:
@@ -189,18 +218,19 @@ class WhatIfs:
             return None  # node by node it will be clear where it failed
         return filtering.verdicts
 
-    def _leading_filters(self, state: CycleState, pod: Pod) -> list[contract.Filter]:
+    def _leading_filters(self, state: CycleState, pod: Pod) -> list[Filter]:
         """The first filters, as far as they look at no more than the node and need no telling."""
         return list(
             takewhile(
                 lambda plugin: (
-                    kept_scope(plugin, pod) is not None and plugin.name not in self._following_names
+                    depends_on_of(plugin, pod) is not None
+                    and plugin.name not in self._following_names
                 ),
                 self.active_filters(state),
             )
         )
 
-    def _are_all(self, filters: list[contract.Filter], state: CycleState) -> bool:
+    def _are_all(self, filters: list[Filter], state: CycleState) -> bool:
         return len(filters) == len(self.active_filters(state))
 
     def _claims(self, pod: Pod, nodes: Nodes, rows: Sequence[int]) -> dict[int, list[Pod]]:
@@ -223,13 +253,13 @@ class WhatIfs:
             if other.priority >= priority and other.uid != uid
         ]
 
-    def active_filters(self, state: CycleState) -> list[contract.Filter]:
+    def active_filters(self, state: CycleState) -> list[Filter]:
         skipped = state.skip_filter
         count, found = state.active_filters
         if count != len(skipped):  # they only become more
             found = [plugin for plugin in self._filters if plugin.name not in skipped]
             state.active_filters = (len(skipped), found)
-        active: list[contract.Filter] = found
+        active: list[Filter] = found
         return active
 
 
@@ -276,7 +306,7 @@ def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]
     return zip(places, map(verdicts.status, refused.tolist()), strict=True)
 
 
-def follows_pods(plugin: contract.PreFilter) -> bool:
+def follows_pods(plugin: PreFilter) -> bool:
     """Whether a plugin keeps state that a pod coming or going changes."""
-    own, base = type(plugin), contract.PreFilter
+    own, base = type(plugin), PreFilter
     return own.add_pod is not base.add_pod or own.remove_pod is not base.remove_pod

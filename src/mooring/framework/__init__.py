@@ -4,34 +4,23 @@
 
 Pods and nodes come in as read-only views, statuses and scores go out. This room owns the words of
 the scheduling framework: *plugin*, *extension point*, *status*, *verdict*, *score*, *cycle state*,
-*event*. It imports only values (`api`, `cache`) and nothing that runs.
+*event*. It imports only values (`api`, `cache`) and nothing that runs. What only plugins of this
+project need is in `_internal`, and may change without notice.
 """
 
-from mooring.cache.arrays import BoolArray, FloatArray, IntArray
-from mooring.cache.imagined import Imagined
+from typing import TYPE_CHECKING
+
+from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.framework.depends_on import NODE, NODE_AND_PODS
 from mooring.framework.events import Action, ClusterEvent, Event
-from mooring.framework.handle import (
-    Client,
-    Clock,
-    Handle,
-    Nominator,
-    Recorder,
-    WaitingPod,
-    WaitingPods,
-    WhatIf,
-)
+from mooring.framework.handle import Handle
 from mooring.framework.plugin import (
     Args,
-    Base,
     Bind,
-    DomainFilter,
-    DomainScore,
     Filter,
-    NoArgs,
-    NormalizeScore,
     Permit,
     Plugin,
     PostBind,
@@ -44,54 +33,37 @@ from mooring.framework.plugin import (
     Reserve,
     Score,
 )
-from mooring.framework.results import (
-    Candidate,
-    LabelScores,
-    LocalTable,
-    Nominate,
-    OnlyNodes,
-    QueuedPod,
-    Wait,
-)
-from mooring.framework.scope import Scope
-from mooring.framework.scores import MAX_SCORE, MIN_SCORE, broken_linear, normalize
+from mooring.framework.results import Candidate, Nominate, OnlyNodes, QueuedPod, Wait
+from mooring.framework.scores import BEST_IS_100, LEAST_IS_100, MAX_SCORE, MIN_MAX
 from mooring.framework.state import CycleState, Failed, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.framework.verdicts import Verdicts
 
 __all__ = [
+    "BEST_IS_100",
+    "LEAST_IS_100",
     "MAX_SCORE",
-    "MIN_SCORE",
+    "MIN_MAX",
+    "NODE",
+    "NODE_AND_PODS",
     "OK",
     "SKIP",
     "Action",
     "Args",
-    "Base",
     "Bind",
     "BoolArray",
     "Candidate",
-    "Client",
-    "Clock",
     "ClusterEvent",
     "Code",
     "CycleState",
-    "DomainFilter",
-    "DomainScore",
     "Event",
     "Failed",
     "Filter",
-    "FloatArray",
     "Handle",
-    "Imagined",
     "IntArray",
-    "LabelScores",
-    "LocalTable",
-    "NoArgs",
     "Node",
     "Nodes",
     "Nominate",
-    "Nominator",
-    "NormalizeScore",
     "OnlyNodes",
     "Permit",
     "Plugin",
@@ -104,17 +76,20 @@ __all__ = [
     "PreScore",
     "QueueSort",
     "QueuedPod",
-    "Recorder",
     "Reserve",
-    "Scope",
     "Score",
     "StateKey",
     "Status",
     "Verdicts",
     "Wait",
-    "WaitingPod",
-    "WaitingPods",
-    "WhatIf",
-    "broken_linear",
-    "normalize",
 ]
+
+if not TYPE_CHECKING:  # a type checker reports unknown names itself
+
+    def __getattr__(name: str) -> None:
+        # Here, because a plugin with an old name fails while it is imported, before anything else
+        # can say what to write instead.
+        from mooring.framework._renamed import NAMES
+
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(f"{text}: {NAMES[name]}" if name in NAMES else text)

@@ -12,14 +12,12 @@ from typing import Protocol
 
 from mooring.api import core
 from mooring.api.meta import Condition, Object
-from mooring.cache.imagined import Imagined
 from mooring.cache.node import Node
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
 
 
 class Clock(Protocol):
@@ -123,29 +121,6 @@ class WhatIf(Protocol):
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         """All Filter plugins on this node, with and without the pods that have a claim on it."""
-        ...
-
-    def imagine(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
-        """Many nodes at once, each without some of its pods, which can be put back.
-
-        None if some filter of this pod has to be told, or looks further than the node: then they
-        have to be asked about one by one.
-        """
-        ...
-
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        """As `fits`, for each of them. None if something broke: one by one it will be clear."""
-        ...
-
-    def fixed(self, pod: Pod) -> frozenset[str]:
-        """Filters that say the same of a node whichever pods are on it: once is enough."""
         ...
 
     def is_ours(self, pod: Pod) -> bool:

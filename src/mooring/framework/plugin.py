@@ -15,28 +15,27 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 import numpy as np
 
 from mooring.api.meta import Object
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.arrays import IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.framework.depends_on import DependsOn, everything_of
 from mooring.framework.events import ClusterEvent
 from mooring.framework.handle import Handle
 from mooring.framework.results import (
-    LabelScores,
-    LocalTable,
     Nominate,
     OnlyNodes,
     QueuedPod,
     Wait,
 )
-from mooring.framework.scope import Scope, everything_of
+from mooring.framework.scores import Normalizer
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
@@ -45,12 +44,9 @@ from mooring.framework.verdicts import Verdicts
 class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
     """Base of a plugin's arguments: camelCase in YAML, unknown fields refused.
 
-    Cross-field rules raise ValueError in `__post_init__`; the loader adds the place in the file.
+    Cross-field rules raise ValueError in `__post_init__`; the loader adds the place in the file. A
+    plugin that takes none gets an `Args` without fields.
     """
-
-
-class NoArgs(Args, frozen=True):
-    """For plugins that take none."""
 
 
 A = TypeVar("A", bound=Args)
@@ -71,21 +67,15 @@ class Base(abc.ABC):
     writes: ClassVar[tuple[type[Object], ...]] = ()
     """Kinds that this plugin changes through `handle.client.update`."""
 
-    scope: ClassVar[Scope | None] = None
-    """What PreFilter, Filter, PreScore and Score say depends on; None: on anything.
+    depends_on: ClassVar[DependsOn | None] = None
+    """What PreFilter, Filter, PreScore and Score depend on: NODE, NODE_AND_PODS; None: anything.
 
-    With a scope, pods with equal cache keys are asked about once, and then only about nodes that
-    changed. What such a plugin stores in the cycle state is shared by those pods. When an object of
-    `reads` changes, all is asked anew.
+    With `depends_on`, the plugin is asked once for all pods with equal cache keys, and then only
+    about nodes that changed. What it stores in the cycle state is shared by those pods. When an
+    object of `reads` changes, everything is asked again.
     """
 
-    # For plugins of this project, and subject to change without notice:
-    key_from_spec: ClassVar[bool] = False
-    """Whether `applies_to`, `scope_of` and `cache_key` look at nothing but the pod's spec."""
-    skip_is_final: ClassVar[bool] = False
-    """Whether SKIP at PreFilter also means that there is nothing to reserve or to prepare."""
-
-    args_type: ClassVar[type[Args]] = NoArgs
+    args_type: ClassVar[type[Args]] = Args
     """The type of `args`; filled in from `Plugin[...]`."""
 
     def __init__(self, args: Args, handle: Handle) -> None:
@@ -99,10 +89,6 @@ class Base(abc.ABC):
                 if isinstance(argument, type) and issubclass(argument, Args):
                     cls.args_type = argument
 
-    def scope_of(self, pod: Pod) -> Scope | None:
-        """The scope for pods of this one's class, if it is not the same for all."""
-        return self.scope
-
     def applies_to(self, pod: Pod) -> bool:
         """Whether this plugin has anything to say for such a pod, by the pod alone.
 
@@ -112,11 +98,11 @@ class Base(abc.ABC):
         return True
 
     def cache_key(self, pod: Pod) -> Hashable:
-        """All that answers with a scope depend on besides the node; equal keys share the answers.
+        """All that the answers depend on besides `depends_on`; pods with equal keys share them.
 
         By default the pod's namespace, labels, annotations, controller and spec. A key may also
         hold what is known of other nodes or of objects; it is asked for again when a node, an
-        object, or what `count_features` finds in pods has changed. Answers are also asked for about
+        object, or an affinity rule of a pod on a node has changed. Answers are also asked for about
         nodes that other filters refuse.
         """
         return everything_of(pod)
@@ -128,14 +114,6 @@ class Base(abc.ABC):
         values.
         """
         return True
-
-    def key_version(self) -> Hashable:
-        """A value that differs when a pod may have another `cache_key`; None: it always may.
-
-        For plugins of this project, and subject to change without notice. A plugin that overrides
-        it also answers for the objects that it reads.
-        """
-        return None
 
     def close(self) -> None:  # noqa: B027 - optional by design
         """Called once when the scheduler stops."""
@@ -196,23 +174,6 @@ class Filter(Base):
         return Verdicts.of(self.filter(state, pod, node) for node in nodes)
 
 
-class DomainFilter(Filter):
-    """A Filter that knows a node only by its topology domains: by the values of some labels.
-
-    If it has to be asked for every pod, it is asked for tables instead of about every node.
-    """
-
-    @abc.abstractmethod
-    def filter_by_domain(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Mapping[str, BoolArray | LocalTable[np.bool_]]:
-        """Whom `filter` refuses, by label key and code: any table refuses, whatever others say.
-
-        Each table has an entry for every code (`nodes.label_count`), code 0 for nodes without the
-        label, and is kept: it must not change later. A `LocalTable` is cheaper to follow.
-        """
-
-
 class PostFilter(Base):
     """No node fits. `verdicts` says why, node by node; `Nominate` claims room that will be made."""
 
@@ -235,6 +196,12 @@ class PreScore(Base):
 class Score(Base):
     """How good is that node? Any int64; 0 to 100 once normalised."""
 
+    normalizer: ClassVar[Normalizer | None] = None
+    """How raw scores become 0 to 100: BEST_IS_100, LEAST_IS_100, MIN_MAX; None: they are already.
+
+    For any other way, `normalize_score` is overridden instead.
+    """
+
     @abc.abstractmethod
     def score(self, state: CycleState, pod: Pod, node: Node) -> int: ...
 
@@ -243,46 +210,14 @@ class Score(Base):
         scores = [operator.index(self.score(state, pod, node)) for node in nodes]
         return np.array(scores, dtype=np.int64)
 
-    def final_by_label(self, state: CycleState, pod: Pod, nodes: Nodes) -> LabelScores | None:
-        """What the nodes that fit get in the end, if that depends on one label of theirs.
-
-        The points of `score_all`, normalised if they are: with an entry for every label code
-        (`nodes.label_count`), also for those of no node that fits. It is much cheaper where a
-        plugin has to be asked for every pod. None: it does not depend on one label alone.
-        """
-        return None
-
-
-class DomainScore(Score):
-    """A Score that knows a node only by its topology domains: by the values of some labels.
-
-    If it has to be asked for every pod, `pre_score` is told of all nodes, whether or not they fit.
-    """
-
-    @abc.abstractmethod
-    def score_by_domain(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Mapping[str, IntArray | LocalTable[np.int64]]:
-        """The points of `score`, by label key and code: what all tables say of a node is added up.
-
-        As with `filter_by_domain`, tables are kept.
-        """
-
-
-class NormalizeScore(Score):
-    """A Score whose points are rescaled over the nodes that fit."""
-
-    by_extremes: ClassVar[bool] = False
-    """Whether a normalized score depends only on the raw score, the least and the most of them.
-
-    Which nodes have a score, and how many, must not matter, and of the pod no more than its cache
-    key: then each number is normalized only once.
-    """
-
-    @abc.abstractmethod
     def normalize_score(
         self, state: CycleState, pod: Pod, nodes: Nodes, scores: IntArray
-    ) -> IntArray: ...
+    ) -> IntArray:
+        """The raw scores of the feasible nodes as scores from 0 to 100.
+
+        Without an override, the declared `normalizer` does it; that is cheaper.
+        """
+        return scores if self.normalizer is None else self.normalizer.normalize(scores)
 
 
 class Reserve(Base):

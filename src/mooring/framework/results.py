@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from mooring.cache.arrays import IntArray
 from mooring.cache.pods import Pod
 from mooring.framework.status import OK, Status
-
-S = TypeVar("S", np.bool_, np.int64)
 
 
 class OnlyNodes(msgspec.Struct, frozen=True):
@@ -31,24 +25,6 @@ class OnlyNodes(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, names: Iterable[str]) -> OnlyNodes:
         return cls(frozenset(names))
-
-
-class LocalTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
-    """By topology domain: an entry depends on the pods in the domain, and otherwise on the basis.
-
-    As long as the basis is equal to the one before, entries are asked for only where pods came or
-    went; when nodes change, all are.
-    """
-
-    basis: Hashable
-    at: Callable[[IntArray], NDArray[S]]  # entries for label codes, in any order
-
-
-class LabelScores(msgspec.Struct, frozen=True, eq=False):
-    """Final scores, 0 to 100, of nodes that are told apart by one label only."""
-
-    key: str
-    points: IntArray  # per label code, code 0 for nodes without the label; int64
 
 
 class Wait(msgspec.Struct, frozen=True):

@@ -1,8 +1,10 @@
-"""Scores: their range, the usual normalisation, and the broken line of shape functions."""
+"""Scores: their range, the normalizers a plugin can declare, and the lines of shape functions."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -12,17 +14,50 @@ MIN_SCORE = 0
 MAX_SCORE = 100
 
 
-def normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """Scale so that the best becomes 100; reversed, the least becomes 100.
+class Normalizer(enum.Enum):
+    """How raw scores of the feasible nodes become scores from 0 to 100.
 
-    As helper.DefaultNormalizeScore, for scores that are not negative: with nothing above zero, all
-    stay 0, or become 100 when reversed.
+    What a raw score becomes depends on it, on the least and on the most of them, and on nothing
+    else: so nodes with equal raw scores are normalized once.
     """
-    best = int(scores.max(initial=0))
-    if best == 0:
-        return np.full_like(scores, MAX_SCORE) if reverse else scores
-    scaled: IntArray = MAX_SCORE * scores // best
-    return MAX_SCORE - scaled if reverse else scaled
+
+    BEST_IS_100 = "best is 100"
+    LEAST_IS_100 = "least is 100"
+    MIN_MAX = "min-max"
+
+    def normalize(self, scores: IntArray) -> IntArray:
+        """The scores from 0 to 100."""
+        if self is Normalizer.MIN_MAX:
+            return _min_max(scores)
+        # As helper.DefaultNormalizeScore.
+        best = int(scores.max(initial=0))
+        is_reversed = self is Normalizer.LEAST_IS_100
+        if best == 0:
+            return np.full_like(scores, MAX_SCORE) if is_reversed else scores
+        scaled: IntArray = MAX_SCORE * scores // best
+        return MAX_SCORE - scaled if is_reversed else scaled
+
+
+BEST_IS_100: Final = Normalizer.BEST_IS_100
+"""100 * score // most, for scores that are not negative; if all are 0, all stay 0."""
+LEAST_IS_100: Final = Normalizer.LEAST_IS_100
+"""100 - 100 * score // most, for scores that are not negative; if all are 0, all become 100."""
+MIN_MAX: Final = Normalizer.MIN_MAX
+"""100 * (score - least) / (most - least), rounded down; if all are equal, all become 0."""
+
+
+def _min_max(scores: IntArray) -> IntArray:
+    if not len(scores):
+        return scores
+    least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
+    width = float(most - least)
+    if width <= 0:
+        return np.zeros_like(scores)
+    # In floats, in this order and cut off: as InterPodAffinity.NormalizeScore, where 29 of 100
+    # becomes 28.
+    shares = (scores - least) / width
+    normal: IntArray = (MAX_SCORE * shares).astype(np.int64)
+    return normal
 
 
 def broken_linear(shape: Sequence[tuple[int, int]], at: IntArray) -> IntArray:

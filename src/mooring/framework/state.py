@@ -44,6 +44,7 @@ class CycleState:
     """
 
     __slots__ = (
+        "_earlier",
         "_exhaustive",
         "_pods_to_activate",
         "_skip_filter",
@@ -51,7 +52,6 @@ class CycleState:
         "_skip_score",
         "_values",
         "active_filters",
-        "earlier",
     )
 
     def __init__(self, *, exhaustive: bool = False) -> None:
@@ -63,9 +63,8 @@ class CycleState:
         self._pods_to_activate: set[str] = set()
         # For the runtime alone: how many filters are skipped, and which are not.
         self.active_filters: tuple[int, Any] = (-1, None)
-        # During a decision: the state of an earlier pod of the same class, if there was one. What a
-        # plugin stored there may spare it to find the same out again; it must not be changed.
-        self.earlier: CycleState | None = None
+        # The state of an earlier pod of the same class, if there was one: see `_internal`.
+        self._earlier: CycleState | None = None
 
     @property
     def exhaustive(self) -> bool:
@@ -115,8 +114,19 @@ class CycleState:
     def get(self, key: StateKey[T]) -> T | None:
         return self._values.get(key)
 
-    def begin_like(self, other: CycleState) -> None:
-        """Forget everything and take over what another state holds, without cloning it."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether no plugin stored anything."""
+        return not (self._values or self._skip_filter or self._skip_score)
+
+    def begin_like(self, other: CycleState, earlier: CycleState | None = None) -> None:
+        """Forget everything and take over what another state holds, without cloning it.
+
+        `earlier` is the state of a pod before, for `_internal.earlier_value`.
+        """
+        if earlier is not None:
+            earlier._earlier = None  # one pod back, and no further
+        self._earlier = earlier
         self._values = dict(other._values)
         self._skip_filter = set(other._skip_filter)
         self._skip_score = set(other._skip_score)
@@ -124,9 +134,12 @@ class CycleState:
 
     def absorb(self, other: CycleState) -> None:
         """Take over what another state holds besides what is here, without cloning it."""
-        self._values.update(other._values)
-        self._skip_filter |= other._skip_filter
-        self._skip_score |= other._skip_score
+        if other._values:
+            self._values.update(other._values)
+        if other._skip_filter:
+            self._skip_filter |= other._skip_filter
+        if other._skip_score:
+            self._skip_score |= other._skip_score
 
     def clone(self) -> CycleState:
         other = CycleState(exhaustive=self._exhaustive)

@@ -89,6 +89,6 @@ def not_found(kind: str, name: str) -> str:
     return f'{kind} "{name}" not found'
 
 
-def scope_without_volumes(pod: fw.Pod) -> fw.Scope | None:
-    """For plugins that have nothing to say about pods without volumes, and much about others."""
-    return None if any(volume.has_source for volume in pod.spec.volumes) else fw.Scope.OBJECT
+def has_volumes(pod: fw.Pod) -> bool:
+    """Whether a pod has volumes that matter to any plugin."""
+    return any(volume.has_source for volume in pod.spec.volumes)

@@ -6,6 +6,7 @@ from typing import Final
 
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
+from mooring.framework._internal import what_if_of
 from mooring.preemption.candidates import Report, pick, search, worth_trying
 from mooring.preemption.ranks import Ranks
 from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, Budgets, Question
@@ -98,11 +99,11 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         return Question(
             state=state,
             pod=pod,
-            what_if=handle.what_if,
+            what_if=what_if_of(handle),
             budgets=Budgets(handle.objects.list(PodDisruptionBudget)),
             spares=self._spares,
             now=handle.clock.now(),
-            fixed=handle.what_if.fixed(pod),
+            fixed=what_if_of(handle).fixed(pod),
             ranks=self._ranks,
         )
 

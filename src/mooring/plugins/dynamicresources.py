@@ -10,6 +10,7 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.config.duration import Duration
+from mooring.framework._internal import InternalPlugin
 
 _ONE_SECOND: Final = Duration.of(1)
 
@@ -35,12 +36,13 @@ class DynamicResourcesArgs(fw.Args, frozen=True):
 
 
 class DynamicResources(
+    InternalPlugin,
     fw.Plugin[DynamicResourcesArgs],
     fw.PreEnqueue,
     fw.PreFilter,
     fw.Filter,
     fw.PostFilter,
-    fw.NormalizeScore,
+    fw.Score,
     fw.Reserve,
     fw.PreBind,
 ):
@@ -49,8 +51,8 @@ class DynamicResources(
     name = "DynamicResources"
     key_from_spec = True
     skip_is_final = True
-    scope = fw.Scope.OBJECT
-    by_extremes = True
+    depends_on = fw.NODE
+    normalizer = fw.BEST_IS_100
     wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
     evicts = False
 
@@ -89,11 +91,6 @@ class DynamicResources(
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         return np.zeros(len(nodes), dtype=np.int64)
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores)
 
     def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
         return fw.OK

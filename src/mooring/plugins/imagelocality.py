@@ -6,20 +6,22 @@ from typing import Final
 import numpy as np
 
 import mooring.framework as fw
+from mooring.cache.internals import mark_of
+from mooring.framework._internal import InternalPlugin
 
 _MIB: Final = 1024 * 1024
 FLOOR: Final = 23 * _MIB  # bytes; less than this is not worth a detour
 CEILING: Final = 1000 * _MIB  # bytes per container; more does not count
 
 
-class ImageLocality(fw.Score):
+class ImageLocality(InternalPlugin, fw.Score):
     """Score by the bytes of the pod's images on a node, each scaled by how widespread it is.
 
     The scaling keeps a pod's replicas from crowding onto the one node that pulled the image first.
     """
 
     name = "ImageLocality"
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.
@@ -28,7 +30,7 @@ class ImageLocality(fw.Score):
         return (pod.images, ceiling(pod), len(everywhere), spread) if any(spread) else ()
 
     def key_version(self) -> int:
-        return self.handle.nodes.mark.nodes
+        return mark_of(self.handle.nodes).nodes
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         everywhere = self.handle.nodes

@@ -14,6 +14,7 @@ from mooring.api.selectors import (
     compile_node_selector,
     compile_term,
 )
+from mooring.framework._internal import InternalPlugin
 from mooring.plugins._node_requirements import Required, affinity_of, matching_any, required_of
 
 
@@ -75,14 +76,14 @@ PREFERRED: fw.StateKey[tuple[Preferred, ...]] = fw.StateKey("NodeAffinity/prefer
 
 
 class NodeAffinity(
-    fw.Plugin[NodeAffinityArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.NormalizeScore
+    InternalPlugin, fw.Plugin[NodeAffinityArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.Score
 ):
     """Refuse nodes the pod's requirements exclude; prefer those its preferences name."""
 
     name = "NodeAffinity"
     key_from_spec = True
-    scope = fw.Scope.OBJECT
-    by_extremes = True
+    depends_on = fw.NODE
+    normalizer = fw.BEST_IS_100
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_LABELS_CHANGED)
 
     CONFLICT = fw.Status.unresolvable("pod affinity terms conflict")
@@ -148,11 +149,6 @@ class NodeAffinity(
         for preferred in self._preferred(state, pod):
             scores += preferred.weight * nodes.matching(preferred.term)
         return scores
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores)
 
     # --- events --------------------------------------------------------------------------------
 

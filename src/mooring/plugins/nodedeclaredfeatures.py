@@ -6,6 +6,7 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api import core
+from mooring.framework._internal import InternalPlugin
 from mooring.framework.events import POD
 
 RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
@@ -17,12 +18,12 @@ REQUIRED: fw.StateKey[frozenset[str]] = fw.StateKey(
 )
 
 
-class NodeDeclaredFeatures(fw.PreFilter, fw.Filter):
+class NodeDeclaredFeatures(InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes that do not declare every feature the pod needs."""
 
     name = "NodeDeclaredFeatures"
     key_from_spec = True
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_FEATURES_CHANGED,

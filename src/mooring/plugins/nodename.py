@@ -3,14 +3,15 @@
 import numpy as np
 
 import mooring.framework as fw
+from mooring.framework._internal import InternalPlugin
 
 
-class NodeName(fw.Filter):
+class NodeName(InternalPlugin, fw.Filter):
     """Refuse every node but the one the pod names, if it names one."""
 
     name = "NodeName"
     key_from_spec = True
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = (fw.Event.NODE_ADDED,)
 
     OTHER_NODE = fw.Status.unresolvable("node(s) didn't match the requested node name")

@@ -5,18 +5,19 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import HostPort
 from mooring.cache.indexes import ips_conflict
+from mooring.framework._internal import InternalPlugin
 
 WANTED: fw.StateKey[tuple[HostPort, ...]] = fw.StateKey(
     "NodePorts/wanted", 'reading "PreFilterNodePorts" from cycleState: not found'
 )
 
 
-class NodePorts(fw.PreFilter, fw.Filter):
+class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes where another pod holds a host port that the pod asks for."""
 
     name = "NodePorts"
     key_from_spec = True
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
     wakes_on = (fw.Event.NODE_ADDED, fw.Event.POD_DELETED)
 
     TAKEN = fw.Status.unschedulable("node(s) didn't have free ports for the requested pod ports")

@@ -3,17 +3,18 @@
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.taints import NO_SCHEDULE, tolerates
+from mooring.framework._internal import InternalPlugin
 
 # A cordoned node is refused as if it carried this taint, so that a toleration lets a pod through.
 CORDON = core.Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-class NodeUnschedulable(fw.Filter):
+class NodeUnschedulable(InternalPlugin, fw.Filter):
     """Refuse nodes with `spec.unschedulable`, unless the pod tolerates that."""
 
     name = "NodeUnschedulable"
     key_from_spec = True
-    scope = fw.Scope.OBJECT
+    depends_on = fw.NODE
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_TAINTS_CHANGED,

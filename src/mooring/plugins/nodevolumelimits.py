@@ -10,6 +10,8 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
+from mooring.cache.internals import count_features
+from mooring.framework._internal import InternalPlugin
 from mooring.plugins._attachable_volumes import (
     Attachable,
     Unusable,
@@ -18,7 +20,7 @@ from mooring.plugins._attachable_volumes import (
     is_attachable,
     volumes_of,
 )
-from mooring.plugins._volume_claims import PVC_ADDED, scope_without_volumes, uses_claim
+from mooring.plugins._volume_claims import PVC_ADDED, has_volumes, uses_claim
 
 NO_LIMIT: Final = 2**62
 
@@ -50,7 +52,7 @@ class Attachments(msgspec.Struct, frozen=True):
 WANTED: fw.StateKey[Wanted] = fw.StateKey("NodeVolumeLimits/wanted")
 
 
-class NodeVolumeLimits(fw.PreFilter, fw.Filter):
+class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes that can't hold the pod's volumes beside those they hold already."""
 
     name = "NodeVolumeLimits"
@@ -66,16 +68,13 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
 
     FULL = fw.Status.unschedulable("node(s) exceed max volume count")
 
-    def __init__(self, args: fw.NoArgs, handle: fw.Handle) -> None:
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
         super().__init__(args, handle)
         self._limits: Limits | None = None
         self._attachments: Attachments | None = None
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return scope_without_volumes(pod)
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
+    def applies_to(self, pod: fw.Pod) -> bool:
+        return has_volumes(pod)
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not any(map(is_attachable, pod.spec.volumes)):
@@ -176,7 +175,7 @@ class NodeVolumeLimits(fw.PreFilter, fw.Filter):
         return Limits(names, version, has_csi_node, per_driver)
 
     def _held_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
-        features = nodes.count_features("attachable volumes", numbered_volumes)
+        features = count_features(nodes, "attachable volumes", numbered_volumes)
         total = np.zeros(len(nodes), dtype=np.int64)
         for number in features.distinct:
             total += features.per_node(number)

@@ -5,6 +5,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.taints import PREFER_NO_SCHEDULE, find_untolerated, tolerates
+from mooring.framework._internal import InternalPlugin
 
 SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey(
     "TaintToleration/soft", 'failed to read "PreScoreTaintToleration" from cycleState: not found'
@@ -12,13 +13,13 @@ SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey(
 """The tolerations that can cover a PreferNoSchedule taint."""
 
 
-class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
+class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
     """Refuse nodes with an untolerated hard taint; prefer those with the fewest soft ones."""
 
     name = "TaintToleration"
     key_from_spec = True
-    scope = fw.Scope.OBJECT
-    by_extremes = True
+    depends_on = fw.NODE
+    normalizer = fw.LEAST_IS_100
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_TAINTS_CHANGED,
@@ -52,11 +53,6 @@ class TaintToleration(fw.Filter, fw.PreScore, fw.NormalizeScore):
         if not nodes.has_taints:
             return np.zeros(len(nodes), dtype=np.int64)
         return nodes.by_taints(lambda taints: count_unwelcome(taints, soft))
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores, reverse=True)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None

@@ -7,12 +7,15 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api.core import PersistentVolumeClaim, Volume
+from mooring.cache.internals import count_features
+from mooring.framework._internal import InternalPlugin
+from mooring.framework.depends_on import DependsOn
 from mooring.plugins._volume_claims import (
     PVC_ADDED,
+    has_volumes,
     named_claims,
     names_claim,
     not_found,
-    scope_without_volumes,
 )
 
 ONE_POD: Final = "ReadWriteOncePod"
@@ -40,7 +43,7 @@ EXCLUSIVE: fw.StateKey[Exclusive] = fw.StateKey("PreFilterVolumeRestrictions")
 NO_STATE: Final = f'cannot read "{EXCLUSIVE.name}" from cycleState'
 
 
-class VolumeRestrictions(fw.PreFilter, fw.Filter):
+class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes where a pod holds a disk the pod wants, and all if a claim of one pod is in use.
 
     The count of uses is that of the whole cluster, so its refusal does not depend on the node.
@@ -57,8 +60,9 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
         " already in-use by another pod"
     )
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return scope_without_volumes(pod)
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
+        return None if has_volumes(pod) else fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> None:
         return None  # without volumes, nothing matters
@@ -75,7 +79,7 @@ class VolumeRestrictions(fw.PreFilter, fw.Filter):
                 claims.add(name)
         uses = 0
         if claims:
-            used = nodes.count_features("claims in use", claims_in_use)
+            used = count_features(nodes, "claims in use", claims_in_use)
             uses = sum(int(used.per_node((pod.namespace, name)).sum()) for name in claims)
         if not uses and not has_disks(pod):
             return fw.SKIP

@@ -11,15 +11,16 @@ from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.selectors import LabelRequirement
 from mooring.api.storage import StorageClass
 from mooring.api.wellknown import REGION, ZONE
+from mooring.framework._internal import InternalPlugin
 from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, SEVERAL
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
     class_of_claim,
+    has_volumes,
     named_claims,
     names_claim,
     not_found,
-    scope_without_volumes,
     waits_for_consumer,
 )
 
@@ -51,7 +52,7 @@ class Area(msgspec.Struct, frozen=True):
 AREAS: fw.StateKey[tuple[Area, ...]] = fw.StateKey("VolumeZone/areas")
 
 
-class VolumeZone(fw.PreFilter, fw.Filter):
+class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes outside the zones and regions that the pod's volumes are labelled with."""
 
     name = "VolumeZone"
@@ -67,11 +68,8 @@ class VolumeZone(fw.PreFilter, fw.Filter):
 
     ELSEWHERE = fw.Status.unresolvable("node(s) had no available volume zone")
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return scope_without_volumes(pod)
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
+    def applies_to(self, pod: fw.Pod) -> bool:
+        return has_volumes(pod)
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         areas = self._areas_of(pod)

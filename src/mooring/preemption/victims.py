@@ -19,7 +19,7 @@ from mooring.api.policy import PodDisruptionBudget
 from mooring.api.selectors import Selector, SelectorError
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.framework.handle import WhatIf
+from mooring.framework._internal import InternalWhatIf
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -77,7 +77,7 @@ class Question(msgspec.Struct, frozen=True):
 
     state: CycleState
     pod: Pod
-    what_if: WhatIf
+    what_if: InternalWhatIf
     budgets: Budgets
     spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
     now: float  # seconds; when pods started that do not say

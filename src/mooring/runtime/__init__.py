@@ -2,5 +2,37 @@
 
 Configuration flows in, a `Profile` of live plugins flows out; then pods and nodes flow in,
 statuses and scores flow out. An exception of a plugin ends here and becomes a status. This room
-owns the words *registry*, *profile*, *runner* and *evaluation*.
+owns the words *registry*, *profile*, *guard* and *caller*.
 """
+
+from mooring.errors import PluginError
+from mooring.runtime.asking import (
+    accident,
+    as_error,
+    is_vectorised,
+    normalizes,
+    overrides_normalize_score,
+    picks_pods,
+    running,
+)
+from mooring.runtime.caller import PluginCaller, PluginFault, extremes, is_in_range, out_of_range
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import Profile
+
+__all__ = [
+    "Guard",
+    "PluginCaller",
+    "PluginError",
+    "PluginFault",
+    "Profile",
+    "accident",
+    "as_error",
+    "extremes",
+    "is_in_range",
+    "is_vectorised",
+    "normalizes",
+    "out_of_range",
+    "overrides_normalize_score",
+    "picks_pods",
+    "running",
+]

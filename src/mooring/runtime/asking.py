@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from mooring.cache.pods import Pod
 from mooring.errors import PluginError
-from mooring.framework.plugin import Base, Filter
+from mooring.framework.plugin import Base, Filter, Score
 from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.observe.family import Histogram, Value
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
+
+# The points for which it is not "<point> plugin".
+_RUNNING: Final = {
+    "PreBindPreFlight": "PreBindPreFlight",
+    "PreFilterExtensionAddPod": "AddPod on PreFilter plugin",
+    "PreFilterExtensionRemovePod": "RemovePod on PreFilter plugin",
+}
 
 
 class Asker:
@@ -22,20 +29,19 @@ class Asker:
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.profile = profile
         self.guard = guard
-        self._durations: dict[tuple[str, Code], Histogram] = {}
+        self._durations: dict[str | tuple[str, Code], Histogram] = {}  # by point; not OK: and code
 
     def ask(
         self,
         plugin: Base,
         point: str,
-        running: str,
         function: Callable[..., object],
         *args: object,
         accept: tuple[type[Any], ...] = (),
     ) -> Any:
         """A signed Status, or one of the `accept`ed other answers.
 
-        An accident becomes an ERROR status whose reason starts with `running`.
+        An accident becomes an ERROR status whose reason says what was running.
         """
         try:
             answer = self.guard.call(plugin, point, function, *args)
@@ -43,13 +49,12 @@ class Asker:
                 return OK
             return self._signed(plugin, point, answer, accept)
         except PluginError as error:
-            return accident(running, error)
+            return accident(running(point, plugin), error)
 
     async def ask_async(
         self,
         plugin: Base,
         point: str,
-        running: str,
         function: Callable[..., Awaitable[object]],
         *args: object,
         stands: bool = False,
@@ -60,9 +65,9 @@ class Asker:
                 return OK
             status: Status = self._signed(plugin, point, answer, ())
         except PluginError as error:
-            return accident(running, error)
+            return accident(running(point, plugin), error)
         except asyncio.CancelledError as error:
-            error.add_note(running)
+            error.add_note(running(point, plugin))
             raise
         return status
 
@@ -77,7 +82,7 @@ class Asker:
 
     def took(self, point: str, started: float, status: Status) -> Status:
         """Observe how long a point took; hands the status through."""
-        key = (point, status.code)
+        key = point if status is OK else (point, status.code)
         duration = self._durations.get(key)
         if duration is None:
             labels = (point, status.code.label, self.profile.scheduler_name)
@@ -114,24 +119,45 @@ def is_vectorised(plugin: Filter) -> bool:
     return type(plugin).filter_all is not Filter.filter_all
 
 
+def overrides_normalize_score(plugin: Score) -> bool:
+    """Whether a Score normalizes in a way of its own: not by a declared normalizer, nor not at all.
+
+    Otherwise equal raw scores are equal once normalized, whichever nodes have them.
+    """
+    return type(plugin).normalize_score is not Score.normalize_score
+
+
+def normalizes(plugin: Base) -> bool:
+    """Whether the scores of a plugin are normalized before they count."""
+    return isinstance(plugin, Score) and (
+        plugin.normalizer is not None or overrides_normalize_score(plugin)
+    )
+
+
 def picks_pods(plugin: Base) -> bool:
     """Whether a plugin may have nothing to say for some pods."""
     return type(plugin).applies_to is not Base.applies_to
 
 
-def accident(running: str, error: PluginError) -> Status:
+def running(point: str, plugin: Base) -> str:
+    """What is going on while a plugin is asked, in the words of kube-scheduler."""
+    return f'running {_RUNNING.get(point, f"{point} plugin")} "{plugin.name}"'
+
+
+def accident(while_running: str, error: PluginError) -> Status:
     """What broke inside a plugin, as the status of the pod."""
-    return Status(Code.ERROR, (f"{running}: {error}",), error.plugin, error)
+    return Status(Code.ERROR, (f"{while_running}: {error}",), error.plugin, error)
 
 
 def interrupted(error: asyncio.CancelledError) -> str:
     """What a cancellation has interrupted, for the status of the pod."""
-    running = getattr(error, "__notes__", None) or ["binding"]
-    return f"{running[0]}: the task was cancelled by a plugin"
+    notes = getattr(error, "__notes__", None) or ["binding"]
+    return f"{notes[0]}: the task was cancelled by a plugin"
 
 
-def as_error(running: str, status: Status) -> Status:
+def as_error(while_running: str, status: Status) -> Status:
     """A status that a point does not accept, as an error; accidents have said what was running."""
     if isinstance(status.cause, PluginError):
         return status
-    return Status(Code.ERROR, (f"{running}: {status.message}",), status.plugin, status.cause)
+    text = f"{while_running}: {status.message}"
+    return Status(Code.ERROR, (text,), status.plugin, status.cause)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.cache.arrays import IntArray
@@ -20,13 +21,14 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
-from mooring.framework.results import LabelScores, OnlyNodes
+from mooring.framework._internal import FinalByLabel, LabelScores
+from mooring.framework.results import OnlyNodes
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.family import Value
-from mooring.runtime.asking import Asker, accident, as_error
+from mooring.runtime.asking import Asker, accident, as_error, normalizes, running
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
@@ -43,6 +45,10 @@ class PluginFault(Exception):
         self.status = status
         self.raised = raised
 
+    @property
+    def plugin(self) -> str:
+        return self.status.plugin
+
 
 class PluginCaller(Asker):
     """Calls the plugins of one profile at the points of a decision."""
@@ -56,23 +62,23 @@ class PluginCaller(Asker):
             "Filter", at("filter", contract.Filter)
         )
         self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
-        self._scored = self.evaluations("Score", at("score", contract.Score))
+        scorers = at("score", contract.Score)
+        self._scored = self.evaluations("Score", scorers)
+        self._by_label = {one.name: one for one in scorers if isinstance(one, FinalByLabel)}
 
     # --- PreFilter and PreScore ----------------------------------------------------------------
 
     def pre_filter(
         self, plugin: contract.PreFilter, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Status | OnlyNodes:
-        running = f'running PreFilter plugin "{plugin.name}"'
-        call = plugin.pre_filter
         answer: Status | OnlyNodes = self.ask(
-            plugin, "PreFilter", running, call, state, pod, nodes, accept=(OnlyNodes,)
+            plugin, "PreFilter", plugin.pre_filter, state, pod, nodes, accept=(OnlyNodes,)
         )
         if isinstance(answer, Status):
             if answer.skipped:
                 return answer
             if answer.code not in _PRE_FILTER_CODES:
-                answer = as_error(running, answer)
+                answer = as_error(running("PreFilter", plugin), answer)
         self._pre_filtered[plugin.name].add()
         return answer
 
@@ -80,15 +86,19 @@ class PluginCaller(Asker):
         self, plugin: contract.PreScore, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Status:
         """OK or SKIP. Raises PluginFault."""
-        running = f'running PreScore plugin "{plugin.name}"'
-        started = self.guard.timer()
-        status: Status = self.ask(plugin, "PreScore", running, plugin.pre_score, state, pod, nodes)
-        self.pre_score_seconds += self.guard.timer() - started
+        is_timed = self.guard.record_plugins
+        started = self.guard.timer() if is_timed else 0.0
+        status: Status = self.ask(plugin, "PreScore", plugin.pre_score, state, pod, nodes)
+        if is_timed:
+            self.pre_score_seconds += self.guard.timer() - started
+        if status is OK:
+            self._pre_scored[plugin.name].add()
+            return OK
         if status.skipped:
             return status
         self._pre_scored[plugin.name].add()
         if not status.ok:
-            raise PluginFault(as_error(running, status))
+            raise PluginFault(as_error(running("PreScore", plugin), status))
         return status
 
     # --- Filter --------------------------------------------------------------------------------
@@ -198,6 +208,12 @@ class PluginCaller(Asker):
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> IntArray:
         """The raw scores of all these nodes. Raises PluginFault."""
+        return self.raw_scores(plugin, state, pod, nodes).copy()  # a plugin may keep its array
+
+    def raw_scores(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> IntArray:
+        """As `score_all`, for reading at once: perhaps an array that the plugin keeps."""
         self._scored[plugin.name].add(len(nodes))
         try:
             return self.guard.call(plugin, "Score", self._raw_scores, plugin, state, pod, nodes)
@@ -213,11 +229,11 @@ class PluginCaller(Asker):
         scores: IntArray,
     ) -> IntArray:
         """The scores from 0 to 100, perhaps the same array. Raises PluginFault."""
-        if isinstance(plugin, contract.NormalizeScore):
+        if normalizes(plugin):
             point, call = "ScoreExtensionNormalize", plugin.normalize_score
             try:
                 answer = self.guard.call(plugin, point, call, state, pod, nodes, scores)
-                scores = self._checked_scores(plugin, point, answer, len(nodes))
+                scores = self._checked_scores(plugin, point, answer, len(nodes)).copy()
             except PluginError as error:
                 text = f'running Normalize on Score plugins: plugin "{plugin.name}" failed with'
                 raise PluginFault(accident(text, error), raised=True) from error
@@ -229,11 +245,12 @@ class PluginCaller(Asker):
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> LabelScores | None:
         """The normalized scores if one node label is all that matters. Raises PluginFault."""
-        if type(plugin).final_by_label is contract.Score.final_by_label:
+        by_label = self._by_label.get(plugin.name)
+        if by_label is None:
             return None
         try:
             found: LabelScores | None = self.guard.call(
-                plugin, "Score", plugin.final_by_label, state, pod, nodes
+                plugin, "Score", by_label.final_by_label, state, pod, nodes
             )
         except PluginError as error:
             raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
@@ -272,16 +289,21 @@ class PluginCaller(Asker):
             raise self.guard.wrong_answer(plugin, point, answer, expected)
         if answer.dtype.kind not in "iu":
             raise self.guard.wrong_answer(plugin, point, f"{answer.dtype} array", expected)
-        scores: IntArray = answer.astype(np.int64)  # a copy: a plugin may keep its array
+        scores: IntArray = answer.astype(np.int64, copy=False)
         return scores
 
 
 def is_in_range(scores: IntArray) -> bool:
     """Whether these are scores as they count, from 0 to 100."""
+    least, most = extremes(scores)
+    return least >= MIN_SCORE and most <= MAX_SCORE
+
+
+def extremes(scores: NDArray[np.integer[Any]]) -> tuple[int, int]:
+    """The least and the most; `min()` and `max()` take three times as long."""
     if not len(scores):
-        return True
-    least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
-    return bool(least >= MIN_SCORE and most <= MAX_SCORE)
+        return MIN_SCORE, MIN_SCORE
+    return scores.item(scores.argmin()), scores.item(scores.argmax())
 
 
 def out_of_range(plugin: contract.Score, scores: IntArray) -> Status:

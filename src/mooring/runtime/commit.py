@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
+from mooring.framework._internal import skip_is_final
 from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, SKIP, Code, Status
-from mooring.runtime.asking import Asker, as_error, picks_pods
+from mooring.runtime.asking import Asker, as_error, picks_pods, running
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
 MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
-
-P = TypeVar("P", bound=contract.Base)
 
 
 class PermitOutcome(msgspec.Struct, frozen=True):
@@ -38,37 +37,35 @@ class Committer(Asker):
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
-        # Each with what is said to be running if something goes wrong.
-        self._reserve = _named("Reserve plugin", profile.at("reserve", contract.Reserve))
-        self._permit = _named("Permit plugin", profile.at("permit", contract.Permit))
+        self._reserve = profile.at("reserve", contract.Reserve)
+        self._permit = profile.at("permit", contract.Permit)
         self._pre_bind = profile.at("preBind", contract.PreBind)
-        self._pre_flight = _named("PreBindPreFlight", self._pre_bind)
-        self._bind = _named("Bind plugin", profile.at("bind", contract.Bind))
+        self._bind = profile.at("bind", contract.Bind)
         self._post_bind = profile.at("postBind", contract.PostBind)
-        after = (*self._reserve, *self._permit, *self._pre_flight)
-        self._final = frozenset(plugin.name for _, plugin in after if plugin.skip_is_final)
+        after = (*self._reserve, *self._permit, *self._pre_bind)
+        self._final = frozenset(plugin.name for plugin in after if skip_is_final(plugin))
         # The plugins that have nothing to say for some pods.
         self._picky = tuple(
-            {plugin.name: plugin for _, plugin in after if picks_pods(plugin)}.values()
+            {plugin.name: plugin for plugin in after if picks_pods(plugin)}.values()
         )
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
         left_out = self._left_out(state, pod)
-        for running, plugin in self._reserve:
+        for plugin in self._reserve:
             if plugin.name in left_out:
                 continue
-            status = self.ask(plugin, "Reserve", running, plugin.reserve, state, pod, node_name)
+            status = self.ask(plugin, "Reserve", plugin.reserve, state, pod, node_name)
             if not status.ok:
-                final = status if status.rejected else as_error(running, status)
+                final = status if status.rejected else as_error(running("Reserve", plugin), status)
                 return self.took("Reserve", started, final)
         return self.took("Reserve", started, OK)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, also those whose reserve was never called."""
         started = self.guard.timer()
-        for _, plugin in reversed(self._reserve):
+        for plugin in reversed(self._reserve):
             try:
                 self.guard.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
             except PluginError:
@@ -86,11 +83,11 @@ class Committer(Asker):
             return _PERMITTED
         holds: dict[str, float] = {}
         left_out = self._left_out(state, pod)
-        for running, plugin in self._permit:
+        for plugin in self._permit:
             if plugin.name in left_out:
                 continue
             ask = plugin.permit
-            answer = self.ask(plugin, "Permit", running, ask, state, pod, node_name, accept=(Wait,))
+            answer = self.ask(plugin, "Permit", ask, state, pod, node_name, accept=(Wait,))
             if isinstance(answer, Wait):
                 holds[plugin.name] = min(max(answer.timeout, 0.0), MAX_PERMIT_TIMEOUT)
             elif answer.code is Code.WAIT:
@@ -98,7 +95,7 @@ class Committer(Asker):
             elif answer.rejected:
                 return PermitOutcome(answer)
             elif not answer.ok:
-                return PermitOutcome(as_error(running, answer))
+                return PermitOutcome(as_error(running("Permit", plugin), answer))
         return PermitOutcome(OK, holds)
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -111,18 +108,18 @@ class Committer(Asker):
     def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         result = SKIP
         left_out = self._left_out(state, pod)
-        for running, plugin in self._pre_flight:
+        for plugin in self._pre_bind:
             if plugin.name in left_out:
                 state.skip_pre_bind.add(plugin.name)
                 continue
             ask = plugin.pre_flight
-            status = self.ask(plugin, "PreBindPreFlight", running, ask, state, pod, node_name)
+            status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
             if status.skipped:
                 state.skip_pre_bind.add(plugin.name)
             elif status.ok:
                 result = OK
             elif status.code is Code.ERROR:
-                return as_error(running, status)
+                return as_error(running("PreBindPreFlight", plugin), status)
             else:
                 text = (
                     f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is'
@@ -174,23 +171,23 @@ class Committer(Asker):
     async def _pre_bind_one(
         self, plugin: contract.PreBind, state: CycleState, pod: Pod, node_name: str
     ) -> Status:
-        running = f'running PreBind plugin "{plugin.name}"'
-        status = await self.ask_async(
-            plugin, "PreBind", running, plugin.pre_bind, state, pod, node_name
-        )
-        return status if status.ok or status.rejected else as_error(running, status)
+        status = await self.ask_async(plugin, "PreBind", plugin.pre_bind, state, pod, node_name)
+        if status.ok or status.rejected:
+            return status
+        return as_error(running("PreBind", plugin), status)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first plugin that does not skip decides; SKIP if all do, and then nobody bound."""
         started = self.guard.timer()
-        for running, plugin in self._bind:
+        for plugin in self._bind:
             # The pod may be bound by now: to call that a failure would give its place away.
             status = await self.ask_async(
-                plugin, "Bind", running, plugin.bind, state, pod, node_name, stands=True
+                plugin, "Bind", plugin.bind, state, pod, node_name, stands=True
             )
             if not status.skipped:
-                final = status if status.ok or status.rejected else as_error(running, status)
-                return self.took("Bind", started, final)
+                if not (status.ok or status.rejected):
+                    status = as_error(running("Bind", plugin), status)
+                return self.took("Bind", started, status)
         return self.took("Bind", started, SKIP)
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -201,10 +198,6 @@ class Committer(Asker):
             except PluginError:
                 continue  # the guard has logged it, and the pod is bound whatever happens here
         self.took("PostBind", started, OK)
-
-
-def _named(what: str, plugins: tuple[P, ...]) -> tuple[tuple[str, P], ...]:
-    return tuple((f'running {what} "{plugin.name}"', plugin) for plugin in plugins)
 
 
 def _parallel_groups(plugins: tuple[contract.PreBind, ...]) -> Iterator[list[contract.PreBind]]:

@@ -18,10 +18,16 @@ from typing import Final
 import msgspec
 
 from mooring.errors import ConfigError, Problem
+from mooring.framework import _internal
 from mooring.framework import plugin as contract
+from mooring.framework._renamed import MEMBERS
+from mooring.framework.depends_on import DependsOn
 from mooring.framework.events import ClusterEvent
 from mooring.framework.plugin import Base
+from mooring.framework.scores import Normalizer
 from mooring.observe.texts import named
+
+_CONTRACT: Final = (contract.__name__, _internal.__name__)
 
 GROUP: Final = "mooring.plugins"
 
@@ -40,6 +46,8 @@ POINTS: Final[dict[str, type[Base]]] = {
     "postBind": contract.PostBind,
 }
 """The extension points by their name in configuration files."""
+
+_IN_DECISIONS: Final = (contract.PreFilter, contract.Filter, contract.PreScore, contract.Score)
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -165,10 +173,44 @@ def contract_faults(candidate: object) -> list[str]:
         isinstance(events, tuple) and all(isinstance(event, ClusterEvent) for event in events)
     ):
         faults.append("its wakes_on must be a tuple of ClusterEvents, or None")
+    declared: object = candidate.depends_on
+    if declared is not None and not isinstance(declared, DependsOn):
+        faults.append("its depends_on must be NODE or NODE_AND_PODS of mooring.framework, or None")
+    faults += _old_words(candidate)
+    faults += _normalizer_faults(candidate)
     for point in candidate.__mro__:
-        if point.__module__ == contract.__name__ and issubclass(point, Base):
+        if point.__module__ in _CONTRACT and issubclass(point, Base):
             faults += _signature_faults(candidate, point)
     return list(dict.fromkeys(faults))
+
+
+def _old_words(candidate: type[Base]) -> list[str]:
+    """Members that declared something in earlier versions, with what to write now.
+
+    Only where they did: a PostBind plugin may call anything of its own a `stamp`.
+    """
+    found = []
+    if issubclass(candidate, _IN_DECISIONS):
+        for word, instead in MEMBERS.items():
+            if any(word in vars(base) for base in candidate.__mro__):
+                found.append(f"{candidate.__name__} has `{word}`: {instead}")
+    return found
+
+
+def _normalizer_faults(candidate: type[Base]) -> list[str]:
+    if not issubclass(candidate, contract.Score):
+        return []
+    declared: object = candidate.normalizer
+    if declared is None:
+        return []
+    if not isinstance(declared, Normalizer):
+        return [
+            "its normalizer must be BEST_IS_100, LEAST_IS_100 or MIN_MAX of mooring.framework,"
+            " or None"
+        ]
+    if candidate.normalize_score is not contract.Score.normalize_score:
+        return ["it declares a normalizer and has normalize_score(): only one of them can count"]
+    return []
 
 
 def _signature_faults(candidate: type[Base], point: type[Base]) -> list[str]:

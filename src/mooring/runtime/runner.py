@@ -51,8 +51,7 @@ class Runner(Asker):
         if first:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != first)
         for plugin in plugins:
-            running = f'running PreEnqueue plugin "{plugin.name}"'
-            status: Status = self.ask(plugin, "PreEnqueue", running, plugin.pre_enqueue, pod)
+            status: Status = self.ask(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
             if not status.ok:
                 return self.took("PreEnqueue", started, status)
         return self.took("PreEnqueue", started, OK)
@@ -88,15 +87,12 @@ class Runner(Asker):
         reports: dict[str, object] = {}
         nominate: str | None = None
         for plugin in self._post_filter:
-            running = f'running PostFilter plugin "{plugin.name}"'
             ask, own = plugin.post_filter, verdicts.copy()
-            answer = self.ask(
-                plugin, "PostFilter", running, ask, state, pod, nodes, own, accept=(Nominate,)
-            )
+            answer = self.ask(plugin, "PostFilter", ask, state, pod, nodes, own, accept=(Nominate,))
             choose = answer.choose if isinstance(answer, Nominate) else None
             if review is not None and choose is not None:
                 agreed = await review(pod, answer.candidates, nodes)
-                answer = self.ask(plugin, "PostFilter", running, choose, agreed, accept=(Nominate,))
+                answer = self.ask(plugin, "PostFilter", choose, agreed, accept=(Nominate,))
             chosen: str | None = None
             victims: tuple[Pod, ...] = ()
             if isinstance(answer, Nominate):

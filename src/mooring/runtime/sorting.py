@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mooring.errors import PluginError
-from mooring.framework.plugin import NoArgs, QueueSort
+from mooring.framework.plugin import Args, QueueSort
 from mooring.framework.results import QueuedPod
 from mooring.runtime.guard import Guard
 
@@ -34,7 +34,7 @@ class GuardedSort(QueueSort):
     name = "GuardedSort"
 
     def __init__(self, plugin: QueueSort, guard: Guard) -> None:
-        super().__init__(NoArgs(), plugin.handle)
+        super().__init__(Args(), plugin.handle)
         self._plugin = plugin
         self._guard = guard
         self._shape: tuple[str, ...] | None = None  # of the first key; () if the plugin has none

@@ -52,6 +52,7 @@ class Connected:
         host: str = "localhost",
         node_selector: str = "",
         on_attempt: Callable[[Attempt], None] | None = None,
+        check_share: float = 0.0,
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         plugins = tuple(plugins)
@@ -78,6 +79,7 @@ class Connected:
             metrics=self.metrics,
             on_attempt=on_attempt,
             extenders=extenders,
+            check_share=check_share,
         )
         plans = plan_profiles(config, Registry.discover(plugins))
         self.informers: Informers = informers_for(

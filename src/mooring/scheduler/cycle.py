@@ -12,10 +12,12 @@ import msgspec
 import numpy as np
 
 from mooring.cache.arrays import IntArray
+from mooring.cache.internals import listing_of
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.decision.evaluation import Evaluation, PodEvaluator
+from mooring.decision.evaluation import Evaluation
+from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.scoring import Scores, best_row
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -79,6 +81,7 @@ class Cycle:
     ) -> None:
         self._evaluator = evaluator
         self._runner = runner
+        self._guard = runner.guard
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
         self._council = council
@@ -88,38 +91,43 @@ class Cycle:
         self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
         has_opinions = council is not None and council.has_opinions
         # With nothing to compare them by, the first node that fits is as good as any.
-        self._takes_first = not (evaluator.has_scorers or has_opinions)
+        self._takes_first = not (evaluator.plugins.scorers or has_opinions)
         self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
 
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
             return Decision(NO_NODES, nominate="")
-        started = self._runner.guard.timer()
+        is_timed = self._guard.record_plugins
+        started = self._guard.timer() if is_timed else 0.0
         evaluation = self._evaluator.begin(state, pod, nodes)
-        self._took("PreFilter", started, evaluation.outcome.status)
+        if is_timed:
+            self._runner.took("PreFilter", started, evaluation.outcome.status)
         decision = await self._decide(evaluation)
         (self._by_class if evaluation.by_class else self._in_full).add()
         return decision
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
-        outcome = evaluation.outcome
-        if outcome.status.ok:
+        if evaluation.passed_pre_filter:
             if evaluation.pod.nominated_node_name:
                 nominated = await self._try_nominated(evaluation)
                 if nominated is not None:
                     return nominated
-            started = self._runner.guard.timer()
-            evaluation.filter(*self._limits(evaluation))
-            # A scan that refuses every node went well: only a failed one is no success.
-            self._took("Filter", started, evaluation.status)
-            outcome = evaluation.outcome
+            is_timed = self._guard.record_plugins
+            started = self._guard.timer() if is_timed else 0.0
+            if self._looks_at_all:
+                evaluation.filter()
+            else:
+                evaluation.filter(*self._limits(evaluation))
+            if is_timed:  # to refuse every node is no failure
+                self._runner.took("Filter", started, evaluation.status)
             if self._check is not None and evaluation.by_class and self._check.is_due():
                 self._compare(self._check, evaluation)
-        if outcome.status.rejected:
-            return await self._refused_before(evaluation)
-        if not outcome.status.ok:
-            return Decision(outcome.status, nominate="")
-        if not evaluation.status.ok:
+        if not evaluation.passed_pre_filter:
+            status = evaluation.outcome.status
+            if status.rejected:
+                return await self._refused_before(evaluation)
+            return Decision(status, nominate="")
+        if evaluation.status is not OK:
             return Decision(evaluation.status, nominate="")
         if not self._looks_at_all:
             self._keep_first(evaluation)
@@ -129,7 +137,12 @@ class Cycle:
                 return Decision(status, nominate="")
         if not evaluation.count:
             return await self._refused(evaluation)
-        return await self._choose(evaluation)
+        if self._council is not None and evaluation.count > 1:
+            return await self._choose_with_extenders(self._council, evaluation)
+        self._choose(evaluation)
+        if evaluation.status is not OK:
+            return Decision(evaluation.status, nominate="")
+        return self._decided(evaluation, evaluation.nodes.names[evaluation.row])
 
     def _compare(self, check: DoubleCheck, evaluation: Evaluation) -> None:
         """Evaluate again without the memory."""
@@ -189,7 +202,7 @@ class Cycle:
         if limit is None:
             return
         nodes = evaluation.nodes
-        listed = np.roll(nodes.listing, -start)
+        listed = np.roll(listing_of(nodes), -start)
         found = np.flatnonzero(evaluation.feasible[listed])[:limit]
         walked = int(found[-1]) + 1 if len(found) == limit else len(listed)
         self._rotation.start = (start + walked) % len(listed)
@@ -233,38 +246,31 @@ class Cycle:
 
     # --- the best node -------------------------------------------------------------------------
 
-    def _took(self, point: str, started: float, status: Status) -> None:
-        """Observe the time of a point, in attempts whose plugin times are taken."""
-        if self._runner.guard.record_plugins:
-            self._runner.took(point, started, status)
-
-    def _choose_best(self, evaluation: Evaluation) -> None:
-        if evaluation.count == 1:  # there is nothing to score
+    def _choose(self, evaluation: Evaluation) -> None:
+        if evaluation.count == 1 or not self._guard.record_plugins:  # of one there is no choice
             evaluation.choose()
             return
-        caller = self._evaluator.caller
+        caller, timer = self._evaluator.plugins.caller, self._guard.timer
         caller.pre_score_seconds = 0.0
-        started = self._runner.guard.timer()
+        started = timer()
         evaluation.choose()
         spent = caller.pre_score_seconds
-        self._took("PreScore", self._runner.guard.timer() - spent, evaluation.status)
-        self._took("Score", started + spent, evaluation.status)
+        self._runner.took("PreScore", timer() - spent, evaluation.status)
+        self._runner.took("Score", started + spent, evaluation.status)
 
-    async def _choose(self, evaluation: Evaluation) -> Decision:
-        nodes, winner = evaluation.nodes, ""
-        scores: Scores | None = None
-        if self._council is not None and evaluation.count > 1:
-            scores = evaluation.scores()
-            if scores is not None:
-                rows = evaluation.rows
-                scores, named = await self._council.score(evaluation.pod, nodes.take(rows), scores)
-                winner = named or nodes.names[best_row(nodes, rows, scores.totals)]
-        else:
-            self._choose_best(evaluation)
-        if not evaluation.status.ok:
+    async def _choose_with_extenders(self, council: Council, evaluation: Evaluation) -> Decision:
+        scores = evaluation.scores()
+        if scores is None:
             return Decision(evaluation.status, nominate="")
-        if not winner:
-            winner = nodes.names[evaluation.row]
+        nodes, rows = evaluation.nodes, evaluation.rows
+        scores, named = await council.score(evaluation.pod, nodes.take(rows), scores)
+        winner = named or nodes.names[best_row(nodes, rows, scores.totals)]
+        return self._decided(evaluation, winner, scores)
+
+    def _decided(
+        self, evaluation: Evaluation, winner: str, scores: Scores | None = None
+    ) -> Decision:
+        nodes = evaluation.nodes
         if not self._is_observed:
             return Decision(OK, winner, evaluated=len(nodes), found=evaluation.count)
         if scores is None and evaluation.count > 1:

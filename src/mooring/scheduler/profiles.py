@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import msgspec
 
 from mooring.cache.pods import Pod
-from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.evaluator import PodEvaluator
 from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
+from mooring.framework._internal import InternalPlugin
 from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
@@ -54,6 +55,17 @@ def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
         hint = partial(_ask_hint, guard, plugin) if own_hint else None
         found += [Registration(event, plugin.name, hint) for event in events]
     return with_taint_fallback(found)
+
+
+def asked_for_every_pod(profiles: Iterable[Profile]) -> list[str]:
+    """The Filter and Score plugins of users that declare no `depends_on`."""
+    names = {
+        plugin.name
+        for profile in profiles
+        for plugin in (*profile.at("filter", contract.Filter), *profile.at("score", contract.Score))
+        if not isinstance(plugin, InternalPlugin) and plugin.depends_on is None
+    }
+    return sorted(names)
 
 
 def all_registrations(

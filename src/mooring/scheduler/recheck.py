@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.evaluator import PodEvaluator
 from mooring.framework import plugin as contract
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status

@@ -17,7 +17,8 @@ import msgspec
 from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.evaluator import PodEvaluator
+from mooring.decision.plugins import DecisionPlugins
 from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, InternalError, Problem
 from mooring.extender.calling.chain import Extenders
@@ -49,7 +50,7 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import Crew, all_registrations
+from mooring.scheduler.profiles import Crew, all_registrations, asked_for_every_pod
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.workers import Workers
 
@@ -132,6 +133,12 @@ class Scheduler:
             name = plan.scheduler_name
             handles[name] = self._make_handle(name)
             profiles[name] = plan.build(handles[name])
+        slow = asked_for_every_pod(profiles.values())
+        if slow:
+            log.info(
+                "asked about every node for every pod, because they declare no depends_on",
+                extra={"plugins": ", ".join(slow)},
+            )
         self._crews: dict[str, Crew] = {}
         self.queue: SchedulingQueue = self._make_queue(profiles)
         self.handlers: Handlers = Handlers(
@@ -198,7 +205,8 @@ class Scheduler:
 
     def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
         runner = Runner(profile, self.guard)
-        evaluator = PodEvaluator(profile, self.guard, self.queue.nominator, self.cache.objects)
+        plugins = DecisionPlugins(profile, self.guard)
+        evaluator = PodEvaluator(plugins, self.queue.nominator, self.cache.objects)
         what_if = ProfileWhatIf(evaluator.what_if, self.handlers.is_ours)
         handle.attach(self.queue.nominator, what_if, self.queue.activate)
         committer = Committer(profile, self.guard)

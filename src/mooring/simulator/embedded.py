@@ -272,11 +272,12 @@ async def run_scheduler(
     *,
     rng: random.Random | None = None,
     on_attempt: Callable[[Attempt], None] | None = None,
+    check_share: float = 0.0,
 ) -> RunningScheduler:
     """Start a real scheduler on a cluster: informers, binds and Events go through its API server.
 
     `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. It runs until
-    `stop`, or until the cluster is closed.
+    `stop`, or until the cluster is closed. `check_share` is that of `--check-decisions`.
     """
     if isinstance(config, Path):
         config = cfg.load_file(config)
@@ -289,6 +290,7 @@ async def run_scheduler(
         rng=rng or random.Random(cluster.rng.getrandbits(64)),
         plugins=plugins,
         on_attempt=on_attempt,
+        check_share=check_share,
     )
     running = RunningScheduler(connected, asyncio.create_task(connected.run(), name="scheduler"))
     cluster.before_close(running.stop)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from mooring import config as cfg
+from mooring.api import core
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.decision.evaluation import Evaluation, PodEvaluator
-from mooring.decision.prefilter import PreFilterOutcome
+from mooring.decision.evaluation import Evaluation
+from mooring.decision.evaluator import PodEvaluator
+from mooring.decision.plugins import DecisionPlugins, PreFilterOutcome
 from mooring.decision.scoring import Scores
 from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, Problem
@@ -118,6 +121,8 @@ class Trial:
     """One scenario on its own cluster, with its own plugins."""
 
     def __init__(self, plan: ProfilePlan, scenario: Scenario) -> None:
+        self._plan = plan
+        self._scenario = scenario
         self.pod: Pod = Pod(scenario.pod)
         self.nominator: NominatedPods = NominatedPods()
         self.state: CycleState = CycleState(exhaustive=True)
@@ -137,10 +142,18 @@ class Trial:
         guard = Guard(Metrics())
         self.runner: Runner = Runner(self.profile, guard)
         self.evaluator: PodEvaluator = PodEvaluator(
-            self.profile, guard, self.nominator, cache.objects
+            DecisionPlugins(self.profile, guard), self.nominator, cache.objects
         )
         what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)
         handle.attach(self.nominator, what_if, lambda keys: None)
+
+    def imagine(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
+        """The same pod on other nodes: some added or put in place of others, some gone."""
+        cluster = self._scenario.cluster
+        nodes = {node.metadata.name: node for node in (*cluster.nodes, *put)}
+        kept = tuple(node for name, node in nodes.items() if name not in remove)
+        changed = structs.replace(cluster, nodes=kept)
+        return Trial(self._plan, structs.replace(self._scenario, cluster=changed))
 
     def run(self) -> Result:
         gate = self.runner.pre_enqueue(self.pod)

@@ -6,7 +6,6 @@ made smaller keeps the change that showed a fault.
 
 from __future__ import annotations
 
-import functools
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,46 +17,37 @@ from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.testing._attempt import Case, show
-from mooring.testing._likenesses import seen_running, twin_of
+from mooring.testing._bench import Case, show
+from mooring.testing._other_pods import seen_running, twin_of
 from mooring.testing._random_clusters import random_node
 from mooring.testing._random_pods import Dice
 
-T = TypeVar("T")
-_Step = Callable[[Cache], object]
+T = TypeVar("T", core.Node, Pod, Object)
 
 NEW_NODE: Final = "node-new"
 _ASPECTS: Final = {
-    "metadata": ("labels", "annotations"),
-    "spec": ("taints", "unschedulable"),
-    "status": ("allocatable", "images"),
+    "labels": "metadata",
+    "annotations": "metadata",
+    "taints": "spec",
+    "unschedulable": "spec",
+    "allocatable": "status",
+    "images": "status",
 }
 
 
 class Change(NamedTuple):
-    """One thing that happens to a cluster, or several at once."""
+    """One thing that happens to a cluster."""
 
     words: str  # finishes "after ..."
-    make: _Step
-    undo: _Step
-    pods_of: str = ""  # the node whose pods it changes
-    node: str = ""  # the node that it changes
+    make: Callable[[Cache], object]
+    undo: Callable[[Cache], object]
+    node: str = ""  # the node that changed, or whose pods did
+    is_of_pods: bool = False
     is_structural: bool = False  # nodes come or go
-    parts: Callable[[], Sequence[Change]] = tuple  # what it is made of
 
-    @classmethod
-    def of(cls, words: str, parts: Sequence[Change]) -> Change:
-        """All these at once; what the first one touches is all that they touch."""
-
-        def make(cache: Cache) -> None:
-            for part in parts:
-                part.make(cache)
-
-        def undo(cache: Cache) -> None:
-            for part in reversed(parts):
-                part.undo(cache)
-
-        return parts[0]._replace(words=words, make=make, undo=undo, parts=lambda: parts)
+    def touches(self, node: str, *, with_pods: bool) -> bool:
+        """Whether the node, or its pods if they count, is another one after it."""
+        return self.node == node != "" and (with_pods or not self.is_of_pods)
 
 
 def changes(case: Case, reads: Sequence[type[Object]]) -> Iterator[Change]:
@@ -65,163 +55,86 @@ def changes(case: Case, reads: Sequence[type[Object]]) -> Iterator[Change]:
     nodes = case.cluster.nodes
     if not nodes:
         return
-    # One more and one less at once might pass for none.
-    is_more = case.seed % 2 == 0
-    yield _other_pods(case, _pick(case, "pods", nodes, _name).name, is_more=is_more)
-    yield _other_node(_pick(case, "changed", nodes, _name), case.seed)
-    yield _new_node(case) if is_more else _node_gone(_pick(case, "gone", nodes, _name))
+    yield from _pod_changes(case, _pick(case, "pods", nodes).name)
+    yield from _node_changes(case, _pick(case, "changed", nodes))
+    new, gone = _other_node(case.seed, NEW_NODE), _pick(case, "gone", nodes)
+    yield _put(f"node {NEW_NODE} was added", None, new)._replace(is_structural=True)
+    yield _put(f"node {gone.name} was removed", gone, None)._replace(is_structural=True)
     for kind in reads:
-        yield from _changes_of_objects(case, kind)
+        yield from _object_changes(case, kind)
 
 
-# --- pods ---------------------------------------------------------------------------------------
-
-
-def _other_pods(case: Case, on: str, *, is_more: bool) -> Change:
+def _pod_changes(case: Case, on: str) -> Iterator[Change]:
     names = {node.name for node in case.cluster.nodes}
-    residents = [pod for pod in case.cluster.residents if not pod.is_finished]
-    here = [pod for pod in residents if pod.node_name == on]
-    elsewhere = [pod for pod in residents if pod.node_name in names - {on}]
+    residents = [pod for pod in case.cluster.residents if pod.node_name in names]
+    here = [pod for pod in residents if pod.node_name == on and not pod.is_finished]
     others = [pod for pod in case.bystanders if not pod.is_finished]
-    if here and not is_more:
-        parts = [_pod_removed(_pick(case, "removed", here, _key))]
-    else:
-        parts = [_pod_added(twin_of(case.pod), on)]
-        if others:
-            parts.append(_pod_added(_pick(case, "added", others, _key), on))
-    if elsewhere:
-        parts.append(_status_changed(_pick(case, "seen", elsewhere, _key)))
-    return Change.of(" and ".join(part.words for part in parts), parts)
+    for pod in (twin_of(case.pod), *([_pick(case, "added", others)] if others else ())):
+        yield _put_pod(f"pod {pod.key} was added to node {on}", None, pod.assumed_on(on), on)
+    if here:
+        removed = _pick(case, "removed", here)
+        yield _put_pod(f"pod {removed.key} was removed from node {on}", removed, None, on)
+    if residents:
+        # It happens often, and does not count as a change of the node: see `Pod.weighs_like`.
+        seen = _pick(case, "seen", residents)
+        words = f"the status of pod {seen.key} on node {seen.node_name} changed"
+        yield _put_pod(words, seen, seen_running(seen))
 
 
-def _pod_added(pod: Pod, to: str) -> Change:
-    placed = pod.assumed_on(to)
-    return Change(
-        f"pod {pod.key} was added to node {to}",
-        lambda cache: cache.put_pod(placed),
-        lambda cache: cache.remove_pod(placed),
-        pods_of=to,
-    )
+def _node_changes(case: Case, old: core.Node) -> Iterator[Change]:
+    """The node with one thing of another node."""
+    other = _other_node(case.seed, old.name)
+    for field, part in _ASPECTS.items():
+        value = getattr(getattr(other, part), field)
+        changed = structs.replace(getattr(old, part), **{field: value})
+        new = structs.replace(old, **{part: changed})
+        if new != old:
+            words = f"{field} of node {old.name} became {show(value)}"
+            yield _put(words, old, new)._replace(node=old.name)
 
 
-def _pod_removed(pod: Pod) -> Change:
-    return Change(
-        f"pod {pod.key} was removed from node {pod.node_name}",
-        lambda cache: cache.remove_pod(pod),
-        lambda cache: cache.put_pod(pod),
-        pods_of=pod.node_name,
-    )
-
-
-def _status_changed(old: Pod) -> Change:
-    """What happens to pods most often, and makes no node a changed one: see `Pod.weighs_like`."""
-    new = seen_running(old)
-    return Change(
-        f"the status of pod {old.key} on node {old.node_name} changed",
-        lambda cache: cache.put_pod(new),
-        lambda cache: cache.put_pod(old),
-    )
-
-
-# --- nodes --------------------------------------------------------------------------------------
-
-
-def _other_node(old: core.Node, seed: int) -> Change:
-    new = _node(seed, old.name)
-
-    def parts() -> Sequence[Change]:
-        return [
-            _node_changed(f"{aspect} of node {old.name} became {show(value)}", old, node)
-            for aspect, value, node in _aspects(old, new)
-        ]
-
-    return _node_changed(f"node {old.name} changed", old, new)._replace(parts=parts)
-
-
-def _aspects(old: core.Node, new: core.Node) -> Iterator[tuple[str, object, core.Node]]:
-    """The old node with one thing of the new one."""
-    for where, fields in _ASPECTS.items():
-        for field in fields:
-            value = getattr(getattr(new, where), field)
-            changed = structs.replace(getattr(old, where), **{field: value})
-            yield field, value, structs.replace(old, **{where: changed})
-
-
-def _node_changed(words: str, old: core.Node, new: core.Node) -> Change:
-    return Change(
-        words,
-        lambda cache: cache.put_node(new),
-        lambda cache: cache.put_node(old),
-        node=old.name,
-    )
-
-
-def _new_node(case: Case) -> Change:
-    new = _node(case.seed, NEW_NODE)
-    added = Change(
-        f"node {NEW_NODE} was added",
-        lambda cache: cache.put_node(new),
-        lambda cache: cache.remove_node(NEW_NODE),
-        is_structural=True,
-    )
-    inhabited = [added, _pod_added(twin_of(case.pod), NEW_NODE)]
-    return Change.of(f"{added.words} with a pod on it", inhabited)
-
-
-def _node_gone(node: core.Node) -> Change:
-    return Change(
-        f"node {node.name} was removed",
-        lambda cache: cache.remove_node(node.name),
-        lambda cache: cache.put_node(node),
-        is_structural=True,
-    )
-
-
-@functools.lru_cache(maxsize=512)
-def _node(seed: int, name: str) -> core.Node:
-    return random_node(Dice(random.Random(f"{seed}/{name}")), name)
-
-
-# --- other objects ------------------------------------------------------------------------------
-
-
-def _changes_of_objects(case: Case, kind: type[Object]) -> Iterator[Change]:
+def _object_changes(case: Case, kind: type[Object]) -> Iterator[Change]:
     found = [value for value in case.cluster.objects if type(value) is kind]
     if not found:
         return
-    gone = _pick(case, "object", found, _object_key)
-    yield Change(
-        f"{kind.KIND} {gone.key} was removed",
-        lambda cache: cache.objects.remove(gone),
-        lambda cache: cache.objects.put(gone),
-    )
-    other = _pick(case, "like", found, _object_key)
-    if other is not gone:
-        meta = structs.replace(
-            other.metadata, name=gone.name, namespace=gone.namespace, uid=gone.uid
-        )
-        like_other = structs.replace(other, metadata=meta)
-        yield Change(
-            f"{kind.KIND} {gone.key} became like {other.key}",
-            lambda cache: cache.objects.put(like_other),
-            lambda cache: cache.objects.put(gone),
-        )
+    old, other = _pick(case, "object", found), _pick(case, "like", found)
+    yield _put(f"{kind.KIND} {old.key} was removed", old, None)
+    if other is not old:
+        meta = structs.replace(other.metadata, name=old.name, namespace=old.namespace, uid=old.uid)
+        new = structs.replace(other, metadata=meta)
+        yield _put(f"{kind.KIND} {old.key} became like {other.key}", old, new)
 
 
-# --- choosing -----------------------------------------------------------------------------------
+def _put(words: str, old: Object | None, new: Object | None) -> Change:
+    """A node or another object comes, goes or is replaced."""
+
+    def put(cache: Cache, value: Object | None, instead_of: Object | None) -> None:
+        if isinstance(value, core.Node):
+            cache.put_node(value)
+        elif value is not None:
+            cache.objects.put(value)
+        elif isinstance(instead_of, core.Node):
+            cache.remove_node(instead_of.name)
+        else:
+            cache.objects.remove(instead_of)
+
+    return Change(words, lambda cache: put(cache, new, old), lambda cache: put(cache, old, new))
 
 
-def _pick(case: Case, salt: str, of: Sequence[T], key: Callable[[T], str]) -> T:
-    return min(of, key=lambda item: zlib.crc32(f"{case.seed}/{salt}/{key(item)}".encode()))
+def _put_pod(words: str, old: Pod | None, new: Pod | None, node: str = "") -> Change:
+    def put(cache: Cache, pod: Pod | None, instead_of: Pod | None) -> None:
+        if pod is not None:
+            cache.put_pod(pod)
+        elif instead_of is not None:
+            cache.remove_pod(instead_of)
+
+    make, undo = (lambda cache: put(cache, new, old)), (lambda cache: put(cache, old, new))
+    return Change(words, make, undo, node, is_of_pods=True)
 
 
-def _name(node: core.Node) -> str:
-    return node.name
+def _other_node(seed: int, name: str) -> core.Node:
+    return random_node(Dice(random.Random(f"{seed}/{name}")), name)
 
 
-def _key(pod: Pod) -> str:
-    return pod.key
-
-
-def _object_key(value: Object) -> str:
-    return value.key
+def _pick(case: Case, salt: str, of: Sequence[T]) -> T:
+    return min(of, key=lambda one: zlib.crc32(f"{case.seed}/{salt}/{one.key}".encode()))

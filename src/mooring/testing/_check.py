@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
-from mooring.testing._attempt import Case, Fault, Trial
+from mooring.testing._bench import Case, Failed, Fault, Trial
 from mooring.testing._random_clusters import Cluster, random_cluster
 from mooring.testing._shrink import describe_case, shrink
 from mooring.testing.build import arguments
@@ -54,6 +54,18 @@ class Examples(msgspec.Struct, frozen=True):
 DEFAULT_EXAMPLES: Final = Examples()
 
 
+class Finding(NamedTuple):
+    """What one check found out about a plugin with some arguments."""
+
+    check: str
+    args: Raw
+    fault: Fault
+
+    def __str__(self) -> str:
+        given = f" with args {dict(self.args)}" if self.args else ""
+        return f"{self.check}{given}: {self.fault}"
+
+
 class Check:
     """Call it with a plugin class; it raises AssertionError if the plugin fails."""
 
@@ -62,9 +74,12 @@ class Check:
         ask: Callable[[type[Base], Raw, Examples], None],
         named_after: Callable[..., None],
         points: tuple[type[Base], ...],
+        *,
+        needs_cases: bool,
     ) -> None:
         functools.update_wrapper(self, named_after)
         self.name: str = named_after.__name__
+        self.needs_cases: bool = needs_cases
         self._ask = ask
         self._points = points
 
@@ -75,21 +90,38 @@ class Check:
         """Whether the plugin serves a point that this check is about."""
         return not self._points or issubclass(plugin_class, self._points)
 
+    def find(self, plugin_class: type[Base], args: Raw, examples: Examples) -> Finding | None:
+        """What is wrong with the plugin, if anything is."""
+        if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
+            return None
+        try:
+            self._ask(plugin_class, args, examples)
+        except Fault as fault:
+            return Finding(self.name, args, fault)
+        return None
+
     def __call__(
         self,
         plugin_class: type[Base],
         args: Raw = NO_ARGS,
         examples: Examples = DEFAULT_EXAMPLES,
     ) -> None:
-        if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
-            return
-        try:
-            self._ask(plugin_class, args, examples)
-        except Fault as fault:
-            name = getattr(plugin_class, "name", None) or getattr(plugin_class, "__name__", "?")
-            given = f" with args {dict(args)}" if args else ""
-            text = f"plugin {name}{given} fails {self.name}: {fault}"
-            raise AssertionError(text) from fault.__cause__
+        finding = self.find(plugin_class, args, examples)
+        if finding is not None:
+            raise failure(plugin_class, [finding])
+
+
+def failure(plugin_class: type[Base], findings: Sequence[Finding]) -> AssertionError:
+    """All findings in one error, numbered if there are several."""
+    name = getattr(plugin_class, "name", None) or getattr(plugin_class, "__name__", "?")
+    if len(findings) == 1:
+        text = f"plugin {name} fails {findings[0]}"
+    else:
+        listed = [f"{number}. {finding}" for number, finding in enumerate(findings, start=1)]
+        text = "\n\n".join([f"plugin {name} fails {len(findings)} checks:", *listed])
+    error = AssertionError(text)
+    error.__cause__ = findings[0].fault.__cause__
+    return error
 
 
 def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Raw], None]], Check]:
@@ -99,13 +131,16 @@ def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Raw], N
         def ask(plugin_class: type[Base], args: Raw, _: Examples) -> None:
             question(plugin_class, args)
 
-        return Check(ask, question, points)
+        return Check(ask, question, points, needs_cases=False)
 
     return make
 
 
 def on_every_case(*points: type[Base]) -> Callable[[Callable[[Trial], None]], Check]:
-    """A check that is asked for every pod of every example; what fails is made small first."""
+    """A check that is asked for every pod of every example; what fails is made small first.
+
+    A plugin that fails in one case is tried in the others: there may be more to say about it.
+    """
 
     def make(question: Callable[[Trial], None]) -> Check:
         def ask(plugin_class: type[Base], args: Raw, examples: Examples) -> None:
@@ -121,13 +156,30 @@ def on_every_case(*points: type[Base]) -> Callable[[Callable[[Trial], None]], Ch
                     return fault
                 return None
 
+            failed: tuple[Case, Fault] | None = None
             for case in examples.cases():
                 fault = ask_one(case)
-                if fault is not None:
-                    small, fault = shrink(case, fault, ask_one)
-                    text = f"{fault}\n{describe_case(small)}\n  (from seed {case.seed // 1_000})"
-                    raise Fault(text) from fault.__cause__
+                if fault is not None and not isinstance(fault, Failed):
+                    raise _smallest(case, fault, ask_one)
+                if fault is not None and failed is None:
+                    failed = (case, fault)
+            if failed is not None:
+                raise _smallest(*failed, ask_one)
 
-        return Check(ask, question, points)
+        return Check(ask, question, points, needs_cases=True)
 
     return make
+
+
+def _smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
+    """The fault in the smallest case that has one of its kind."""
+    kind = type(fault)
+
+    def ask_alike(smaller: Case) -> Fault | None:
+        found = ask(smaller)
+        return found if type(found) is kind else None
+
+    small, found = shrink(case, fault, ask_alike)
+    shown = kind(f"{found}\n{describe_case(small)}\n  (from seed {case.seed // 1_000})")
+    shown.__cause__ = found.__cause__
+    return shown

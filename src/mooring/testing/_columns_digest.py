@@ -1,7 +1,7 @@
 """All that a plugin must leave alone, as plain values that can be compared before and after.
 
-Views are read-only, but nothing in Python stops a determined hand. Columns that are made at the
-first question (labels, counters) are compared with the objects they are made from instead.
+Views are read-only, but a plugin can lift that. Columns that are made when they are first read
+(labels, counters) are compared with the objects they are made from instead.
 """
 
 from __future__ import annotations

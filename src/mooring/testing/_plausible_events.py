@@ -23,7 +23,7 @@ from mooring.framework.events import (
     Action,
     ClusterEvent,
 )
-from mooring.testing._attempt import Case
+from mooring.testing._bench import Case
 
 _POD_RESOURCES: Final = (POD, ASSIGNED_POD, UNSCHEDULABLE_POD)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any, Final
 
 from mooring.framework.plugin import QueueSort
 from mooring.framework.results import QueuedPod
-from mooring.testing._attempt import Fault, Trial, asking, show
+from mooring.testing._bench import Bench, Fault, Trial, show
 from mooring.testing._check import on_every_case
 from mooring.testing.build import START
 
@@ -17,10 +18,8 @@ _PODS: Final = 7
 @on_every_case(QueueSort)
 def check_queue_order(trial: Trial) -> None:
     """`less` is a strict weak order, and `sort_key`, if there is one, sorts the same way."""
-    plugin = trial.bench().plugin
-    assert isinstance(plugin, QueueSort)
-    queued = _queue(trial)
-    less = {(i, j): _less(plugin, a, b) for i, a in enumerate(queued) for j, b in enumerate(queued)}
+    bench, queued = trial.bench(), _queue(trial)
+    less = {(i, j): _less(bench, a, b) for i, a in enumerate(queued) for j, b in enumerate(queued)}
     names = [_describe(item) for item in queued]
     for i, j in itertools.product(range(len(queued)), repeat=2):
         if i == j and less[i, i]:
@@ -34,7 +33,7 @@ def check_queue_order(trial: Trial) -> None:
         if not (less[i, j] or less[j, i] or less[j, k] or less[k, j]) and less[i, k]:
             tie = f"{names[i]} level with {names[j]}, and that with {names[k]}"
             raise Fault(f"less() puts {tie}, but the first before the last")
-    _compare_keys(plugin, queued, less)
+    _compare_keys(bench, queued, less)
 
 
 def _queue(trial: Trial) -> list[QueuedPod]:
@@ -51,24 +50,22 @@ def _queue(trial: Trial) -> list[QueuedPod]:
     return queued
 
 
-def _less(plugin: QueueSort, a: QueuedPod, b: QueuedPod) -> bool:
-    with asking("less"):
-        answer: object = plugin.less(a, b)
+def _less(bench: Bench, a: QueuedPod, b: QueuedPod) -> bool:
+    assert isinstance(bench.plugin, QueueSort)
+    answer: object = bench.call(bench.plugin.less, a, b)
     if not isinstance(answer, bool):
         raise Fault(f"less() returned {show(answer)}, expected a bool")
     return answer
 
 
-def _compare_keys(
-    plugin: QueueSort, queued: list[QueuedPod], less: dict[tuple[int, int], bool]
-) -> None:
-    with asking("sort_key"):
-        keys: list[Any] = [plugin.sort_key(item) for item in queued]
+def _compare_keys(bench: Bench, queued: list[QueuedPod], less: dict[tuple[int, int], bool]) -> None:
+    assert isinstance(bench.plugin, QueueSort)
+    sort_key = bench.plugin.sort_key
+    keys: list[Any] = [bench.call(sort_key, item) for item in queued]
     if all(key is None for key in keys):
         return
     for (i, j), is_less in less.items():
-        with asking("comparing sort_key"):
-            by_key = bool(keys[i] < keys[j])
+        by_key = bool(bench.call(operator.lt, keys[i], keys[j], what="comparing sort_key()"))
         if by_key != is_less:
             a, b = _describe(queued[i]), _describe(queued[j])
             texts = f"{show(keys[i])} < {show(keys[j])} is {by_key}"

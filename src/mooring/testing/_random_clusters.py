@@ -1,4 +1,4 @@
-"""Clusters out of a hat: small vocabularies, so that values collide and every branch is met.
+"""Random clusters with small vocabularies, so that values collide and every branch is met.
 
 The same seed gives the same cluster. What comes out are values, ready to be put into a cache in any
 order; `checks` tries plugins on them. Amounts stay below 2**56, so that a hundred times any of them

@@ -1,7 +1,7 @@
-"""Pods out of a hat, as they would stand in YAML; `_random_clusters` puts them on nodes.
+"""Random pods, as they would stand in YAML; `_random_clusters` puts them on nodes.
 
-A pod gets a few *features* out of a list, so that plain pods and pods with one peculiarity are as
-common as monsters: a plugin that goes wrong is then found on a pod that shows why.
+A pod gets a few *features* out of a list, so that plain pods and pods with one special thing are as
+common as complicated ones: a plugin that goes wrong is then found on a pod that shows why.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def random_pod(
     if is_huge:
         asked = {"cpu": "1M", "memory": "64Pi"}
         spec["containers"][0]["resources"] = {"requests": asked}
-    for feature in dice.rng.sample(FEATURES, features):
-        feature(dice, raw, node_names)
+    for path, make in dice.rng.sample(FEATURES, features):
+        _write(raw, path, make(dice, node_names))
     return raw
 
 
@@ -135,30 +135,7 @@ def random_requests(dice: Dice) -> _Raw:
     )
 
 
-# --- features: each writes one peculiarity into a pod -----------------------------------------
-
-
-def _node_selector(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["nodeSelector"] = dice.some_of({**NODE_LABELS, ZONE: ZONES})
-
-
-def _required_node_affinity(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
-    terms = [_node_term(dice, node_names) for _ in range(dice.number(0, 3))]
-    _affinity(raw, "nodeAffinity")[_REQUIRED] = {"nodeSelectorTerms": terms}
-
-
-def _preferred_node_affinity(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
-    _affinity(raw, "nodeAffinity")[_PREFERRED] = [
-        {"weight": dice.one((1, 10, 100)), "preference": _node_term(dice, node_names)}
-        for _ in range(dice.number(1, 3))
-    ]
-
-
-def _one_node_only(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
-    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
-    names = dice.some((*node_names, "gone"), least=1)[:2]
-    terms = [{"matchFields": [_field("In", name)]} for name in names]
-    _affinity(raw, "nodeAffinity")[_REQUIRED] = {"nodeSelectorTerms": terms}
+# --- features: each makes the value of one field ----------------------------------------------
 
 
 def _node_term(dice: Dice, node_names: Sequence[str]) -> _Raw:
@@ -187,10 +164,6 @@ def _field(operator: str, name: str) -> _Raw:
     return {"key": "metadata.name", "operator": operator, "values": [name]}
 
 
-def _tolerations(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["tolerations"] = [_toleration(dice) for _ in range(dice.number(1, 3))]
-
-
 def _toleration(dice: Dice) -> _Raw:
     effect = dice.one(("", *EFFECTS))
     if dice.rarely():
@@ -202,7 +175,7 @@ def _toleration(dice: Dice) -> _Raw:
     return {"key": key, "operator": operator, "value": dice.one(TAINT_VALUES), "effect": effect}
 
 
-def _host_ports(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
+def _host_ports(dice: Dice, _: Sequence[str]) -> list[_Raw]:
     ports = [
         {
             "containerPort": number,
@@ -212,26 +185,20 @@ def _host_ports(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
         }
         for number in dice.some((80, 443, 8080), least=1)
     ]
-    raw["spec"]["containers"][0]["ports"] = [*ports, {"containerPort": 9000}]
+    return [*ports, {"containerPort": 9000}]
 
 
-def _pod_affinity(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    _pod_terms(dice, _affinity(raw, "podAffinity"))
-
-
-def _pod_anti_affinity(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    _pod_terms(dice, _affinity(raw, "podAntiAffinity"))
-
-
-def _pod_terms(dice: Dice, into: _Raw) -> None:
+def _pod_terms(dice: Dice, _: Sequence[str]) -> _Raw:
+    terms: _Raw = {}
     is_required = dice.sometimes()
     if is_required:
-        into[_REQUIRED] = [_pod_term(dice) for _ in range(dice.number(1, 2))]
+        terms[_REQUIRED] = [_pod_term(dice) for _ in range(dice.number(1, 2))]
     if not is_required or dice.sometimes():
-        into[_PREFERRED] = [
+        terms[_PREFERRED] = [
             {"weight": dice.one((1, 10, 100)), "podAffinityTerm": _pod_term(dice)}
             for _ in range(dice.number(1, 2))
         ]
+    return terms
 
 
 def _pod_term(dice: Dice) -> _Raw:
@@ -254,12 +221,6 @@ def _label_selector(dice: Dice) -> _Raw:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
 
 
-def _spread(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["topologySpreadConstraints"] = [
-        _spread_constraint(dice, topology) for topology in dice.some(TOPOLOGIES, least=1)[:2]
-    ]
-
-
 def _spread_constraint(dice: Dice, topology: str) -> _Raw:
     constraint: _Raw = {
         "topologyKey": topology,
@@ -278,77 +239,75 @@ def _spread_constraint(dice: Dice, topology: str) -> _Raw:
     return constraint
 
 
-def _init_containers(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["initContainers"] = [
+def _required_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
+    return {"nodeSelectorTerms": [_node_term(dice, names) for _ in range(dice.number(0, 3))]}
+
+
+def _preferred_nodes(dice: Dice, names: Sequence[str]) -> list[_Raw]:
+    return [
+        {"weight": dice.one((1, 10, 100)), "preference": _node_term(dice, names)}
+        for _ in range(dice.number(1, 3))
+    ]
+
+
+def _named_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
+    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
+    named = dice.some((*names, "gone"), least=1)[:2]
+    return {"nodeSelectorTerms": [{"matchFields": [_field("In", name)]} for name in named]}
+
+
+def _tolerations(dice: Dice, _: Sequence[str]) -> list[_Raw]:
+    return [_toleration(dice) for _ in range(dice.number(1, 3))]
+
+
+def _spread(dice: Dice, _: Sequence[str]) -> list[_Raw]:
+    return [_spread_constraint(dice, key) for key in dice.some(TOPOLOGIES, least=1)[:2]]
+
+
+def _init_containers(dice: Dice, _: Sequence[str]) -> list[_Raw]:
+    return [
         random_container(dice, f"i{i}") | ({"restartPolicy": "Always"} if dice.sometimes() else {})
         for i in range(dice.number(1, 3))
     ]
 
 
-def _overhead(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["overhead"] = random_requests(dice)
+def _owner(dice: Dice, _: Sequence[str]) -> list[_Raw]:
+    kind = dice.one(("ReplicaSet", "StatefulSet"))
+    owner = {"kind": kind, "name": OWNER, "uid": f"uid-{OWNER}", "controller": True}
+    return [{"apiVersion": "apps/v1", **owner}]
 
 
-def _pod_level_resources(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["resources"] = {"requests": random_requests(dice)}
-
-
-def _gates(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["spec"]["schedulingGates"] = [{"name": n} for n in dice.some(("wait", "quota"), least=1)]
-
-
-def _nominated(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
-    raw["status"]["nominatedNodeName"] = dice.one((*node_names, "gone"))
-
-
-def _named_node(dice: Dice, raw: _Raw, node_names: Sequence[str]) -> None:
-    raw["spec"]["nodeName"] = dice.one((*node_names, "gone"))
-
-
-def _owned(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": dice.one(("ReplicaSet", "StatefulSet")),
-            "name": OWNER,
-            "uid": f"uid-{OWNER}",
-            "controller": True,
-        }
-    ]
-
-
-def _terminating(dice: Dice, raw: _Raw, _: Sequence[str]) -> None:
-    raw["metadata"]["deletionTimestamp"] = dice.one(TIMES)
-
-
-def _never_preempting(_: Dice, raw: _Raw, __: Sequence[str]) -> None:
-    raw["spec"]["preemptionPolicy"] = "Never"
-
-
-def _affinity(raw: _Raw, kind: str) -> _Raw:
-    affinity: _Raw = raw["spec"].setdefault("affinity", {})
-    found: _Raw = affinity.setdefault(kind, {})
-    return found
-
-
-FEATURES: Final[Sequence[Callable[[Dice, _Raw, Sequence[str]], None]]] = (
-    _node_selector,
-    _required_node_affinity,
-    _preferred_node_affinity,
-    _one_node_only,
-    _tolerations,
-    _tolerations,
-    _host_ports,
-    _pod_affinity,
-    _pod_anti_affinity,
-    _spread,
-    _init_containers,
-    _overhead,
-    _pod_level_resources,
-    _gates,
-    _nominated,
-    _named_node,
-    _owned,
-    _terminating,
-    _never_preempting,
+_NODE_AFFINITY: Final = "spec.affinity.nodeAffinity"
+FEATURES: Final[Sequence[tuple[str, Callable[[Dice, Sequence[str]], Any]]]] = (
+    ("spec.nodeSelector", lambda dice, _: dice.some_of({**NODE_LABELS, ZONE: ZONES})),
+    (f"{_NODE_AFFINITY}.{_REQUIRED}", _required_nodes),
+    (f"{_NODE_AFFINITY}.{_PREFERRED}", _preferred_nodes),
+    (f"{_NODE_AFFINITY}.{_REQUIRED}", _named_nodes),
+    ("spec.tolerations", _tolerations),
+    ("spec.tolerations", _tolerations),
+    ("spec.containers.0.ports", _host_ports),
+    ("spec.affinity.podAffinity", _pod_terms),
+    ("spec.affinity.podAntiAffinity", _pod_terms),
+    ("spec.topologySpreadConstraints", _spread),
+    ("spec.initContainers", _init_containers),
+    ("spec.overhead", lambda dice, _: random_requests(dice)),
+    ("spec.resources", lambda dice, _: {"requests": random_requests(dice)}),
+    (
+        "spec.schedulingGates",
+        lambda dice, _: [{"name": name} for name in dice.some(("wait", "quota"), least=1)],
+    ),
+    ("status.nominatedNodeName", lambda dice, names: dice.one((*names, "gone"))),
+    ("spec.nodeName", lambda dice, names: dice.one((*names, "gone"))),
+    ("metadata.ownerReferences", _owner),
+    ("metadata.deletionTimestamp", lambda dice, _: dice.one(TIMES)),
+    ("spec.preemptionPolicy", lambda dice, _: "Never"),
 )
+"""Where a feature is written, and what makes its value."""
+
+
+def _write(raw: Any, path: str, value: Any) -> None:
+    """Set a value at a place such as "spec.containers.0.ports"."""
+    *parts, last = path.split(".")
+    for part in parts:
+        raw = raw[int(part)] if part.isdigit() else raw.setdefault(part, {})
+    raw[last] = value

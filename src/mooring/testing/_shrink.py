@@ -14,7 +14,7 @@ from msgspec import structs
 
 from mooring.api import codec
 from mooring.cache.pods import Pod
-from mooring.testing._attempt import Case, Fault
+from mooring.testing._bench import Case, Fault
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.framework.plugin import Filter, PreFilter
+from mooring.framework.plugin import Filter
 from mooring.framework.state import CycleState
-from mooring.framework.status import OK, Status
-from mooring.testing._attempt import Attempt, Case, Fault, Trial, asking, describe, expect_status
+from mooring.framework.status import Status
+from mooring.testing._bench import Answers, Bench, Trial, expect_same, per_node
 from mooring.testing._check import on_every_case
-from mooring.testing._compare import compare_statuses
 
 _TRIES: Final = 2  # pods taken away, and pods added, per case
 
@@ -20,92 +18,79 @@ _TRIES: Final = 2  # pods taken away, and pods added, per case
 @on_every_case(Filter)
 def check_what_ifs_hold(trial: Trial) -> None:
     """After `add_pod` and `remove_pod` the filter answers as if the pod had been there, or not."""
-    attempt = trial.bench().attempt()
-    if not attempt.prepare_filter():
+    bench = trial.bench()
+    answers, dice = bench.evaluate(), trial.dice
+    if not answers.statuses or bench.plugin.name in answers.state.skip_filter:
         return
-    before = _answers(attempt, attempt.state, {})
-    dice = trial.dice
-    # Pods that are leaving already may be counted either way.
-    homes = [
-        (node, pod) for node in attempt.candidates for pod in node.pods if not pod.is_terminating
+    hosts = [
+        node for node in bench.cache.nodes if answers.only is None or node.name in answers.only
     ]
+    before = _imagined(bench, answers, answers.state, hosts)
+    # Pods that are leaving already may be counted either way.
+    homes = [(node, pod) for node in hosts for pod in node.pods if not pod.is_terminating]
     for node, removed in dice.sample(homes, min(_TRIES, len(homes))):
-        _remove(trial, attempt, node, removed)
-    hosts = list(attempt.candidates)
+        _remove(trial, bench, answers, hosts, node, removed)
     others = [pod for pod in trial.case.bystanders if not pod.is_terminating]
     for node in dice.sample(hosts, min(_TRIES, len(hosts)) if others else 0):
-        _add(trial, attempt, node, dice.choice(others).assumed_on(node.name))
-    untold = "after what-ifs on clones of the state", "before"
-    compare_statuses(_answers(attempt, attempt.state, {}), before, *untold)
+        added = dice.choice(others).assumed_on(node.name)
+        _add(trial, bench, before, hosts, node, added)
+    after = _imagined(bench, answers, answers.state, hosts)
+    expect_same(after, before, "after what-ifs on clones of the state", "before")
 
 
-def _remove(trial: Trial, attempt: Attempt, node: Node, removed: Pod) -> None:
-    state = attempt.state.clone()
-    without = node.without_pod(removed)
-    what = f"without pod {removed.key} on node {node.name}"
-    if _told(attempt, "remove_pod", state, removed, without):
-        old = trial.case.cluster.residents
-        kept = tuple(pod for pod in old if pod.uid != removed.uid)
-        _compare_with_fact(trial, attempt, state, without, kept, what)
+def _remove(
+    trial: Trial, bench: Bench, answers: Answers, hosts: list[Node], node: Node, removed: Pod
+) -> None:
+    state, without = answers.state.clone(), node.without_pod(removed)
+    if bench.evaluator.what_if.remove_pod(state, trial.case.pod, removed, without).ok:
+        thought = _imagined(bench, answers, state, hosts, without)
+        kept = [pod for pod in trial.case.cluster.residents if pod.uid != removed.uid]
+        _compare_with_fact(trial, thought, kept, f"without pod {removed.key} on node {node.name}")
 
 
-def _add(trial: Trial, attempt: Attempt, node: Node, added: Pod) -> None:
-    state = attempt.state.clone()
-    before = _answers(attempt, state, {})
+def _add(
+    trial: Trial, bench: Bench, before: Answers, hosts: list[Node], node: Node, added: Pod
+) -> None:
+    state, what_if, pod = before.state.clone(), bench.evaluator.what_if, trial.case.pod
     with_it = node.with_pod(added)
     what = f"with pod {added.key} added to node {node.name}"
-    if _told(attempt, "add_pod", state, added, with_it):
-        more = (*trial.case.cluster.residents, added)
-        _compare_with_fact(trial, attempt, state, with_it, more, what)
-        again = with_it.without_pod(added)
-        if _told(attempt, "remove_pod", state, added, again):
-            back = _answers(attempt, state, {node.name: again})
-            compare_statuses(back, before, f"{what} and removed again", "before")
-
-
-def _told(attempt: Attempt, method: str, state: CycleState, pod: Pod, node: Node) -> bool:
-    """Tell the plugin, as a scheduler would: the node has changed already."""
-    if not isinstance(attempt.plugin, PreFilter):
-        return True
-    tell: Callable[..., object] = getattr(attempt.plugin, method)
-    with asking(method, node.name):
-        answer = tell(state, attempt.pod, pod, node)
-    status = expect_status(answer, f"{method}()")
-    if status.rejected:
-        raise Fault(f"{method}() returned {describe(status)}, expected OK or an error")
-    return status.ok
-
-
-def _compare_with_fact(
-    trial: Trial,
-    attempt: Attempt,
-    state: CycleState,
-    changed: Node,
-    residents: tuple[Pod, ...],
-    what: str,
-) -> None:
-    """The thought against a cluster where it is so."""
-    case: Case = trial.case.with_cluster(residents=residents)
-    fact = trial.bench(case).attempt(per_node=True)
-    is_asked = fact.prepare_filter()
-    if not is_asked and not fact.pre_filter_passed:
+    if not what_if.add_pod(state, pod, added, with_it).ok:
         return
-    common = {node.name for node in fact.candidates} & set(attempt.candidates.names)
-    thought = _answers(attempt, state, {changed.name: changed})
-    expected = fact.filter(fact.candidates) if is_asked else dict.fromkeys(common, OK)
-    compare_statuses(
-        {name: thought[name] for name in common},
-        {name: expected[name] for name in sorted(common)},
-        f"in thought {what}",
-        "when that is so",
-    )
+    thought = _imagined(bench, before, state, hosts, with_it)
+    _compare_with_fact(trial, thought, [*trial.case.cluster.residents, added], what)
+    again = with_it.without_pod(added)
+    if what_if.remove_pod(state, pod, added, again).ok:
+        back = _imagined(bench, before, state, hosts, again)
+        expect_same(back, before, f"{what} and removed again", "before")
 
 
-def _answers(attempt: Attempt, state: CycleState, instead: dict[str, Node]) -> dict[str, Status]:
-    """What `filter` says of each node with this state; some nodes are changed in thought."""
-    kept, attempt.state = attempt.state, state
-    try:
-        nodes = (instead.get(node.name, node) for node in attempt.candidates)
-        return {node.name: attempt.filter_one(node) for node in nodes}
-    finally:
-        attempt.state = kept
+def _compare_with_fact(trial: Trial, thought: Answers, residents: list[Pod], what: str) -> None:
+    """The thought against a cluster where it is so."""
+    case = trial.case.with_cluster(residents=tuple(residents))
+    fact = trial.bench(case, per_node(trial.plugin_class)).evaluate()
+    common = thought.statuses.keys() & fact.statuses.keys()
+    if fact.only is not None:
+        common &= fact.only
+    statuses = [
+        {name: answers.statuses[name] for name in sorted(common)} for answers in (thought, fact)
+    ]
+    found, expected = (thought._replace(statuses=one) for one in statuses)
+    expect_same(found, expected, f"in thought {what}", "when that is so")
+
+
+def _imagined(
+    bench: Bench,
+    answers: Answers,
+    state: CycleState,
+    hosts: list[Node],
+    instead: Node | None = None,
+) -> Answers:
+    """What `filter` says of each node with this state; one node may be changed in thought."""
+    statuses: dict[str, Status] = {}
+    for node in hosts:
+        if instead is not None and node.name == instead.name:
+            node = instead
+        filtered = bench.evaluator.what_if.filter_node(state, bench.case.pod, node)
+        bench.expect_no_failure(filtered)
+        statuses[node.name] = filtered
+    return answers._replace(statuses=statuses)

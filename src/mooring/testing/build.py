@@ -17,7 +17,6 @@ import msgspec
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
-from mooring.cache.imagined import Imagined
 from mooring.cache.node import Node
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
@@ -26,10 +25,8 @@ from mooring.config.decode import decode_args
 from mooring.errors import ApiError, ConfigError
 from mooring.framework.handle import Handle, WaitingPod
 from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore
-from mooring.framework.scope import Scope
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
-from mooring.framework.verdicts import Verdicts
 
 P = TypeVar("P", bound=Base)
 
@@ -121,22 +118,6 @@ class StubWhatIf:
             if not status.ok:
                 return status.by(plugin.name)
         return OK
-
-    def imagine(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
-        return None
-
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        return None
-
-    def fixed(self, pod: Pod) -> frozenset[str]:
-        return frozenset(one.name for one in self.filters if one.scope_of(pod) is Scope.OBJECT)
 
     def is_ours(self, pod: Pod) -> bool:
         return True

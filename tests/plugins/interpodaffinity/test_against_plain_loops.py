@@ -14,7 +14,8 @@ from tests.plugins.interpodaffinity.strategies import pods, worlds
 from mooring.api import codec, core
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
-from mooring.framework import CycleState, LocalTable, Nodes, Pod, Status
+from mooring.framework import CycleState, Nodes, Pod, Status
+from mooring.framework._internal import LocalTable, set_earlier
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 
@@ -153,7 +154,8 @@ def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
         more = data.draw(pods(f"more{step}", on=on))
         now = world._replace(pods=tuple(there.values()))
         state = CycleState()
-        state.earlier = earlier
+        if earlier is not None:
+            set_earlier(state, earlier)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(node_table, "MAX_COUNTERS", most_counters)
             is_filtered = not plugin.pre_filter(state, incoming, nodes).skipped

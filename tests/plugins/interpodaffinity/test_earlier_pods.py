@@ -8,7 +8,8 @@ from tests.plugins.interpodaffinity.affinity import far, liking, near, term
 
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
-from mooring.framework import CycleState, LocalTable, Nodes, Pod
+from mooring.framework import CycleState, Nodes, Pod
+from mooring.framework._internal import LocalTable, set_earlier
 from mooring.plugins.interpodaffinity.plugin import AROUND, POINTS, InterPodAffinity
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import HOSTNAME, ZONE, node, pod
@@ -41,7 +42,8 @@ def plugin(cache: Cache) -> InterPodAffinity:
 
 def prepared(plugin: InterPodAffinity, nodes: Nodes, earlier: CycleState | None) -> CycleState:
     state = CycleState()
-    state.earlier = earlier
+    if earlier is not None:
+        set_earlier(state, earlier)
     assert plugin.pre_filter(state, incoming(), nodes).ok
     assert plugin.pre_score(state, incoming(), nodes).ok
     return state
@@ -126,7 +128,8 @@ def test_who_may_come_first_depends_on_who_is_there_now(
         else:
             cache.remove_pod(member)
         earlier, state = state, CycleState()
-        state.earlier = earlier
+        if earlier is not None:
+            set_earlier(state, earlier)
         plugin.pre_filter(state, another, nodes)
         tables = plugin.filter_by_domain(state, another, nodes)
         assert refused_zones(tables, nodes) == ([None, "a", "c"] if is_there else [None])

@@ -3,7 +3,8 @@
 import pytest
 from tests.plugins.volumes.worlds import random_world
 
-from mooring.framework import Base, CycleState
+from mooring.framework import CycleState
+from mooring.framework.plugin import Base
 from mooring.plugins.nodevolumelimits import NodeVolumeLimits
 from mooring.plugins.volumebinding.plugin import VolumeBinding
 from mooring.plugins.volumerestrictions import VolumeRestrictions

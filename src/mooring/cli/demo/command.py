@@ -38,7 +38,7 @@ async def _demo(seed: int, stay: bool, console: Console, screen: Screen) -> int:
     async with cluster:
         cluster.add_nodes(manifests.MACHINES)
         running = await run_scheduler(
-            cluster, manifests.CONFIG, [PreferSpot], on_attempt=screen.decided
+            cluster, manifests.CONFIG, [PreferSpot], on_attempt=screen.decided, check_share=1.0
         )
         story = Story(cluster, running, screen)
         showing = asyncio.create_task(screen.show(running.scheduler))

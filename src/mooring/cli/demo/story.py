@@ -114,6 +114,12 @@ class Story:
             f" {placed.count(True)} pods have a node, {placed.count(False)} wait, each with its"
             " reason."
         )
+        checks = {result: int(child.value) for (result,), child in metrics.class_checks}
+        self._screen.say(
+            f"{checks.get('equal', 0)} decisions used results of earlier pods; made again without"
+            " them, they came out the same."
+        )
+        self._expect(not checks.get("different"), "decisions came out the same when made again")
 
     # --- looking -------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from mooring import config as cfg
-from mooring.decision.evaluation import PodEvaluator
+from mooring.decision.evaluator import PodEvaluator
+from mooring.decision.plugins import DecisionPlugins
 from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.figures import ExtenderMetrics
@@ -118,7 +119,9 @@ class Hosted:
         self.guard.record_plugins = True
         self.profile: Profile = plan.build(handle)
         self.runner: Runner = Runner(self.profile, self.guard)
-        self.evaluator: PodEvaluator = PodEvaluator(self.profile, self.guard, handle.nominator)
+        self.evaluator: PodEvaluator = PodEvaluator(
+            DecisionPlugins(self.profile, self.guard), handle.nominator
+        )
         self.committer: Committer = Committer(self.profile, self.guard)
         # All pods are ours: they were offered by who schedules them.
         handle.what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)

@@ -28,7 +28,7 @@ from mooring.extender.wire import (
     MetaPod,
     MetaVictims,
 )
-from mooring.framework.plugin import Base, NoArgs
+from mooring.framework.plugin import Args, Base
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
@@ -170,5 +170,5 @@ async def _asked(function: PreemptFunction, pod: Pod, name: str, offer: Offer) -
 
 def _named(function: PreemptFunction, hosted: Hosted) -> Base:
     kind = type("PreemptFunction", (_Named,), {"name": function.__name__})
-    made: Base = kind(NoArgs(), hosted.handle)
+    made: Base = kind(Args(), hosted.handle)
     return made

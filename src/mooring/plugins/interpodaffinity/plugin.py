@@ -1,7 +1,7 @@
 """Place pods by the pods that are there: affinity and anti-affinity, of both sides.
 
-The pod's own terms are counted by `nodes.count_pods_by`, those of the pods on nodes are found in
-`nodes.count_features`. Both are kept current as pods come and go, so that nothing here looks at
+The pod's own terms are counted by `nodes.count_pods_by`, those of the pods on nodes are found by
+`count_features`. Both are kept current as pods come and go, so that nothing here looks at
 pods or nodes one by one.
 """
 
@@ -13,7 +13,10 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.frozen import EMPTY
+from mooring.cache.internals import count_features, features_version
 from mooring.cache.snapshot import Features
+from mooring.framework._internal import DomainFilter, DomainScore, LocalTable, earlier_value
+from mooring.framework.depends_on import DependsOn
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
     Counted,
@@ -51,15 +54,14 @@ POINTS: fw.StateKey[Points] = fw.StateKey(
 class InterPodAffinity(
     fw.Plugin[InterPodAffinityArgs],
     fw.PreFilter,
-    fw.DomainFilter,
+    DomainFilter,
     fw.PreScore,
-    fw.DomainScore,
-    fw.NormalizeScore,
+    DomainScore,
 ):
     """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
 
     name = "InterPodAffinity"
-    by_extremes = True
+    normalizer = fw.MIN_MAX
     reads = (core.Namespace,)
     wakes_on = (
         fw.Event.POD_ADDED,
@@ -78,9 +80,9 @@ class InterPodAffinity(
         # The rules about the pod that was asked about last, at that version.
         self._latest: tuple[fw.Pod | None, tuple[int, int], list[Rule]] = (None, (0, 0), [])
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         alone = terms_of(pod) is NO_TERMS and not self._rules_about(pod, self.handle.nodes)
-        return fw.Scope.OBJECT if alone else None
+        return fw.NODE if alone else None
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         about = self._rules_about(pod, self.handle.nodes)
@@ -128,7 +130,7 @@ class InterPodAffinity(
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.LocalTable[np.bool_]]:
+    ) -> Mapping[str, LocalTable[np.bool_]]:
         return state[AROUND].refusing()
 
     # --- score -----------------------------------------------------------------------------------
@@ -149,22 +151,8 @@ class InterPodAffinity(
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.LocalTable[np.int64]]:
+    ) -> Mapping[str, LocalTable[np.int64]]:
         return state[POINTS].by_domain()
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        if not len(scores):
-            return scores
-        least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
-        width = float(most - least)
-        if width <= 0:
-            return np.zeros_like(scores)
-        # In floats, in this order and cut off: as kube-scheduler, where 29 of 100 becomes 28.
-        shares = (scores - least) / width
-        normal: fw.IntArray = (fw.MAX_SCORE * shares).astype(np.int64)
-        return normal
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -186,8 +174,7 @@ class InterPodAffinity(
         known = state.get(RELATIONS)
         if known is not None:
             return known
-        if state.earlier is not None:
-            known = state.earlier.get(RELATIONS)
+        known = earlier_value(state, RELATIONS)
         if known is None or known.version != self._version(nodes):
             labels, about = self._namespace_labels(pod), self._rules_about(pod, nodes)
             known = Relations.of(
@@ -216,7 +203,7 @@ class InterPodAffinity(
         if census.is_empty:
             return fw.SKIP
         counts = census.counts(nodes, self._rules)
-        found = state.earlier.get(key) if state.earlier is not None else None
+        found = earlier_value(state, key)
         if found is None or not found.is_of(relations, counts):
             found = make(relations, counts)
         if found.is_empty:
@@ -235,11 +222,11 @@ class InterPodAffinity(
 
     def _rules(self, nodes: fw.Nodes) -> Features:
         """What pods on nodes have for and against others in their domain."""
-        return nodes.count_features(self.name, rules_of, labels_of)
+        return count_features(nodes, self.name, rules_of, labels_of)
 
     def _version(self, nodes: fw.Nodes) -> tuple[int, int]:
         """Another one as soon as any rule or namespace is."""
-        return nodes.features_version(self.name), self.handle.objects.version(core.Namespace)
+        return features_version(nodes, self.name), self.handle.objects.version(core.Namespace)
 
     def _namespace_labels(self, pod: fw.Pod) -> Mapping[str, str]:
         namespace = self.handle.objects.get(core.Namespace, pod.namespace)

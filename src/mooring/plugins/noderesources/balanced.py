@@ -12,8 +12,11 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
+from mooring.cache.arrays import FloatArray
+from mooring.cache.internals import allocatable_of, requested_of
+from mooring.framework._internal import InternalPlugin
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, Asks, least_of, requests_of
+from mooring.plugins.noderesources.strategies import Ask, Asks, columns_of, requests_of
 
 ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
 
@@ -21,13 +24,13 @@ _HALF: Final = fw.MAX_SCORE // 2
 
 
 class NodeResourcesBalancedAllocation(
-    fw.Plugin[NodeResourcesBalancedAllocationArgs], fw.PreScore, fw.Score
+    InternalPlugin, fw.Plugin[NodeResourcesBalancedAllocationArgs], fw.PreScore, fw.Score
 ):
     """Score 75 where the balance stays, up to 100 where it gets better, down to 50 where worse."""
 
     name = "NodeResourcesBalancedAllocation"
     key_from_spec = True
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return requests_of(pod) or pod.spec
@@ -57,12 +60,15 @@ class NodeResourcesBalancedAllocation(
         asks = self._asks(state, pod)
         if not asks.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        capacity = nodes.allocatable_of(asks.resources)
-        requested = nodes.requested_of(asks.resources)
-        if least_of(capacity) > 0:
-            return change_of_balance(capacity, requested, asks.amounts)
+        columns = columns_of(
+            allocatable_of(nodes, asks.resources), requested_of(nodes, asks.resources)
+        )
+        if columns is None:
+            return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
+        has = columns.offered
+        if has is None:
+            return change_of_balance(columns.capacity, columns.used, asks.amounts)
         # Nodes that lack the same resources are scored together, over those they have.
-        has = capacity > 0
         scores = np.empty(len(nodes), dtype=np.int64)
         pending = np.ones(len(nodes), dtype=np.bool_)
         while pending.any():
@@ -70,7 +76,7 @@ class NodeResourcesBalancedAllocation(
             alike = pending & (has == has[:, first : first + 1]).all(axis=0)
             had = has[:, first]
             scores[alike] = change_of_balance(
-                capacity[had][:, alike], requested[had][:, alike], asks.amounts[had]
+                columns.capacity[had][:, alike], columns.used[had][:, alike], asks.amounts[had]
             )
             pending &= ~alike
         return scores
@@ -111,31 +117,27 @@ def balance(fractions: Sequence[float]) -> int:
     return int((1 - spread) * fw.MAX_SCORE)
 
 
-def change_of_balance(
-    capacity: fw.IntArray, requested: fw.IntArray, amounts: fw.IntArray
-) -> fw.IntArray:
+def change_of_balance(capacity: FloatArray, used: FloatArray, amounts: FloatArray) -> fw.IntArray:
     """The score of nodes that have all these resources; one row per resource."""
-    fractions = np.empty((len(capacity), 2, capacity.shape[1]))  # in use: before, after
-    used = np.minimum(requested, capacity)
-    np.divide(used, capacity, out=fractions[:, 0])
-    # No more than there is, and no sum on the way that might wrap around.
-    np.minimum(used, capacity - amounts, out=used)
-    used += amounts
-    np.divide(used, capacity, out=fractions[:, 1])
-    before_and_after = balance_all(fractions)
-    scores: fw.IntArray = before_and_after[1] - before_and_after[0]
+    before = used / capacity
+    np.minimum(before, 1, out=before)
+    after = used + amounts
+    after /= capacity
+    np.minimum(after, 1, out=after)
+    scores = balance_all(after)
+    scores -= balance_all(before)
     scores += 3 * _HALF  # half of it is half of all, and a half of a half
-    scores >>= 1
-    return scores
+    scores *= 0.5
+    return scores.astype(np.int64)
 
 
-def balance_all(fractions: fw.FloatArray) -> fw.IntArray:
+def balance_all(fractions: FloatArray) -> FloatArray:
     """As `balance`, along the first axis."""
     count = len(fractions)
     if count < 2:
-        return np.full(fractions.shape[1:], fw.MAX_SCORE, dtype=np.int64)
+        return np.full(fractions.shape[1:], float(fw.MAX_SCORE))
     if count == 2:
-        spread: fw.FloatArray = fractions[0] - fractions[1]
+        spread: FloatArray = fractions[0] - fractions[1]
         spread *= 0.5
         np.abs(spread, out=spread)
     else:
@@ -150,4 +152,4 @@ def balance_all(fractions: fw.FloatArray) -> fw.IntArray:
         spread = np.sqrt(squares, out=squares)
     np.subtract(1, spread, out=spread)
     spread *= fw.MAX_SCORE
-    return spread.astype(np.int64)
+    return np.floor(spread, out=spread)

@@ -19,11 +19,12 @@ from mooring.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
+from mooring.cache.internals import allocatable_of, spare_of
+from mooring.framework._internal import InternalPlugin
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.strategies import (
     Ask,
     Asks,
-    as_column,
     requests_of,
     strategy_of,
 )
@@ -50,7 +51,11 @@ class Needs(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, each: tuple[Need, ...]) -> "Needs":
         resources = (PODS, *(need.resource for need in each))
-        return cls(each, resources, as_column([1, *(need.amount for need in each)]))
+        return cls(
+            each,
+            resources,
+            np.array([1, *(need.amount for need in each)], dtype=np.int64).reshape(-1, 1),
+        )
 
 
 NEEDS: fw.StateKey[Needs] = fw.StateKey(
@@ -60,13 +65,13 @@ ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesFit/asks")
 
 
 class NodeResourcesFit(
-    fw.Plugin[NodeResourcesFitArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.Score
+    InternalPlugin, fw.Plugin[NodeResourcesFitArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.Score
 ):
     """Refuse nodes without room for the pod; score the rest by how full it would leave them."""
 
     name = "NodeResourcesFit"
     key_from_spec = True
-    scope = fw.Scope.NODE
+    depends_on = fw.NODE_AND_PODS
     wakes_on = (
         fw.Event.NODE_ADDED,
         fw.Event.NODE_ALLOCATABLE_CHANGED,
@@ -100,7 +105,7 @@ class NodeResourcesFit(
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         needs = state[NEEDS]
-        is_short: fw.BoolArray = nodes.spare_of(needs.resources) < needs.amounts
+        is_short: fw.BoolArray = spare_of(nodes, needs.resources) < needs.amounts
         if not np.count_nonzero(is_short):
             return fw.Verdicts.passing(nodes)
         if len(needs.each) > _MOST_NEEDS:
@@ -197,7 +202,7 @@ def explain(needs: Needs, nodes: fw.Nodes, is_short: fw.BoolArray) -> fw.Verdict
     for place, here in enumerate(is_short):
         if np.count_nonzero(here):
             found |= here * np.uint16(1 << place)
-    for is_small in (nodes.allocatable_of(needs.resources) < needs.amounts)[1:]:
+    for is_small in (allocatable_of(nodes, needs.resources) < needs.amounts)[1:]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
     combinations = found.astype(np.intp)  # once: counting and picking would do so each

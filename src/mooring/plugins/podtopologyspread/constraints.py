@@ -12,6 +12,7 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.selectors import Selector
 from mooring.api.taints import find_untolerated
+from mooring.cache.internals import rows_labelled
 from mooring.plugins._node_requirements import Required, affinity_of, required_of
 
 HONOR: Final = "Honor"
@@ -95,7 +96,7 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
     found: fw.BoolArray | None = None
     for constraint in constraints:
         key = constraint.topology_key
-        if not len(nodes.rows_labelled(key, 0)):
+        if not len(rows_labelled(nodes, key, 0)):
             continue  # there is no node without it
         codes = nodes.label_codes(key)
         if not codes.all():

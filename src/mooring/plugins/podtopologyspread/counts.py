@@ -11,7 +11,10 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api.wellknown import HOSTNAME
+from mooring.cache.arrays import FloatArray
+from mooring.cache.internals import label_tally, mark_of
 from mooring.cache.snapshot import Mark
+from mooring.framework._internal import LabelScores
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
     Constraints,
@@ -115,11 +118,11 @@ class HardSpread:
             for constraint in constraints
         ]
         domains = [Domains.by(ground, ground.counts(nodes)) for ground in grounds]
-        return cls(inclusion, nodes.mark, domains)
+        return cls(inclusion, mark_of(nodes), domains)
 
     def later(self, nodes: fw.Nodes) -> "HardSpread | None":
         """The same for another pod of the class; None if nodes have changed, and not only pods."""
-        mark = nodes.mark
+        mark = mark_of(nodes)
         if mark.nodes != self.as_of.nodes:
             return None
         grounds = [domains.ground for domains in self.domains]
@@ -164,18 +167,18 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
             return self.of(sum(1 for pod in node.pods if self.pods(pod)))
         return self.of(int(self.counts[node.label_code(self.constraint.topology_key)]))
 
-    def at_all(self, nodes: fw.Nodes) -> fw.FloatArray:
+    def at_all(self, nodes: fw.Nodes) -> FloatArray:
         """As `at`; 0 for nodes that are in none of the domains."""
         codes = nodes.label_codes(self.constraint.topology_key)
         if self.counts is None:
             here = np.zeros(len(nodes)) if self.pods.is_nobody else self._on(nodes) * self.weight
-            found: fw.FloatArray = np.where(codes != 0, here + self._skew, 0.0)
+            found: FloatArray = np.where(codes != 0, here + self._skew, 0.0)
             return found
         return self.by_domain(self.counts)[codes]
 
-    def by_domain(self, counts: fw.IntArray) -> fw.FloatArray:
+    def by_domain(self, counts: fw.IntArray) -> FloatArray:
         """What nodes get, per label code."""
-        found: fw.FloatArray = counts * np.float64(self.weight) + self._skew
+        found: FloatArray = counts * np.float64(self.weight) + self._skew
         found[0] = 0.0
         return found
 
@@ -219,7 +222,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
                 counted = both(labelled, inclusion.covered(everywhere, constraint))
                 counts = count_by_domain(everywhere, key, pods, counted)
                 if scored is None:
-                    seen = feasible.label_tally(key) > 0
+                    seen = label_tally(feasible, key) > 0
                 else:
                     seen = np.bincount(feasible.label_codes(key)[scored]) > 0
                 size = int(np.count_nonzero(seen))
@@ -252,16 +255,16 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
-    def final(self, nodes: fw.Nodes) -> fw.LabelScores | None:
+    def final(self, nodes: fw.Nodes) -> LabelScores | None:
         """The normalised scores of these nodes, if they depend on one domain only."""
         by_domain = self._by_domain()
         if by_domain is None:
             return None
         key, scores = by_domain
-        counting = nodes.label_tally(key) > 0
+        counting = label_tally(nodes, key) > 0
         if self.needs_all_keys:
             counting[0] = False
-        return fw.LabelScores(key, normalized(scores, counting))
+        return LabelScores(key, normalized(scores, counting))
 
     def _by_domain(self) -> tuple[str, fw.IntArray] | None:
         """A label key, and the score per label code; who is in no domain gets nothing."""
@@ -288,7 +291,7 @@ def normalized(scores: fw.IntArray, counting: fw.BoolArray | None) -> fw.IntArra
     return points if counting is None else np.where(counting, points, 0)
 
 
-def rounded(total: fw.FloatArray) -> fw.IntArray:
+def rounded(total: FloatArray) -> fw.IntArray:
     """To the nearest whole number, halves up; none of them is negative."""
     whole = np.floor(total)
     found: fw.IntArray = whole.astype(np.int64) + (total - whole >= 0.5)

@@ -9,6 +9,8 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
+from mooring.framework._internal import DomainFilter, FinalByLabel, LabelScores, earlier_value
+from mooring.framework.depends_on import DependsOn
 from mooring.plugins._node_requirements import affinity_of
 from mooring.plugins.podtopologyspread.args import (
     DO_NOT_SCHEDULE,
@@ -32,7 +34,11 @@ SOFT: fw.StateKey[SoftSpread] = fw.StateKey(
 
 
 class PodTopologySpread(
-    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, fw.DomainFilter, fw.PreScore, fw.NormalizeScore
+    fw.Plugin[PodTopologySpreadArgs],
+    fw.PreFilter,
+    DomainFilter,
+    fw.PreScore,
+    FinalByLabel,
 ):
     """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
 
@@ -71,12 +77,12 @@ class PodTopologySpread(
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
         }
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         if pod.spec.topology_spread_constraints:
             return None
         defaults = any(self._defaults.values())
         is_spread = defaults and not selector_by_owners(self.handle.objects, pod).is_empty
-        return None if is_spread else fw.Scope.OBJECT
+        return None if is_spread else fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         try:
@@ -99,8 +105,8 @@ class PodTopologySpread(
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         # What default constraints select may be something else by now, own ones stay the same.
-        if state.earlier is not None and pod.spec.topology_spread_constraints:
-            before = state.earlier.get(HARD)
+        if pod.spec.topology_spread_constraints:
+            before = earlier_value(state, HARD)
             later = before.later(nodes) if before is not None else None
             if later is not None:
                 state[HARD] = later
@@ -162,7 +168,7 @@ class PodTopologySpread(
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         is_own = bool(pod.spec.topology_spread_constraints)
-        before = state.earlier.get(SOFT) if state.earlier is not None and is_own else None
+        before = earlier_value(state, SOFT) if is_own else None
         if before is not None:
             questions = before.questions  # as in `pre_filter`, own ones stay the same
         else:
@@ -200,7 +206,7 @@ class PodTopologySpread(
 
     def final_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
+    ) -> LabelScores | None:
         return state[SOFT].final(nodes)
 
     # --- events ----------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ from typing import Any, Final
 import mooring.framework as fw
 from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from mooring.framework._internal import InternalPlugin
+from mooring.framework.depends_on import DependsOn
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
+    has_volumes,
     not_found,
-    scope_without_volumes,
     uses_claim,
 )
 from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
@@ -49,6 +51,7 @@ RESERVATION: fw.StateKey[Reservation] = fw.StateKey("VolumeBinding/reservation")
 
 
 class VolumeBinding(
+    InternalPlugin,
     fw.Plugin[VolumeBindingArgs],
     fw.PreFilter,
     fw.Filter,
@@ -95,8 +98,9 @@ class VolumeBinding(
 
     # --- filter ----------------------------------------------------------------------------------
 
-    def scope_of(self, pod: fw.Pod) -> fw.Scope | None:
-        return scope_without_volumes(pod)
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
+        return None if has_volumes(pod) else fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> None:
         return None  # without volumes, nothing matters

@@ -3,13 +3,23 @@
 from collections.abc import Hashable, Mapping
 
 import numpy as np
-from tests.testing.overclaims import NOT_HERE, ByLabels
+from tests.testing.overclaims import NOT_HERE
 
 import mooring.framework as fw
+from mooring.cache.internals import label_tally
+from mooring.framework._internal import (
+    DomainFilter,
+    DomainScore,
+    FinalByLabel,
+    InternalPlugin,
+    LabelScores,
+    LocalTable,
+    earlier_value,
+)
 from mooring.testing.builders import ZONE
 
 
-class Zonal(fw.DomainFilter, fw.PreScore, fw.DomainScore):
+class Zonal(DomainFilter, fw.PreScore, DomainScore):
     """Honest: wants a zone, and likes those with more nodes."""
 
     name = "Zonal"
@@ -82,7 +92,7 @@ class CountsTheFit(Zonal):
         return fw.OK if len(nodes) == len(self.handle.nodes) else fw.SKIP
 
 
-class Local(fw.DomainScore):
+class Local(DomainScore):
     """Honest: likes zones with more pods, and says that it looks no further."""
 
     name = "Local"
@@ -92,8 +102,8 @@ class Local(fw.DomainScore):
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.LocalTable[np.int64]]:
-        return {ZONE: fw.LocalTable("", self._points)}
+    ) -> Mapping[str, LocalTable[np.int64]]:
+        return {ZONE: LocalTable("", self._points)}
 
     def _points(self, codes: fw.IntArray) -> fw.IntArray:
         return np.minimum(self._pods()[codes], 100)
@@ -111,7 +121,7 @@ class NotLocal(Local):
         return np.full(len(codes), min(int(self._pods().sum()), 100))
 
 
-class LocalByApp(fw.DomainScore):
+class LocalByApp(DomainScore):
     """Honest: likes zones with more pods of the same app, and says that nothing else matters."""
 
     name = "LocalByApp"
@@ -124,9 +134,9 @@ class LocalByApp(fw.DomainScore):
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, fw.LocalTable[np.int64]]:
+    ) -> Mapping[str, LocalTable[np.int64]]:
         counts = self._counts(pod)
-        return {ZONE: fw.LocalTable("", counts.__getitem__)}
+        return {ZONE: LocalTable("", counts.__getitem__)}
 
     def _counts(self, pod: fw.Pod) -> fw.IntArray:
         app = pod.labels.get("app")
@@ -146,36 +156,21 @@ class ForgetsApp(LocalByApp):
         return None
 
 
-class OldVersionOfApps(LocalByApp):
-    """Says that its key, in which there are nodes, is always the same."""
-
-    name = "OldVersionOfApps"
-
-    def cache_key(self, pod: fw.Pod) -> Hashable:
-        return super().cache_key(pod), len(self.handle.nodes)
-
-    def key_version(self) -> Hashable:
-        return 0
-
-
-class Roomiest(fw.NormalizeScore):
+class Roomiest(FinalByLabel):
     """Honest: of the zones with nodes that fit, those with the most nodes are the best."""
 
     name = "Roomiest"
+    normalizer = fw.BEST_IS_100
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return int(self.handle.nodes.label_tally(ZONE)[node.label_code(ZONE)])
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores)
+        return int(label_tally(self.handle.nodes, ZONE)[node.label_code(ZONE)])
 
     def final_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
-        sizes = self.handle.nodes.label_tally(ZONE)
-        return fw.LabelScores(ZONE, fw.normalize(np.where(nodes.label_tally(ZONE), sizes, 0)))
+    ) -> LabelScores | None:
+        sizes = label_tally(self.handle.nodes, ZONE)
+        points = np.where(label_tally(nodes, ZONE), sizes, 0)
+        return LabelScores(ZONE, fw.BEST_IS_100.normalize(points))
 
 
 class RoomiestOfAll(Roomiest):
@@ -185,8 +180,8 @@ class RoomiestOfAll(Roomiest):
 
     def final_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
-        return fw.LabelScores(ZONE, fw.normalize(self.handle.nodes.label_tally(ZONE)))
+    ) -> LabelScores | None:
+        return LabelScores(ZONE, fw.BEST_IS_100.normalize(label_tally(self.handle.nodes, ZONE)))
 
 
 class NotFinal(Roomiest):
@@ -196,44 +191,18 @@ class NotFinal(Roomiest):
 
     def final_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.LabelScores | None:
-        return fw.LabelScores(ZONE, 160 * self.handle.nodes.label_tally(ZONE))
+    ) -> LabelScores | None:
+        return LabelScores(ZONE, 160 * label_tally(self.handle.nodes, ZONE))
 
 
-class ByMean(ByLabels):
-    """Rescales by what most nodes have."""
-
-    name = "ByMean"
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        shares: fw.IntArray = 50 * len(scores) * scores // scores.sum()
-        return np.minimum(shares, 100)
-
-
-class HalfForApps(ByLabels):
-    """Rescales by something that its key does not hold."""
-
-    name = "HalfForApps"
-
-    def cache_key(self, pod: fw.Pod) -> Hashable:
-        return None
-
-    def normalize_score(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
-    ) -> fw.IntArray:
-        return fw.normalize(scores) // (2 if "app" in pod.labels else 1)
-
-
-class StaysWithIt(fw.PreScore, fw.Score):
+class StaysWithIt(InternalPlugin, fw.PreScore, fw.Score):
     """Takes the numbers of an earlier pod for its own."""
 
     name = "StaysWithIt"
     PODS: fw.StateKey[int] = fw.StateKey("pods")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        known = state.earlier.get(self.PODS) if state.earlier is not None else None
+        known = earlier_value(state, self.PODS)
         state[self.PODS] = int(nodes.pod_counts.sum()) if known is None else known
         return fw.OK
 
@@ -241,14 +210,14 @@ class StaysWithIt(fw.PreScore, fw.Score):
         return min(state[self.PODS], 100)
 
 
-class StaysWithLabels(fw.PreScore, fw.Score):
+class StaysWithLabels(InternalPlugin, fw.PreScore, fw.Score):
     """Takes the labels of an earlier pod for those of its own."""
 
     name = "StaysWithLabels"
     LABELS: fw.StateKey[int] = fw.StateKey("labels")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        known = state.earlier.get(self.LABELS) if state.earlier is not None else None
+        known = earlier_value(state, self.LABELS)
         state[self.LABELS] = len(pod.labels) if known is None else known
         return fw.OK
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
 from mooring.cache.pods import Pod
 
 
-class Scope(enum.Enum):
+class DependsOn(enum.Enum):
     """Besides the pod's cache key, by default its namespace, labels, annotations, controller, spec.
 
-    Answers that depend on less can be kept longer. A plugin whose answers depend on the pod's name,
-    on the time, on dice or on anything outside the cluster has no scope: it is asked every time.
+    A plugin whose answers depend on the pod's name, on the time, on random numbers or on anything
+    outside the cluster declares none of these: it is asked for every pod.
     """
 
-    OBJECT = "object"  # the node's own object: its labels, taints, allocatable; not its pods
-    NODE = "node"  # also the pods that are on that node: all but their status
+    NODE = "node"
+    NODE_AND_PODS = "node and pods"
+
+
+NODE: Final = DependsOn.NODE
+"""The node's own object: its labels, annotations, taints, allocatable; not its pods."""
+NODE_AND_PODS: Final = DependsOn.NODE_AND_PODS
+"""The node's own object, and the pods that are on that node: all but their status."""
 
 
 def everything_of(pod: Pod) -> tuple[Any, ...]:

@@ -1,0 +1,132 @@
+"""What the decision engine and our own plugins read of `Nodes` beyond its public members.
+
+Functions, so that plugin authors do not meet them: they may change without notice. `Nodes` is the
+view that others get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from mooring.cache.arrays import IntArray, frozen
+from mooring.cache.snapshot import Changes, Features, Mark, Nodes
+from mooring.cache.topology import Extract, Parts
+
+# --- what changed ---------------------------------------------------------------------------------
+
+
+def structure_of(nodes: Nodes) -> int:
+    """A number that is another one as soon as any node is, or pods have other features.
+
+    So it stays while pods come and go that bring nothing but their weight.
+    """
+    table = nodes._table
+    return table.node_journal.position + table.feature_changes
+
+
+def epoch_of(nodes: Nodes) -> int:
+    """A number that is another one as soon as rows come, go or move."""
+    return nodes._table.epoch
+
+
+def mark_of(nodes: Nodes) -> Mark:
+    """This moment, for `changed_since`."""
+    table = nodes._table
+    return Mark(table.pod_journal.position, table.node_journal.position)
+
+
+def changed_since(nodes: Nodes, mark: Mark) -> Changes | None:
+    """The rows that changed, of all nodes; None if rows came or went, or it is too long ago."""
+    table = nodes._table
+    changed_pods = table.pod_journal.since(mark.pods)
+    changed_nodes = table.node_journal.since(mark.nodes)
+    if changed_pods is None or changed_nodes is None:
+        return None
+    return Changes(changed_pods, changed_nodes)
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def listing_of(nodes: Nodes) -> IntArray:
+    """The places of these nodes in the order in which kube-scheduler would list them."""
+    rows, ranks = nodes._table.ordered()
+    if nodes._rows is None:
+        return rows
+    return np.argsort(ranks[nodes._rows], kind="stable")
+
+
+def ranks_of(nodes: Nodes) -> IntArray:
+    """The place of each of these nodes in `listing_of`."""
+    if nodes._rows is None:
+        return nodes._table.ordered()[1]
+    return np.argsort(listing_of(nodes), kind="stable")
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def listed_label_codes(nodes: Nodes, key: str) -> IntArray:
+    """The label codes of all nodes, in the order of `listing_of`."""
+    table = nodes._table
+    return table.label(key).listed(table.ordered()[0])
+
+
+def rows_labelled(nodes: Nodes, key: str, code: int) -> IntArray:
+    """The places, among all nodes, of those with a label code."""
+    table = nodes._table
+    return table.label(key).rows_of(code, table.epoch)
+
+
+def label_tally(nodes: Nodes, key: str) -> IntArray:
+    """How many of these nodes have each label code."""
+    table = nodes._table
+    if nodes._rows is None:
+        return table.label(key).tally(table.epoch)
+    known = ("tally", key)
+    found: IntArray | None = nodes._cache.get(known)
+    if found is None:
+        tally = np.bincount(nodes.label_codes(key), minlength=nodes.label_count(key))
+        found = nodes._cache[known] = frozen(tally)
+    return found
+
+
+# --- several resources at once, for a third of the calls; shape (n_resources, n_nodes) ------------
+
+
+def allocatable_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
+    return nodes._stacked("allocatable", nodes.allocatable, resources)
+
+
+def requested_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
+    return nodes._stacked("requested", nodes.requested, resources)
+
+
+def spare_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
+    return frozen(allocatable_of(nodes, resources) - requested_of(nodes, resources))
+
+
+def nonzero_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
+    return nodes._stacked("nonzero_requested", nodes.nonzero_requested, resources)
+
+
+# --- features of pods -----------------------------------------------------------------------------
+
+
+def count_features(
+    nodes: Nodes, key: Hashable, extract: Extract, parts: Parts | None = None
+) -> Features:
+    """The distinct features that `extract` finds in pods, and how many pods have each.
+
+    As with `Nodes.count_pods`, `key` names the question, and every pod is looked at only when it
+    comes and when it leaves; so `extract` must always say the same of a pod. Features can be found
+    by what `parts` sees in them.
+    """
+    return nodes._features(key, extract, parts)
+
+
+def features_version(nodes: Nodes, key: Hashable) -> int:
+    """A number that is another one as soon as pods have other features; 0: never asked for yet."""
+    return nodes._table.features_version(key)

@@ -1,0 +1,225 @@
+"""Which pods are of one class: the cache keys of the plugins, found again as cheaply as possible.
+
+Most pods have the spec of a pod before, and many its labels too. So keys are remembered by spec,
+those that depend on more by labels, annotations, namespace and controller as well; they are asked
+for again when nodes, objects or features of pods have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, Generic, TypeVar
+
+from mooring.api import core
+from mooring.cache.internals import epoch_of, structure_of
+from mooring.cache.objects import Objects
+from mooring.framework import NODE_AND_PODS, Nodes, Pod
+from mooring.framework._internal import (
+    Base,
+    InternalPlugin,
+    everything_of,
+    has_key_from_spec,
+    has_tables,
+    key_version_of,
+    may_depend_on,
+    vouches_for_reads,
+)
+from mooring.runtime import Guard, PluginError, picks_pods
+
+T = TypeVar("T")
+
+MOST_TEMPLATES: Final = 1_000  # specs by which keys are found at once
+MOST_ALIKE: Final = 16  # of them with one outline
+MOST_LABELS: Final = 64  # sets of labels by which the keys of a pod with one spec are found
+
+LEFT_OUT: Final = "left out"  # the key of a plugin that does not apply
+UNCACHED: Final = "asked for each pod"
+FAILED: Final = "its key could not be had"
+# The first part of any other key, a tuple: what is kept for it.
+TABLES: Final = 0  # tables by topology domain
+BY_NODE: Final = 1  # results that follow the nodes' objects
+BY_NODE_AND_PODS: Final = 2  # and their pods
+
+
+class KeyedPlugin:
+    """A plugin, and how its part of the key of a pod's class is found."""
+
+    __slots__ = (
+        "_applies",
+        "_depends_on",
+        "_has_tables",
+        "_objects",
+        "_reads",
+        "counts",
+        "name",
+        "plugin",
+        "version",
+    )
+
+    def __init__(self, plugin: Base, objects: Objects) -> None:
+        self.plugin: Base = plugin
+        self.name: str = plugin.name
+        self.version: Callable[[], Hashable] = key_version_of(plugin)
+        self._objects = objects
+        self._reads = () if vouches_for_reads(plugin) else plugin.reads
+        self._applies = plugin.applies_to if picks_pods(plugin) else None
+        self._depends_on = plugin.depends_on_for if isinstance(plugin, InternalPlugin) else None
+        self._has_tables = has_tables(plugin)
+        # Whether a class depends on what this plugin looks at.
+        self.counts: bool = (
+            may_depend_on(type(plugin)) or self._applies is not None or self._has_tables
+        )
+
+    def key(self, pod: Pod) -> Hashable:
+        """Pods with equal keys share what is kept of this plugin."""
+        if self._applies is not None and not self._applies(pod):
+            return LEFT_OUT
+        ask, plugin = self._depends_on, self.plugin
+        depends_on = plugin.depends_on if ask is None else ask(pod)
+        if depends_on is NODE_AND_PODS:
+            kind = BY_NODE_AND_PODS
+        elif depends_on is not None:
+            kind = BY_NODE
+        elif self._has_tables:
+            kind = TABLES
+        else:
+            return UNCACHED
+        key: tuple[Hashable, ...] = (kind, plugin.cache_key(pod))
+        if self._reads:
+            key = (*key, *[self._objects.version(read) for read in self._reads])
+        hash(key)
+        return key
+
+
+class KeyEntry(Generic[T]):
+    """Pods with one spec and the same labels: their keys, and the class that goes with them."""
+
+    __slots__ = ("by_spec", "found", "moment", "others", "versions")
+
+    def __init__(self, by_spec: tuple[Hashable, ...], size: int) -> None:
+        self.by_spec: tuple[Hashable, ...] = by_spec
+        self.others: list[Hashable] = [None] * size
+        self.versions: list[Hashable] = [None] * size  # of what the others were made of
+        self.moment: Hashable = None
+        self.found: T | None = None  # None: the keys are others than before
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """One for each of `ClassKeys.plugins`."""
+        return (*self.by_spec, *self.others)
+
+
+class _Template(Generic[T]):
+    """Pods with one spec: the keys that follow from it, and the entries by labels."""
+
+    __slots__ = ("entries", "example", "keys", "latest", "latest_labels", "spec")
+
+    def __init__(self, spec: core.PodSpec, example: Pod, keys: tuple[Hashable, ...]) -> None:
+        self.spec = spec
+        self.example = example
+        self.keys = keys
+        self.entries: dict[Hashable, KeyEntry[T]] = {}
+        self.latest_labels: Hashable = None
+        self.latest: KeyEntry[T] | None = None
+
+    def entry(self, labels: Hashable, size: int) -> KeyEntry[T]:
+        """That of pods with these labels."""
+        found = self.entries.get(labels)
+        if found is None:
+            if len(self.entries) > MOST_LABELS:
+                self.entries.clear()
+            found = self.entries[labels] = KeyEntry(self.keys, size)
+        self.latest_labels, self.latest = labels, found
+        return found
+
+
+class ClassKeys(Generic[T]):
+    """The keys of pods for one profile; `T` is what the caller keeps for those with equal ones."""
+
+    def __init__(self, plugins: Sequence[Base], objects: Objects, guard: Guard) -> None:
+        self._objects = objects
+        self._guard = guard
+        keyed = [one for one in (KeyedPlugin(each, objects) for each in plugins) if one.counts]
+        self._by_spec = [one for one in keyed if has_key_from_spec(one.plugin)]
+        self._others = [one for one in keyed if not has_key_from_spec(one.plugin)]
+        self.plugins: tuple[KeyedPlugin, ...] = (*self._by_spec, *self._others)
+        self._templates: dict[Hashable, list[_Template[T]]] = {}
+        self._template_count: int = 0  # at least
+        self._latest: _Template[T] | None = None
+        self._epoch: int = -1
+
+    def forget(self) -> None:
+        self._latest = None
+        self._templates.clear()
+
+    def forget_if_rows_moved(self, nodes: Nodes) -> bool:
+        """Whether rows came, went or moved since the last time: then nothing known is of use."""
+        if self._epoch == epoch_of(nodes):
+            return False
+        self._epoch = epoch_of(nodes)
+        self.forget()
+        return True
+
+    def entry(self, pod: Pod, nodes: Nodes) -> KeyEntry[T]:
+        """That of a pod, with its keys of this moment."""
+        everything = everything_of(pod)
+        labels = everything[:-1]  # and all else but the spec
+        template = self._template(everything[-1], pod)
+        entry = template.latest
+        if entry is None or template.latest_labels != labels:  # to compare is cheaper than to hash
+            entry = template.entry(labels, len(self._others))
+        moment = (self._objects.changes, structure_of(nodes))
+        if entry.moment != moment:
+            for place, one in enumerate(self._others):
+                version = one.version()
+                if version is None or version != entry.versions[place]:
+                    entry.others[place] = self._key(one, pod)
+                    entry.versions[place] = version
+                    entry.found = None
+            entry.moment = moment
+        return entry
+
+    def _template(self, spec: core.PodSpec, pod: Pod) -> _Template[T]:
+        """What is known of pods with this spec."""
+        latest = self._latest
+        if latest is not None and latest.spec == spec:
+            pod.weigh_as(latest.example)
+            return latest  # most pods are like the one before
+        # To compare with a few is cheaper than to hash all of a spec.
+        outline = _outline(spec)
+        alike = self._templates.get(outline, [])
+        for template in alike:
+            if template.spec == spec:
+                pod.weigh_as(template.example)
+                self._latest = template
+                return template
+        template = self._latest = _Template(spec, pod, self._keys_by_spec(pod))
+        self._template_count += 1
+        if self._template_count > MOST_TEMPLATES:
+            self._template_count = 1
+            self._templates.clear()
+        self._templates[outline] = [*alike[1 - MOST_ALIKE :], template]
+        return template
+
+    def _keys_by_spec(self, pod: Pod) -> tuple[Hashable, ...]:
+        try:  # only plugins of this project have such keys: the guard is for when one fails
+            return tuple([one.key(pod) for one in self._by_spec])
+        except Exception:
+            return tuple([self._key(one, pod) for one in self._by_spec])
+
+    def _key(self, keyed: KeyedPlugin, pod: Pod) -> Hashable:
+        try:
+            return self._guard.call(keyed.plugin, "CacheKey", keyed.key, pod)
+        except PluginError:
+            return FAILED
+
+
+def _outline(spec: core.PodSpec) -> Hashable:
+    """Something cheap that tells most specs apart."""
+    asked = spec.containers[0].resources.requests.values() if spec.containers else ()
+    return (
+        spec.priority,
+        *[amount.nanos for amount in asked],
+        # A pod with an affinity may have one of its own.
+        hash(spec.affinity) if spec.affinity is not None else 0,
+    )

@@ -1,0 +1,368 @@
+"""One plugin in a profile of its own, evaluated on one cluster by the engine of `mooring run`.
+
+A check compares the answers of two evaluations that differ in one thing. What a plugin does that
+its contract does not allow leaves as a `Fault`; the words for exceptions and for answers of the
+wrong type are those of the scheduler.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from mooring.api import core
+from mooring.cache.cache import Cache
+from mooring.cache.pods import Pod
+from mooring.decision.evaluation import Evaluation
+from mooring.decision.evaluator import PodEvaluator
+from mooring.decision.plugins import DecisionPlugins
+from mooring.errors import ConfigError, PluginError
+from mooring.framework.plugin import Args, Base, Filter, Permit, PreBind, PreEnqueue, Reserve, Score
+from mooring.framework.results import OnlyNodes, Wait
+from mooring.framework.state import CycleState
+from mooring.framework.status import Code, Status
+from mooring.observe.metrics import Metrics
+from mooring.runtime.guard import Guard
+from mooring.runtime.profile import ProfilePlan
+from mooring.runtime.registry import POINTS, implements
+from mooring.testing._random_clusters import Cluster
+from mooring.testing.build import START, StubHandle, StubNominator
+
+Members = Mapping[str, object]
+AS_IT_IS: Final[Members] = {}
+_CHOSEN: Final = 2  # feasible nodes for which the points after the decision are asked
+_MEANINGLESS: Final = frozenset({Code.SKIP, Code.WAIT})  # in PreEnqueue, Reserve and Permit
+_INVALID_SCORE: Final = "returns an invalid score"
+
+
+class Fault(Exception):
+    """The plugin did something the contract does not allow."""
+
+
+class Failed(Fault):
+    """The plugin raised, or answered with something that the scheduler does not accept."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A pod to place in a cluster. Shrinking makes smaller cases of it."""
+
+    cluster: Cluster
+    pod: Pod
+    seed: int
+
+    @property
+    def bystanders(self) -> tuple[Pod, ...]:
+        """The other pending pods."""
+        return tuple(pod for pod in self.cluster.incoming if pod.uid != self.pod.uid)
+
+    def with_cluster(self, **parts: object) -> Case:
+        """The same pod in a cluster that differs in these parts."""
+        return structs.replace(self, cluster=structs.replace(self.cluster, **parts))
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What a check looks at: a plugin with its arguments, and a case."""
+
+    plugin_class: type[Base]
+    args: Args
+    case: Case
+
+    def bench(self, case: Case | None = None, members: Members = AS_IT_IS) -> Bench:
+        """The plugin, newly built, in this case or another; with some other members."""
+        plugin_class = varied(self.plugin_class, members) if members else self.plugin_class
+        return Bench(plugin_class, self.args, self.case if case is None else case)
+
+    @property
+    def dice(self) -> random.Random:
+        return random.Random(self.case.seed)
+
+
+def varied(plugin_class: type[Base], members: Members) -> type[Base]:
+    """The same plugin, but for these members."""
+    return type(plugin_class.__name__, (plugin_class,), dict(members))
+
+
+def per_node(plugin_class: type[Base]) -> Members:
+    """The members that leave a plugin with its per-node form only."""
+    members: dict[str, object] = {}
+    if issubclass(plugin_class, Filter):
+        members["filter_all"] = Filter.filter_all
+    if issubclass(plugin_class, Score):
+        members["score_all"] = Score.score_all
+    return members
+
+
+class Answers(NamedTuple):
+    """All that one evaluation of a pod says."""
+
+    state: CycleState
+    pre_filter: Status
+    only: frozenset[str] | None  # the nodes to which PreFilter restricts the pod
+    statuses: Mapping[str, Status]  # what Filter says, by node
+    feasible: tuple[str, ...]
+    raw: Mapping[str, int]
+    scores: Mapping[str, int]  # normalized
+    best: str
+    error: Status  # that ended the evaluation, or OK
+
+    def facts(self) -> dict[tuple[str, str], object]:
+        """All of it by what is said and the node it is said of, in the order of the points."""
+        return {
+            ("the outcome is", ""): self.error,
+            ("pre_filter gives", ""): self.pre_filter,
+            ("pre_filter restricts the pod to", ""): self.only and sorted(self.only),
+            **{("filter gives", name): status for name, status in self.statuses.items()},
+            ("the feasible nodes are", ""): sorted(self.feasible),
+            **{("score is", name): score for name, score in self.raw.items()},
+            **{("normalised score is", name): score for name, score in self.scores.items()},
+            ("the best node is", ""): self.best,
+        }
+
+    def of(self, names: AbstractSet[str]) -> Answers:
+        """What is said of these nodes alone: nothing that depends on the other feasible ones."""
+        return self._replace(
+            statuses={name: self.statuses[name] for name in self.statuses if name in names},
+            feasible=tuple([name for name in self.feasible if name in names]),
+            raw={name: self.raw[name] for name in self.raw if name in names},
+            scores={},
+            best="",
+        )
+
+
+class Difference(NamedTuple):
+    """The first thing in which two `Answers` differ."""
+
+    what: str
+    found: str
+    expected: str
+    node: str = ""
+
+    def text(self, this: str, that: str) -> str:
+        """In words; `this` and `that` say what differs between the evaluations."""
+        return f"{self.what} {self.found} {this}, but {self.expected} {that}"
+
+
+def difference(found: Answers, expected: Answers) -> Difference | None:
+    """None if both are the same; the order of reasons does not matter."""
+    ours, theirs = found.facts(), expected.facts()
+    for what, node in {**theirs, **ours}:
+        one, other = ours.get((what, node)), theirs.get((what, node))
+        if one != other and not _same(one, other):
+            place = f"node {node}: {what}" if node else what
+            return Difference(place, describe(one), describe(other), node)
+    return None
+
+
+def expect_same(found: Answers, expected: Answers, this: str, that: str) -> None:
+    """Raise a Fault unless both evaluations say the same."""
+    differs = difference(found, expected)
+    if differs is not None:
+        raise Fault(differs.text(this, that))
+
+
+class Bench:
+    """A plugin in a profile of its own, with a cluster of its own."""
+
+    def __init__(self, plugin_class: type[Base], args: Args, case: Case) -> None:
+        self.case = case
+        self.cache: Cache = case.cluster.cache()
+        nominations: dict[str, list[Pod]] = {}
+        for pod in case.bystanders:
+            if pod.nominated_node_name:
+                nominations.setdefault(pod.nominated_node_name, []).append(pod)
+        self.handle = StubHandle(
+            nodes=self.cache.nodes, objects=self.cache.objects, nominations=nominations
+        )
+        self.guard = _RememberingGuard()
+        self.seconds: float = 0.0  # since the start
+        self.other_random: bool = False
+        try:
+            profile = _plan(plugin_class, args).build(self.handle)
+        except ConfigError as error:
+            raise Failed(str(error)) from error
+        self.plugin: Base = profile.plugins[plugin_class.name]
+        self.plugins = DecisionPlugins(profile, self.guard)
+        self.evaluator: PodEvaluator = self.forgetful()
+
+    def forgetful(self) -> PodEvaluator:
+        """Another evaluator of the same plugin: it has a memory, and nothing in it."""
+        # Without nominated pods: what is said about them is a matter of `check_what_ifs_hold`.
+        return PodEvaluator(self.plugins, StubNominator(), self.cache.objects)
+
+    def begin(self) -> None:
+        """Set clock, random numbers and nodes, so that equal questions get equal answers."""
+        self.handle.random.seed(self.case.seed + self.other_random)
+        self.handle.clock.time = START + self.seconds
+        self.handle.nodes = self.cache.nodes
+
+    def evaluate(self, pod: Pod | None = None, *, memory: PodEvaluator | None = None) -> Answers:
+        """Evaluate the pod of the case or another; with a `memory`, by what that one has kept."""
+        self.begin()
+        pod, nodes = self.case.pod if pod is None else pod, self.cache.nodes
+        self.guard.raised.clear()
+        evaluator = self.evaluator if memory is None else memory
+        evaluation = evaluator.begin(CycleState(), pod, nodes, use_memory=memory is not None)
+        if evaluation.passed_pre_filter:
+            evaluation.filter()
+            if evaluation.status.ok and evaluation.count:
+                evaluation.choose()
+        answers = _read(evaluation)
+        self.expect_no_failure(answers.error)
+        self.expect_no_failure(answers.pre_filter)
+        for error, cause in self.guard.raised:
+            # The engine went on without what was kept, or asked in the per-node form.
+            raise Failed(f"{error.point} of plugin {error.plugin}: {error}") from cause
+        return answers
+
+    def said(self, answers: Answers) -> Iterator[tuple[str, Status | Wait]]:
+        """Every status of an evaluation, then those of the points before and after it."""
+        plugin, state, pod = self.plugin, answers.state, self.case.pod
+        yield "pre_filter()", answers.pre_filter
+        for name, status in answers.statuses.items():
+            yield f"filter() for node {name}", status
+        if isinstance(plugin, PreEnqueue):
+            yield "pre_enqueue()", self.ask("PreEnqueue", plugin.pre_enqueue, pod)
+        for name in answers.feasible[:_CHOSEN]:
+            if isinstance(plugin, Reserve):
+                yield "reserve()", self.ask("Reserve", plugin.reserve, state, pod, name)
+            if isinstance(plugin, Permit):
+                yield (
+                    "permit()",
+                    self.ask("Permit", plugin.permit, state, pod, name, accept=(Wait,)),
+                )
+            if isinstance(plugin, PreBind):
+                yield (
+                    "pre_flight()",
+                    self.ask("PreBindPreFlight", plugin.pre_flight, state, pod, name),
+                )
+            if isinstance(plugin, Reserve):
+                self.call(plugin.unreserve, state, pod, name)
+
+    def ask(
+        self,
+        point: str,
+        method: Callable[..., object],
+        *args: Any,
+        accept: tuple[type[Any], ...] = (),
+    ) -> Any:
+        """What a point answers that is not part of a decision."""
+        status = self.plugins.caller.ask(self.plugin, point, method, *args, accept=accept)
+        if isinstance(status, Status):
+            self.expect_no_failure(status)
+            if status.code in _MEANINGLESS and point != "PreBindPreFlight":
+                raise Failed(f"{point} returned {describe(status)}, which has no meaning there")
+        return status
+
+    def call(self, method: Callable[..., Any], *args: object, what: str = "") -> Any:
+        """The answer of any method."""
+        self.guard.raised.clear()
+        try:
+            return self.guard.call(self.plugin, method.__name__, method, *args)
+        except PluginError as error:
+            text = f"{what or method.__name__ + '()'} raised {error}"
+            raise Failed(text) from self.guard.latest
+
+    def expect_no_failure(self, status: Status) -> None:
+        if status.code is not Code.ERROR:
+            return
+        if isinstance(status.cause, PluginError):
+            raise Failed(status.message) from self.guard.latest
+        if _INVALID_SCORE in status.message:
+            raise Failed(status.message)
+        if status.message.endswith(": "):
+            raise Failed(f"{status.message}a status without a reason, or with no meaning there")
+
+
+class _RememberingGuard(Guard):
+    """Keeps what a plugin raises instead of logging it, and has time: it may be in a debugger."""
+
+    def __init__(self) -> None:
+        super().__init__(_metrics(), budget=math.inf)
+        self.raised: list[tuple[PluginError, BaseException]] = []
+
+    @property
+    def latest(self) -> BaseException | None:
+        return self.raised[-1][1] if self.raised else None
+
+    def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
+        found = super().failure(plugin, point, error)
+        self.raised.append((found, error))
+        return found
+
+    def _log_once(self, plugin: Base, point: str, error: Exception) -> None:
+        pass
+
+
+@functools.cache
+def _metrics() -> Metrics:
+    return Metrics()
+
+
+def _plan(plugin_class: type[Base], args: Args) -> ProfilePlan:
+    name = plugin_class.name
+    return ProfilePlan(
+        scheduler_name=core.DEFAULT_SCHEDULER_NAME,
+        percentage_of_nodes_to_score=None,
+        classes={name: plugin_class},
+        args={name: args},
+        points={point: (name,) if implements(plugin_class, point) else () for point in POINTS},
+        weights={name: 1} if implements(plugin_class, "score") else {},
+    )
+
+
+def _read(evaluation: Evaluation) -> Answers:
+    nodes = evaluation.nodes
+    statuses: dict[str, Status] = {}
+    feasible: tuple[str, ...] = ()
+    raw: dict[str, int] = {}
+    scores: dict[str, int] = {}
+    if evaluation.passed_pre_filter and evaluation.status.ok:
+        verdicts = evaluation.verdicts()
+        statuses = {name: verdicts.status(row) for row, name in enumerate(nodes.names)}
+        rows = evaluation.rows.tolist()
+        feasible = tuple([nodes.names[row] for row in rows])
+        found = evaluation.scores() if rows and evaluation.status.ok else None
+        for table in found.plugins if found is not None else ():
+            raw = dict(zip(feasible, table.raw.tolist(), strict=True))
+            scores = dict(zip(feasible, table.scores.tolist(), strict=True))
+    best = nodes.names[evaluation.row] if evaluation.row >= 0 else ""
+    outcome = evaluation.outcome
+    return Answers(
+        evaluation.state,
+        outcome.status,
+        outcome.only,
+        statuses,
+        feasible,
+        raw,
+        scores,
+        best,
+        evaluation.status,
+    )
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether both are statuses with the same code and the same reasons."""
+    if not isinstance(a, Status) or not isinstance(b, Status):
+        return False
+    return a.code is b.code and set(a.reasons) == set(b.reasons)
+
+
+def describe(answer: object) -> str:
+    """An answer in words."""
+    if isinstance(answer, Status):
+        return f"{answer.code.label} {list(answer.reasons) if answer.reasons else ''}".strip()
+    if isinstance(answer, OnlyNodes):
+        return f"OnlyNodes {sorted(answer.names)}"
+    return "none" if answer is None else show(answer)
+
+
+def show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

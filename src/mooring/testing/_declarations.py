@@ -1,0 +1,258 @@
+"""Are `applies_to`, `depends_on` and `cache_key` true? Wrong ones place pods wrongly.
+
+A pod is evaluated with a memory, as in production; then something happens, or another pod comes.
+What the memory says must be what the plugin says when nothing is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mooring.cache.pods import Pod
+from mooring.decision.evaluator import PodEvaluator
+from mooring.framework._internal import InternalPlugin, depends_on_of, may_depend_on
+from mooring.framework.depends_on import NODE, NODE_AND_PODS
+from mooring.framework.plugin import (
+    Base,
+    Filter,
+    Permit,
+    PreBind,
+    PreFilter,
+    PreScore,
+    Reserve,
+    Score,
+)
+from mooring.framework.results import OnlyNodes
+from mooring.framework.status import Status
+from mooring.testing._bench import (
+    Answers,
+    Bench,
+    Difference,
+    Fault,
+    Trial,
+    describe,
+    difference,
+    per_node,
+    show,
+    varied,
+)
+from mooring.testing._changes import Change, changes
+from mooring.testing._check import on_every_case
+from mooring.testing._other_pods import other_pods
+
+_CLAIMS: Final = {
+    NODE: "depends_on = fw.NODE says that only the cache key and the node's own object matter",
+    NODE_AND_PODS: "depends_on = fw.NODE_AND_PODS says that only the cache key, the node and its"
+    " pods matter",
+}
+_LEFT_OUT: Final = "left out"  # instead of the key of a pod that the plugin does not apply to
+_HOUR: Final = 3_600.0  # seconds
+
+
+class Step(NamedTuple):
+    """What happens before the next evaluation."""
+
+    words: str
+    change: Change | None = None
+    pod: Pod | None = None  # None: the one of the case again
+    is_alike: bool = True  # whether no plugin may tell the pod from the one of the case
+    seconds: float = 0.0
+    other_random: bool = False
+
+
+def steps(bench: Bench) -> Iterator[Step]:
+    """Time passes, other pods come, and the cluster changes; each is undone before the next."""
+    case = bench.case
+    yield Step(f"for {case.pod.key}", pod=case.pod)
+    yield Step("an hour later", seconds=_HOUR)
+    yield Step("with other random numbers", other_random=True)
+    for other in other_pods(case.pod):
+        yield Step(f"for {other.words}", pod=other.pod, is_alike=other.is_twin)
+    for pod in case.bystanders:
+        yield Step(f"for {pod.key}", pod=pod, is_alike=False)
+    for change in changes(case, bench.plugin.reads):
+        yield Step(f"after {change.words}", change)
+
+
+# --- depends_on and cache_key -------------------------------------------------------------------
+
+
+@on_every_case(PreFilter, Filter, PreScore, Score)
+def check_declarations_are_true(trial: Trial) -> None:
+    """With `depends_on`, `cache_key` or `applies_to`: kept answers are those asked for anew."""
+    if not declares(trial.plugin_class) or not trial.case.cluster.nodes:
+        return
+    bench = trial.bench()
+    _expect_hashable(bench, _key_of(bench, trial.case.pod))
+    compare_with_memory(bench)
+
+
+def declares(plugin_class: type[Base]) -> bool:
+    """Whether a plugin declares anything that spares calls of it."""
+    has_own = plugin_class.applies_to is not Base.applies_to
+    return has_own or may_depend_on(plugin_class) or issubclass(plugin_class, InternalPlugin)
+
+
+def compare_with_memory(bench: Bench) -> None:
+    """Raise a Fault if kept answers differ from those that are asked for anew."""
+    memory = bench.forgetful()
+    taken = [next(steps(bench))]
+    for step in steps(bench):
+        text = _take(bench, memory, taken[0], step)
+        if text is not None:
+            raise Fault(_traced(bench, taken, step) or text)
+        taken.append(step)
+
+
+def _traced(bench: Bench, taken: Sequence[Step], step: Step) -> str | None:
+    """What is wrong after a step, with the memory of nothing but one pod before."""
+    for first in taken:
+        if first.pod is not None:
+            memory = bench.forgetful()
+            bench.evaluate(first.pod, memory=memory)
+            text = _take(bench, memory, first, step)
+            if text is not None:
+                return text
+    return None
+
+
+def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | None:
+    """What is wrong after a step, in words; answers were kept for the pod of the `first` one."""
+    key_before = _key_of(bench, first.pod or bench.case.pod)
+    before = bench.evaluate() if step.change is not None and step.change.is_structural else None
+    with after(bench, step):
+        pod = step.pod or bench.case.pod
+        kept, fresh = bench.evaluate(pod, memory=memory), bench.evaluate(pod)
+        key, is_kept = _key_of(bench, pod), depends_on_of(bench.plugin, pod) is not None
+        differs = difference(fresh, kept)
+        if differs is None and before is not None and is_kept and key == key_before:
+            # The engine forgets all answers when nodes come or go, but the declaration holds.
+            there = before.statuses.keys() & fresh.statuses.keys()
+            differs = difference(fresh.of(there), before.of(there))
+        if differs is None:
+            return None
+        if step.is_alike and (key is _LEFT_OUT) != (key_before is _LEFT_OUT):
+            return None  # a matter of `check_applies_to_is_true`
+        if difference(fresh, bench.evaluate(pod, memory=bench.forgetful())) is not None:
+            claim = "with depends_on, pre_score is given all nodes and not only those that fit"
+        elif difference(fresh, kept) is not None and _is_per_node(bench, step, kept):
+            claim = "nodes that changed are asked about in the per-node form, which says otherwise"
+        else:
+            claim = _claim(bench, step, key_before, differs)
+        source = f" from {first.words.removeprefix('for ')}" if step.pod is not None else ""
+        return f"{differs.text(step.words, f'was kept{source}')}; {claim}"
+
+
+def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:
+    """Whether answers are what the per-node form says after a step."""
+    plugin_class = type(bench.plugin)
+    other = Bench(varied(plugin_class, per_node(plugin_class)), bench.plugin.args, bench.case)
+    with after(other, step):
+        return difference(other.evaluate(step.pod), kept) is None
+
+
+@contextlib.contextmanager
+def after(bench: Bench, step: Step) -> Iterator[None]:
+    """What a step is about is so, until the end of the block."""
+    bench.seconds, bench.other_random = step.seconds, step.other_random
+    if step.change is not None:
+        step.change.make(bench.cache)
+    bench.begin()
+    try:
+        yield
+    finally:
+        bench.seconds, bench.other_random = 0.0, False
+        if step.change is not None:
+            step.change.undo(bench.cache)
+        bench.begin()
+
+
+def _claim(bench: Bench, step: Step, before: Hashable, differs: Difference) -> str:
+    """What the plugin declares that can't be true."""
+    plugin, pod, change = bench.plugin, step.pod or bench.case.pod, step.change
+    now, depends_on = _key_of(bench, pod), depends_on_of(plugin, pod)
+    if now != before:
+        when = (
+            "again when a node or an object of `reads` changes, not when pods come and go"
+            if change is not None
+            else "once for all pods with the same namespace, labels, annotations, controller and"
+            " spec"
+        )
+        return (
+            f"cache_key() is {show(now)} now and was {show(before)}, which goes unnoticed: it is"
+            f" asked for {when}"
+        )
+    has_own = type(plugin).cache_key is not Base.cache_key
+    if not step.is_alike and has_own:
+        return f"cache_key() says that all that matters of both is {show(now)}"
+    with_pods = depends_on is NODE_AND_PODS
+    if change is not None and change.touches(differs.node, with_pods=with_pods):
+        return (
+            "it was asked again with what pre_filter and pre_score stored before: what they store"
+            " is kept for pods that come later, too"
+        )
+    still = f", and cache_key() still is {show(now)}" if has_own else ""
+    return (_CLAIMS[depends_on] if depends_on is not None else "answers are kept") + still
+
+
+def _key_of(bench: Bench, pod: Pod) -> Hashable:
+    if not bench.call(bench.plugin.applies_to, pod):
+        return _LEFT_OUT
+    key: Hashable = bench.call(bench.plugin.cache_key, pod)
+    return key
+
+
+def _expect_hashable(bench: Bench, key: Hashable) -> None:
+    try:
+        hash(key)
+    except TypeError:
+        raise Fault(f"cache_key() returned {show(key)}, expected something hashable") from None
+
+
+# --- applies_to ---------------------------------------------------------------------------------
+
+
+@on_every_case(PreFilter, Filter, PreScore, Score, Reserve, Permit, PreBind)
+def check_applies_to_is_true(trial: Trial) -> None:
+    """With `applies_to`: it looks at the pod alone; if it is False, no point changes anything."""
+    if trial.plugin_class.applies_to is Base.applies_to:
+        return
+    bench = trial.bench()
+    pod = trial.case.pod
+    answer: object = bench.call(bench.plugin.applies_to, pod)
+    if not isinstance(answer, bool):
+        raise Fault(f"applies_to() returned {show(answer)}, expected a bool")
+    for step in steps(bench):
+        with after(bench, step):
+            found = bench.call(bench.plugin.applies_to, step.pod or pod)
+        if step.is_alike and found is not answer:
+            raise Fault(
+                f"applies_to() is {found} {step.words}, but {answer} for {pod.key};"
+                " it may look at the pod alone, and not at its name, age or status"
+            )
+    if not answer:
+        _expect_silence(trial.bench(members={"applies_to": lambda self, pod: True}))
+
+
+def _expect_silence(bench: Bench) -> None:
+    """The plugin, asked although it does not apply, changes nothing."""
+    although = f"although applies_to() is False for {bench.case.pod.key}"
+    answers = bench.evaluate()
+    if not answers.error.ok:
+        raise Fault(f"the outcome is {describe(answers.error)}, {although}")
+    if answers.only is not None:
+        raise Fault(f"pre_filter() gives {describe(OnlyNodes(answers.only))}, {although}")
+    for what, status in bench.said(answers):
+        wanted = "SKIP" if what == "pre_flight()" else "OK"
+        if not isinstance(status, Status) or not (status.skipped or (status.ok and wanted == "OK")):
+            raise Fault(f"{what} gives {describe(status)}, {although}: expected {wanted}")
+    scores = list(answers.scores.items())
+    for name, points in scores[1:]:
+        first, expected = scores[0]
+        if points != expected:
+            raise Fault(
+                f"the score of node {name} is {points} and of node {first} {expected}, {although}:"
+                " expected equal scores"
+            )

@@ -1,0 +1,162 @@
+"""What a plugin reads while it is evaluated: its arguments and its handle are watched.
+
+A watched object behaves like the one behind it, and records what is read of it as the expression
+an author would write: `node.labels['disk']`, `pod.requests('cpu')`, `handle.clock.now()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mooring.cache.node import Node
+from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
+from mooring.framework import plugin as contract
+from mooring.framework.plugin import Base
+from mooring.testing._bench import Case, Fault, Members, Trial
+
+_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    "pre_filter": ("", "pod", "nodes"),
+    "filter": ("", "pod", "node"),
+    "filter_all": ("", "pod", "nodes"),
+    "pre_score": ("", "pod", "nodes"),
+    "score": ("", "pod", "node"),
+    "score_all": ("", "pod", "nodes"),
+    "normalize_score": ("", "pod", "nodes", ""),
+}
+"""The methods of a decision, and what is watched of their arguments."""
+_OF_CONTRACT: Final = (contract.Filter, contract.Score)
+_PARTS: Final = (Pod, Node, Nodes, msgspec.Struct)
+
+
+class Reads:
+    """What was read, and which keys of labels and annotations no example had."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.missing: set[str] = set()
+        self.found: set[str] = set()
+        self.failed: bool = False  # the plugin does not work with watched objects
+
+    @property
+    def never_found(self) -> set[str]:
+        return self.missing - self.found
+
+
+def watch(plugin_class: type[Base], args: contract.Args, cases: Iterable[Case]) -> Reads:
+    """Evaluate the pods of all cases, and record what is read."""
+    reads = Reads()
+    members = _watched_members(plugin_class, reads)
+    for case in cases:
+        try:
+            Trial(plugin_class, args, case).bench(members=members).evaluate()
+        except Fault:
+            reads.failed = True
+    return reads
+
+
+def _watched_members(plugin_class: type[Base], reads: Reads) -> Members:
+    def watched(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+        def call(self: Base, *given: object) -> Any:
+            shown = [
+                _Watched(value, name, reads) if name else value
+                for name, value in zip(names, given, strict=True)
+            ]
+            return function(self, *shown)
+
+        return call
+
+    def __init__(self: Base, args: contract.Args, handle: Any) -> None:
+        plugin_class.__init__(self, args, _Watched(handle, "handle", reads))
+
+    members: dict[str, object] = {"__init__": __init__}
+    for name, names in _METHODS.items():
+        function = getattr(plugin_class, name, None)
+        is_own = all(function is not getattr(one, name, None) for one in _OF_CONTRACT)
+        if function is not None and is_own:
+            members[name] = watched(function, names)
+    return members
+
+
+class _Watched:
+    """Anything with attributes."""
+
+    def __init__(self, value: Any, path: str, reads: Reads) -> None:
+        self._value = value
+        self._path = path
+        self._reads = reads
+
+    @property  # type: ignore[misc]  # passes for the real one in isinstance()
+    def __class__(self) -> type[Any]:
+        return type(self._value)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._value, name)
+        path = f"{self._path}.{name}"
+        if callable(value):
+            return lambda *args, **kwargs: self._called(value, path, args, kwargs)
+        return self._wrapped(value, path)
+
+    def _called(self, method: Any, path: str, args: Any, kwargs: Any) -> Any:
+        result = method(*[_behind(arg) for arg in args], **kwargs)
+        if isinstance(result, Node | Nodes):
+            return _Watched(result, path, self._reads)
+        shown = ""
+        if args and isinstance(args[0], type | str):
+            shown = args[0].__name__ if isinstance(args[0], type) else repr(args[0])
+        self._reads.seen.add(f"{path}({shown})")
+        return result
+
+    def _wrapped(self, value: Any, path: str) -> Any:
+        if isinstance(value, _PARTS) or (path.count(".") == 1 and path.startswith("handle.")):
+            return _Watched(value, path, self._reads)
+        if isinstance(value, Mapping):
+            return _WatchedMapping(value, path, self._reads)
+        self._reads.seen.add(path)
+        return value
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self._value:
+            yield self._wrapped(item, f"{self._path}[…]")
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._wrapped(self._value[index], f"{self._path}[…]")
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value == _behind(other))
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+def _behind(value: Any) -> Any:
+    return value._value if type(value) is _Watched else value
+
+
+class _WatchedMapping(Mapping[str, Any]):
+    """Labels and other mappings, of which keys are read."""
+
+    def __init__(self, value: Mapping[str, Any], path: str, reads: Reads) -> None:
+        self._value = value
+        self._path = path
+        self._reads = reads
+
+    def __getitem__(self, key: str) -> Any:
+        path = f"{self._path}[{key!r}]"
+        self._reads.seen.add(path)
+        (self._reads.found if key in self._value else self._reads.missing).add(path)
+        return self._value[key]
+
+    def __iter__(self) -> Iterator[str]:
+        self._reads.seen.add(self._path)
+        return iter(self._value)
+
+    def __len__(self) -> int:
+        self._reads.seen.add(self._path)
+        return len(self._value)
