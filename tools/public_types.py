@@ -26,8 +26,8 @@ def main() -> int:
 
 
 def _is_internal(name: str) -> bool:
-    """Loggers, and the default plugins, which are named in files and never imported."""
-    return name.endswith(".log") or name.startswith("mooring.plugins.")
+    """Loggers, and plugins of ours, which are named in files and never imported."""
+    return name.endswith(".log") or name.startswith(("mooring.plugins.", "mooring.cli.demo.plugin"))
 
 
 if __name__ == "__main__":
