@@ -161,7 +161,7 @@ def start_mooring(
         *(sys.executable, "-m", "mooring", "run"),
         *("--config", str(file), "--kubeconfig", str(kubeconfig)),
         *("--bind-address", "127.0.0.1", "--secure-port", str(port)),
-        *("--v", "2", *flags),
+        *("--v", "2", "--check-decisions", "0.2", *flags),
     ]
     holder: list[Mooring] = []
     ready = (lambda: holder[0].is_ready) if wait else None

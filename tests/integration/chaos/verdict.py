@@ -74,6 +74,8 @@ class Run:
         assert found.broken == (), found.broken
         assert found.unbound == (), found.unbound
         assert found.bound == pods, f"{found.bound} pods are bound, of {pods}"
+        for mooring in self._moorings:  # what --check-decisions found
+            assert "a decision by class is not that of a full evaluation" not in mooring.log
         return binds(self._control_plane, self._namespace)
 
     def show(self) -> None:
