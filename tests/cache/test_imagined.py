@@ -12,7 +12,7 @@ from mooring.api.requests import HostPort
 from mooring.cache.imagined import Imagined, Thought
 from mooring.cache.internals import (
     count_features,
-    nonzero_requested_of,
+    float_nonzero_requested_of,
     requested_of,
     spare_of,
 )
@@ -52,7 +52,7 @@ def agrees(thought: Thought, alone: list[Node]) -> None:
     spare = [[one.spare(resource) for one in alone] for resource in resources]
     assert spare_of(thought, resources[:3]).tolist() == spare[:3]
     nonzero = [[one.nonzero_requested(resource) for one in alone] for resource in resources]
-    assert nonzero_requested_of(thought, resources).tolist() == nonzero
+    assert float_nonzero_requested_of(thought, resources).tolist() == nonzero
     for resource in resources:
         assert thought.requested(resource).tolist() == [one.requested(resource) for one in alone]
         assert thought.spare(resource).tolist() == [one.spare(resource) for one in alone]

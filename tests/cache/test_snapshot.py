@@ -10,10 +10,11 @@ from mooring.api.requests import HostPort
 from mooring.api.selectors import NODE_NAME_FIELD, LabelRequirement, compile_term
 from mooring.cache.internals import (
     allocatable_of,
+    float_allocatable_of,
+    float_nonzero_requested_of,
     label_tally,
     listed_label_codes,
     listing_of,
-    nonzero_requested_of,
     requested_of,
 )
 from mooring.cache.snapshot import Nodes
@@ -119,7 +120,8 @@ def test_finds_nodes_by_name_within_the_part_only() -> None:
         lambda n: n.nonzero_requested("memory"),
         lambda n: allocatable_of(n, ("cpu", "memory")),
         lambda n: requested_of(n, ("cpu", "memory")),
-        lambda n: nonzero_requested_of(n, ("cpu", "memory")),
+        lambda n: float_allocatable_of(n, ("cpu", "memory")),
+        lambda n: float_nonzero_requested_of(n, ("cpu", "memory")),
         lambda n: n.pod_counts,
         lambda n: n.unschedulable,
         lambda n: n.label_codes(ZONE),
@@ -143,7 +145,7 @@ def test_several_resources_stand_one_below_the_other(make: Callable[[], Nodes]) 
     for one, several in (
         (nodes.allocatable, allocatable_of),
         (nodes.requested, requested_of),
-        (nodes.nonzero_requested, nonzero_requested_of),
+        (nodes.nonzero_requested, float_nonzero_requested_of),
     ):
         assert several(nodes, resources).tolist() == [
             one(resource).tolist() for resource in resources

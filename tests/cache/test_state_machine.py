@@ -27,13 +27,16 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.internals import (
     allocatable_of,
+    capacity_limits,
     changed_since,
     count_features,
+    float_allocatable_of,
+    float_nonzero_requested_of,
+    float_requested_of,
     label_tally,
     listed_label_codes,
     listing_of,
     mark_of,
-    nonzero_requested_of,
     requested_of,
     rows_labelled,
     spare_of,
@@ -337,10 +340,20 @@ class CacheMachine(RuleBasedStateMachine):
                 (nodes.allocatable, allocatable_of),
                 (nodes.requested, requested_of),
                 (nodes.spare, spare_of),
-                (nodes.nonzero_requested, nonzero_requested_of),
+                (nodes.allocatable, float_allocatable_of),
+                (nodes.requested, float_requested_of),
+                (nodes.nonzero_requested, float_nonzero_requested_of),
             ):
-                expected = [one(resource).tolist() for resource in resources]
-                assert several(nodes, resources).tolist() == expected
+                found = several(nodes, resources)
+                expected = [one(resource).astype(found.dtype).tolist() for resource in resources]
+                assert found.tolist() == expected
+            if len(nodes) and resources:
+                offered = [
+                    int(amount) for resource in resources for amount in nodes.allocatable(resource)
+                ]
+                least, most = capacity_limits(nodes, resources)
+                assert least <= min(offered)
+                assert most >= max(offered)
 
     @invariant()
     def numbers_are_right(self) -> None:

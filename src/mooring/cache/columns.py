@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.api.quantity import INT64_MAX, INT64_MIN
-from mooring.cache.arrays import IntArray, frozen
+from mooring.cache.arrays import FloatArray, IntArray, frozen
 
 S = TypeVar("S", bound=np.generic)
 
 _FIRST_CAPACITY = 16
+_FEW = 64  # changed rows, above which all are converted to floats
 
 
 def wrapped(value: int) -> int:
@@ -76,11 +77,18 @@ class Column(Generic[S]):
 
 
 class Block:
-    """Columns of one type that grow together, and lie one below the other."""
+    """Columns of integers that grow together, and lie one below the other.
+
+    The same numbers can be had as floats: scores are computed in floats, and converting thousands
+    of integers takes longer than the computation. So floats are kept, and `changed` rows converted
+    when they are asked for.
+    """
 
     def __init__(self, lines: int) -> None:
         self._data: IntArray = np.zeros((lines, _FIRST_CAPACITY), dtype=np.int64)
         self._view: IntArray | None = None
+        self._floats: FloatArray | None = None  # None: to be made anew
+        self._changed: list[int] = []  # rows whose floats are out of date
         self.columns: list[Column[np.int64]] = [Column(np.int64, line=i) for i in range(lines)]
         self._share_out()
 
@@ -94,6 +102,23 @@ class Block:
         if self._view is None:
             self._view = frozen(self._data[:, : len(self)])
         return self._view
+
+    @property
+    def floats(self) -> FloatArray:
+        """All rows of all lines as floats, read-only, and current until a row changes."""
+        changed, view = self._changed, self.view
+        if self._floats is None or len(changed) > _FEW:
+            self._floats = view.astype(np.float64)
+            changed.clear()
+        if changed:
+            self._floats[:, changed] = view[:, changed]
+            changed.clear()
+        return frozen(self._floats[:])
+
+    def changed(self, row: int) -> None:
+        """Some number of a row is another one."""
+        if len(self._changed) <= _FEW:
+            self._changed.append(row)
 
     def take(self, rows: IntArray) -> IntArray:
         """A copy of these rows of all lines, read-only."""
@@ -109,13 +134,13 @@ class Block:
             self._share_out()
         for column in self.columns:
             column.append_zero()
-        self._view = None
+        self._view = self._floats = None
 
     def remove(self, row: int) -> None:
         """Drop a row; the last row takes its place."""
         for column in self.columns:
             column.remove(row)
-        self._view = None
+        self._view = self._floats = None
 
     def _share_out(self) -> None:
         for column, line in zip(self.columns, self._data, strict=True):

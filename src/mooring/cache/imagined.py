@@ -15,7 +15,7 @@ import numpy as np
 
 from mooring.api.requests import CPU, MEMORY, HostPort
 from mooring.api.selectors import Selector
-from mooring.cache.arrays import BoolArray, IntArray, frozen
+from mooring.cache.arrays import BoolArray, FloatArray, IntArray, frozen
 from mooring.cache.columns import wrapped
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
@@ -80,6 +80,11 @@ class Thought(Nodes, abc.ABC):
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
         return stacked(ask, resources, len(self))  # as imagined, and not to be kept
+
+    def _stacked_floats(
+        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
+    ) -> FloatArray:
+        return self._stacked(kind, ask, resources).astype(np.float64)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         if resource not in (CPU, MEMORY):

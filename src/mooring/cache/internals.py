@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from mooring.cache.arrays import IntArray, frozen
+from mooring.cache.arrays import FloatArray, IntArray, frozen
 from mooring.cache.snapshot import Changes, Features, Mark, Nodes
 from mooring.cache.topology import Extract, Parts
 
@@ -108,8 +108,24 @@ def spare_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
     return frozen(allocatable_of(nodes, resources) - requested_of(nodes, resources))
 
 
-def nonzero_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
-    return nodes._stacked("nonzero_requested", nodes.nonzero_requested, resources)
+def capacity_limits(nodes: Nodes, resources: tuple[str, ...]) -> tuple[int, int]:
+    """No node of the cluster has less, and none more, of any of these resources."""
+    return nodes._table.resources.capacity_limits(resources)
+
+
+# Floats, where scores are computed: rounded above 2**53.
+
+
+def float_allocatable_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
+    return nodes._stacked_floats("allocatable", nodes.allocatable, resources)
+
+
+def float_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
+    return nodes._stacked_floats("requested", nodes.requested, resources)
+
+
+def float_nonzero_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
+    return nodes._stacked_floats("nonzero_requested", nodes.nonzero_requested, resources)
 
 
 # --- features of pods -----------------------------------------------------------------------------

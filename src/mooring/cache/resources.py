@@ -48,18 +48,33 @@ class Resources:
         # Likewise, with a default for containers that ask for none.
         self.nonzero_requested: ByResource = self._in_block("nonzero_requested")
 
+        self._limits: dict[tuple[str, ...], tuple[int, int]] = {}  # of capacities
+
+    def capacity_limits(self, resources: tuple[str, ...]) -> tuple[int, int]:
+        """The least and the most that any node lets pods have of any of these; there is a node."""
+        found = self._limits.get(resources)
+        if found is None:
+            columns = [self.allocatable.get(resource) for resource in resources]
+            found = self._limits[resources] = (
+                min([int(column.view.min()) if column is not None else 0 for column in columns]),
+                max([int(column.view.max()) if column is not None else 0 for column in columns]),
+            )
+        return found
+
     def _in_block(self, kind: str) -> ByResource:
         lines = zip(_LINES, self.block.columns, strict=True)
         return {resource: column for (line_of, resource), column in lines if line_of == kind}
 
     def append_zero(self) -> None:
         """Add a row without anything."""
+        self._limits.clear()
         self.block.append_zero()
         for column in self._unusual():
             column.append_zero()
 
     def remove(self, row: int) -> None:
         """Drop a row; the last row takes its place."""
+        self._limits.clear()
         self.block.remove(row)
         for column in self._unusual():
             column.remove(row)
@@ -74,6 +89,8 @@ class Resources:
             if is_counted(resource):
                 column = self._column_of(self.allocatable, resource)
                 column.data[row] = amount(resource, quantity)
+        self.block.changed(row)
+        self._limits.clear()
 
     def account(self, row: int, pod: Pod, sign: int) -> None:
         """A pod came (+1) or went (-1)."""
@@ -88,6 +105,7 @@ class Resources:
         cpu, memory = pod.nonzero_usage
         _add(self.nonzero_requested[CPU].cells, row, sign * cpu)
         _add(self.nonzero_requested[MEMORY].cells, row, sign * memory)
+        self.block.changed(row)
 
     def _column_of(self, columns: ByResource, resource: str) -> Column[np.int64]:
         """That of a resource; made if it was never heard of."""

@@ -17,7 +17,7 @@ from mooring.api import core
 from mooring.api.requests import PODS, HostPort
 from mooring.api.selectors import LabelRequirement, NodeTerm, Selector
 from mooring.cache import labels as label_columns
-from mooring.cache.arrays import BoolArray, IntArray, frozen
+from mooring.cache.arrays import BoolArray, FloatArray, IntArray, frozen
 from mooring.cache.columns import Column
 from mooring.cache.indexes import ips_conflict
 from mooring.cache.node import Node
@@ -46,13 +46,14 @@ class Changes(NamedTuple):
 class Nodes(Sequence[Node]):
     """A set of nodes as columns, in row order; all of them or a selection."""
 
-    __slots__ = ("_cache", "_lines", "_names", "_rows", "_table")
+    __slots__ = ("_cache", "_float_lines", "_lines", "_names", "_rows", "_table")
 
     def __init__(self, table: NodeTable, rows: IntArray | None = None) -> None:
         self._table = table
         self._rows = rows  # None: every row
         self._cache: dict[Hashable, Any] = {}  # columns derived during this cycle
         self._lines: IntArray | None = None  # of the selection: see _usual()
+        self._float_lines: FloatArray | None = None
         self._names: tuple[str, ...] | None = None
 
     # --- as a sequence ---------------------------------------------------------------------------
@@ -259,6 +260,18 @@ class Nodes(Sequence[Node]):
         if found is None:
             found = self._cache[key] = stacked(ask, resources, len(self))
         return found
+
+    def _stacked_floats(
+        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
+    ) -> FloatArray:
+        run = run_of(kind, resources)
+        if run is None:
+            return self._stacked(kind, ask, resources).astype(np.float64)
+        if self._rows is None:
+            return self._table.resources.block.floats[run]
+        if self._float_lines is None:
+            self._float_lines = frozen(self._usual().astype(np.float64))
+        return self._float_lines[run]
 
     def _usual(self) -> IntArray:
         """The amounts of the usual resources."""

@@ -13,10 +13,10 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
 from mooring.cache.arrays import FloatArray
-from mooring.cache.internals import allocatable_of, requested_of
+from mooring.cache.internals import float_requested_of
 from mooring.framework._internal import InternalPlugin
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, Asks, columns_of, requests_of
+from mooring.plugins.noderesources.strategies import Ask, Asks, Capacity, requests_of
 
 ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
 
@@ -60,14 +60,13 @@ class NodeResourcesBalancedAllocation(
         asks = self._asks(state, pod)
         if not asks.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        columns = columns_of(
-            allocatable_of(nodes, asks.resources), requested_of(nodes, asks.resources)
-        )
-        if columns is None:
+        capacity = Capacity.of(nodes, asks.resources)
+        if capacity is None:
             return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
-        has = columns.offered
+        used = float_requested_of(nodes, asks.resources)
+        has = capacity.offered
         if has is None:
-            return change_of_balance(columns.capacity, columns.used, asks.amounts)
+            return change_of_balance(capacity.amounts, used, asks.amounts)
         # Nodes that lack the same resources are scored together, over those they have.
         scores = np.empty(len(nodes), dtype=np.int64)
         pending = np.ones(len(nodes), dtype=np.bool_)
@@ -76,7 +75,7 @@ class NodeResourcesBalancedAllocation(
             alike = pending & (has == has[:, first : first + 1]).all(axis=0)
             had = has[:, first]
             scores[alike] = change_of_balance(
-                columns.capacity[had][:, alike], columns.used[had][:, alike], asks.amounts[had]
+                capacity.amounts[had][:, alike], used[had][:, alike], asks.amounts[had]
             )
             pending &= ~alike
         return scores
@@ -120,10 +119,11 @@ def balance(fractions: Sequence[float]) -> int:
 def change_of_balance(capacity: FloatArray, used: FloatArray, amounts: FloatArray) -> fw.IntArray:
     """The score of nodes that have all these resources; one row per resource."""
     before = used / capacity
-    np.minimum(before, 1, out=before)
     after = used + amounts
     after /= capacity
-    np.minimum(after, 1, out=after)
+    if np.maximum.reduce(after, axis=None, initial=0) > 1:  # to look is cheaper than to cut
+        np.minimum(before, 1, out=before)
+        np.minimum(after, 1, out=after)
     scores = balance_all(after)
     scores -= balance_all(before)
     scores += 3 * _HALF  # half of it is half of all, and a half of a half

@@ -13,7 +13,11 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.cache.arrays import FloatArray
-from mooring.cache.internals import allocatable_of, nonzero_requested_of
+from mooring.cache.internals import (
+    capacity_limits,
+    float_allocatable_of,
+    float_nonzero_requested_of,
+)
 from mooring.framework.scores import broken_linear
 from mooring.plugins.noderesources.args import RequestedToCapacityRatioParam, ScoringStrategy
 
@@ -59,33 +63,33 @@ class Asks(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-class Columns(msgspec.Struct, frozen=True, eq=False):
-    """Resources of nodes as floats, one row per resource; all numbers are whole.
+class Capacity(msgspec.Struct, frozen=True, eq=False):
+    """What nodes let pods have, one row per resource: whole numbers as floats.
 
     Floats are four times as fast as integers where there is a division. They give the same numbers
     as long as a hundred times a capacity is below 2**53: no sum is rounded, and no quotient is
     rounded up to the next whole number.
     """
 
-    capacity: FloatArray
-    used: FloatArray
-    offered: fw.BoolArray | None  # where there is a capacity; None: everywhere
+    amounts: FloatArray
+    offered: fw.BoolArray | None  # where there is any; None: everywhere
+
+    @classmethod
+    def of(cls, nodes: fw.Nodes, resources: tuple[str, ...]) -> "Capacity | None":
+        """None if there are numbers too large for it."""
+        if not len(nodes):
+            return None
+        least, most = capacity_limits(nodes, resources)
+        if most >= _EXACT:
+            return None
+        amounts = float_allocatable_of(nodes, resources)
+        return cls(amounts, amounts > 0 if least <= 0 else None)
 
 
-def columns_of(capacity: fw.IntArray, used: fw.IntArray) -> Columns | None:
-    """None if there are numbers too large for it."""
-    if not capacity.size:
-        return None
-    # Not `argmax()`, which copies what cannot be written to, nor `max()`, which is slower.
-    if np.maximum.reduce(capacity, axis=None) >= _EXACT:
-        return None
-    lacks_some = np.minimum.reduce(capacity, axis=None) <= 0
-    return Columns(
-        # As floats beforehand: an operation with integers would copy them piece by piece.
-        capacity.astype(np.float64),
-        used.astype(np.float64),
-        capacity > 0 if lacks_some else None,
-    )
+def least_of(numbers: FloatArray) -> float:
+    """Of at least one; `min()` takes longer."""
+    least: float = np.minimum.reduce(numbers, axis=None)
+    return least
 
 
 class Strategy(abc.ABC):
@@ -114,17 +118,16 @@ class Strategy(abc.ABC):
     def score_all(self, asks: Asks, nodes: fw.Nodes) -> fw.IntArray:
         if not asks.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        columns = columns_of(
-            allocatable_of(nodes, asks.resources), nonzero_requested_of(nodes, asks.resources)
-        )
-        if columns is None:
+        known = Capacity.of(nodes, asks.resources)
+        if known is None:
             return np.array([self.score(asks, node) for node in nodes], dtype=np.int64)
-        capacity, offered = columns.capacity, columns.offered
+        capacity, offered = known.amounts, known.offered
         if offered is not None:
-            np.maximum(capacity, 1, out=capacity)
-        left = np.subtract(capacity, columns.used, out=columns.used)
+            capacity = np.maximum(capacity, 1)
+        left = capacity - float_nonzero_requested_of(nodes, asks.resources)
         left -= asks.amounts
-        np.maximum(left, 0, out=left)
+        if least_of(left) < 0:  # to look is cheaper than to cut
+            np.maximum(left, 0, out=left)
         points = self.points_all(left, capacity)
         if offered is not None:
             points *= offered
