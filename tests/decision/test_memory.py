@@ -17,7 +17,7 @@ import pytest
 import mooring.framework as fw
 from mooring.api import codec, core
 from mooring.api.meta import ObjectMeta
-from mooring.decision.memory import MOST_NEW, ClassMemory
+from mooring.decision.memory import ClassMemory
 from mooring.framework._internal import DomainFilter
 from mooring.simulator import Simulation
 from mooring.simulator.cluster import RecordedEvent
@@ -345,7 +345,7 @@ class Labelled(fw.Score):
         return 100 if node.name == pod.labels.get("to") else 0
 
 
-def only(plugin: type[fw.Score]) -> Simulation:
+def only(plugin: type[fw.Score], check_share: float = 0.0) -> Simulation:
     """A cluster of three nodes where only this plugin gives points."""
     config = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -354,7 +354,7 @@ profiles:
   - plugins:
       score: {{disabled: [{{name: "*"}}], enabled: [{{name: {plugin.name}}}]}}
 """
-    sim = Simulation(config=config, plugins=[plugin], keep_attempts=False)
+    sim = Simulation(config=config, plugins=[plugin], keep_attempts=False, check_share=check_share)
     sim.apply(*(node(name) for name in "abc"))
     return sim
 
@@ -408,17 +408,22 @@ def memory_of(sim: Simulation) -> ClassMemory:
     return crew.evaluator.memory
 
 
+def own_classes(sim: Simulation) -> int:
+    """Of pods that are equal in all keys."""
+    return sum(not one.is_shared for one in memory_of(sim)._classes.values())
+
+
 def test_labels_that_no_plugin_looks_at_make_no_class() -> None:
     with Simulation(keep_attempts=False) as sim:
         sim.apply(*(node(name) for name in "abc"))
         sim.schedule(*(pod(f"p{i}", cpu="1m", labels={"index": str(i)}) for i in range(40)))
-        assert len(memory_of(sim)) == 1
+        assert own_classes(sim) == 1
         spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
         spread["labelSelector"] = {"matchLabels": {"app": "x"}}
         spec = {"topologySpreadConstraints": [spread]}
         index = [{"app": "x", "index": str(i)} for i in range(40)]
         sim.schedule(*(pod(f"s{i}", labels=index[i], spec=spec) for i in range(40)))
-        assert len(memory_of(sim)) == 2
+        assert own_classes(sim) == 2
 
 
 def test_a_label_that_becomes_visible_to_a_term_makes_classes() -> None:
@@ -430,18 +435,36 @@ def test_a_label_that_becomes_visible_to_a_term_makes_classes() -> None:
         sim.schedule(pod("loner", affinity={"podAntiAffinity": {required: [near]}}))
         sim.schedule(*(pod(f"q{i}", cpu="1m", labels={"index": str(i)}) for i in range(5, 20)))
         assert sim.node_of("q7") != sim.node_of("loner")
-        assert len(memory_of(sim)) == 3
+        # One for all indexes but that of the rule, whose only pod makes none, nor does the loner.
+        assert own_classes(sim) == 1
         assert sim.scheduler.metrics.class_checks.labels("different").value == 0
 
 
-@pytest.mark.parametrize("distinct", [True, False])
-def test_classes_with_one_pod_make_room(distinct: bool) -> None:
-    with only(Labelled) as sim:
-        labels = [{"class": str(i if distinct else i % 3)} for i in range(3 * MOST_NEW)]
-        sim.schedule(*(pod(f"p{i}", labels=each) for i, each in enumerate(labels)))
+@pytest.mark.parametrize("check_share", [0.0, 1.0])
+def test_nothing_is_kept_of_a_key_before_its_second_pod(check_share: float) -> None:
+    with only(Labelled, check_share=check_share) as sim:
         memory = memory_of(sim)
-        assert len(memory) == 3 if not distinct else MOST_NEW // 2 <= len(memory) <= MOST_NEW + 1
-        assert len(memory._results) <= len(memory) + 20  # of the default plugins, one each
+        sim.schedule(*(pod(f"p{i}") for i in range(2)))
+        before = len(memory._results)
+        sim.schedule(*(pod(f"own-{i}", labels={"class": str(i)}) for i in range(200)))
+        assert len(memory._results) == before
+        assert own_classes(sim) == 1
+        sim.schedule(pod("again", labels={"class": "7"}))
+        assert len(memory._results) == before + 1
+        assert own_classes(sim) == 2
+        assert sim.scheduler.metrics.class_checks.labels("different").value == 0
+
+
+def test_of_many_keys_the_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.decision.memory.MOST_KEYS", 50)
+    with only(Labelled) as sim:
+        memory = memory_of(sim)
+        sim.schedule(*(pod(f"a{i}", labels={"class": "often"}) for i in range(2)))
+        sim.schedule(*(pod(f"p{i}", labels={"class": str(i)}) for i in range(200)))
+        assert sum(map(len, memory._known)) <= 50 + len(memory._known)
+        classes = own_classes(sim)
+        sim.schedule(pod("again", labels={"class": "often"}))
+        assert own_classes(sim) == classes == 1
 
 
 def test_the_classes_that_were_used_last_stay() -> None:
@@ -449,12 +472,12 @@ def test_the_classes_that_were_used_last_stay() -> None:
         memory = memory_of(sim)
         memory._most_bytes = 3 * 10 * (10 + 4)  # for ten classes on three nodes
         for number in range(40):
-            labels = [{"class": "first"}, {"class": str(number)}]
-            sim.schedule(*(pod(f"p{number}-{i}", labels=labels[i]) for i in range(2)))
+            of_this = [f"{number}-{i}" for i in range(2)]
+            sim.schedule(*(pod(f"a{name}", labels={"class": "first"}) for name in of_this))
+            sim.schedule(*(pod(f"b{name}", labels={"class": str(number)}) for name in of_this))
         assert len(memory) <= 11
-        before = memory._pods
-        first = next(one for one in memory._classes.values() if one.uses == 40)
-        assert first.used_at == before - 1
+        used_at = sorted(one.used_at for one in memory._classes.values() if not one.is_shared)
+        assert used_at[-2:] == [memory._pods - 2, memory._pods]
 
 
 class Picky(fw.PreFilter):

@@ -136,7 +136,7 @@ class LocalByApp(DomainScore):
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, LocalTable[np.int64]]:
         counts = self._counts(pod)
-        return {ZONE: LocalTable("", counts.__getitem__)}
+        return {ZONE: LocalTable(pod.labels.get("app"), counts.__getitem__)}
 
     def _counts(self, pod: fw.Pod) -> fw.IntArray:
         app = pod.labels.get("app")
@@ -147,7 +147,18 @@ class LocalByApp(DomainScore):
         return np.minimum(counts, 100)
 
 
-class ForgetsApp(LocalByApp):
+class BasisWithoutApp(LocalByApp):
+    """Says that entries of pods with other keys are the same."""
+
+    name = "BasisWithoutApp"
+
+    def score_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> Mapping[str, LocalTable[np.int64]]:
+        return {ZONE: LocalTable("", self._counts(pod).__getitem__)}
+
+
+class ForgetsApp(BasisWithoutApp):
     """Says that not even the app matters."""
 
     name = "ForgetsApp"

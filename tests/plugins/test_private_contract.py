@@ -89,6 +89,7 @@ WRONG: list[tuple[type[Base], str, str]] = [
     (by_domain.RoomiestOfAll, "check_labels_score_alike", "by final_by_label(), but 100"),
     (by_domain.NotFinal, "check_labels_score_alike", "expected 0 to 100"),
     (by_domain.NotLocal, "check_local_tables_are_local", "was added to node"),
+    (by_domain.BasisWithoutApp, "check_declarations_are_true", "for a pod with other labels"),
     (by_domain.ForgetsApp, "check_local_tables_are_local", "for a pod with other labels, but"),
     (by_domain.ForgetsApp, "check_declarations_are_true", "cache_key() says that all that matters"),
     (by_domain.StaysWithIt, "check_declarations_are_true", "was added to node"),

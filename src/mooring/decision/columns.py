@@ -16,12 +16,13 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.decision.domains import DomainAnswers
 from mooring.decision.feasible import ExtraScores, FeasibleNodes
 from mooring.decision.normalize import NormalizedScores
 from mooring.decision.plugins import DecisionPlugins, Kept
-from mooring.decision.results import ChangedRows, Changes, Results, Shape
+from mooring.decision.results import ChangedRows, Changes, Column, Results, Shape
 from mooring.framework import (
     OK,
     BoolArray,
@@ -142,27 +143,30 @@ class Columns:
         size = len(nodes)
         self._shape_seen = self._shape.changes
         refused: BoolArray | None = None
-        # Not zero where a row is refused.
-        self._refusals: list[memoryview] = [column.data for column in self._domain_columns]
+        # Not zero where a row is refused. Here and below, cells are the same memory, for one row.
+        self._refusals: list[NDArray[Any]] = list(self._domain_columns)
         for kept in self._kept_filters:
             assert kept.verdicts is not None
             if kept.verdict_cells is not None:
-                self._refusals.append(kept.verdict_cells)
                 index = kept.verdicts.index
                 assert index is not None
+                self._refusals.append(index)
                 refuses: BoolArray = index != 0
                 refused = refuses if refused is None else refused | refuses
         for column in self._domain_columns:
             refused = column.copy() if refused is None else refused | column
+        self._refusal_cells = [column.data for column in self._refusals]
         totals: IntArray | None = None
-        self._plain: list[tuple[memoryview, int]] = []  # scores that vary, with their weights
+        # Scores that vary, with their weights.
+        self._plain: list[tuple[Column, int]] = []
+        self._plain_cells: list[tuple[memoryview, int]] = []
         weights = self._plugins.weights
         for kept in self._kept_scorers:
             if kept.varies and not kept.normalizes:
-                assert kept.score_cells is not None
                 assert kept.scores is not None
                 weight = weights[kept.plugin.name]
-                self._plain.append((kept.score_cells, weight))
+                self._plain.append((kept.scores, weight))
+                self._plain_cells.append((kept.scores.data, weight))
                 here = kept.scores.astype(np.int64)
                 here *= weight
                 totals = here if totals is None else totals + here
@@ -195,7 +199,7 @@ class Columns:
         if len(changed.rows) <= FEW:
             for row in changed.rows:
                 total = 0
-                for cells, weight in self._plain:
+                for cells, weight in self._plain_cells:
                     total += cells[row] * weight
                 for scores in self._normalized.values():
                     total += scores.counted_cells[row]
@@ -208,9 +212,10 @@ class Columns:
 
     def _combine_rows(self, rows: IntArray) -> None:
         totals: IntArray | None = None
-        for cells, weight in self._plain:
-            here = np.asarray(cells)[rows].astype(np.int64)
-            here *= weight
+        for column, weight in self._plain:
+            here = column[rows].astype(np.int64)
+            if weight != 1:
+                here *= weight
             totals = here if totals is None else totals + here
         for scores in self._normalized.values():
             here = scores.counted[rows]
@@ -238,7 +243,7 @@ class Columns:
 
     def _set_one_feasible(self, row: int) -> None:
         passes = True
-        for refused in self._refusals:
+        for refused in self._refusal_cells:
             if refused[row]:
                 passes = False
                 break
@@ -250,9 +255,11 @@ class Columns:
                     scores.left(row)
 
     def _set_rows_feasible(self, rows: IntArray) -> None:
+        if not self._refusals:
+            return  # all rows are feasible, and were
         refused: BoolArray = np.zeros(len(rows), dtype=np.bool_)
-        for cells in self._refusals:
-            refused |= np.asarray(cells)[rows] != 0
+        for column in self._refusals:
+            refused |= column[rows] != 0
         passes = ~refused
         differs = self.feasible.set_feasible_rows(rows, passes)
         if differs is None or not self._normalized:
@@ -320,14 +327,20 @@ class Columns:
         self._changed.clear()
         self._relabelled.clear()
 
-    def best_with_uncached(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> tuple[int, Mapping[str, tuple[IntArray, IntArray]]]:
-        """The best node with the scores that are asked for this very pod, and those scores.
+    @property
+    def normalizes(self) -> bool:
+        """Whether totals depend on which nodes are feasible."""
+        return bool(self._normalized)
 
-        By plugin: raw and normalized. Raises PluginFault.
+    def uncached_scores(
+        self, state: CycleState, pod: Pod, nodes: Nodes, rows: IntArray | None = None
+    ) -> tuple[ExtraScores, Mapping[str, tuple[IntArray, IntArray]]]:
+        """The scores that are asked for this very pod: weighted; by plugin, raw and normalized.
+
+        Of the feasible rows, or of these. Raises PluginFault.
         """
-        rows = None if self.feasible.count == len(nodes) else self.feasible.rows
+        if rows is None and self.feasible.count < len(nodes):
+            rows = self.feasible.rows
         some = nodes if rows is None else nodes.take(rows)
         self._pre_score(self._uncached_pre_scorers, state, pod, some)
         extra = ExtraScores()
@@ -341,11 +354,10 @@ class Columns:
             if by_label is not None:
                 extra.add_by_label(by_label.key, by_label.points * weight)
                 continue
-            raw = self._caller.score_all(scorer, state, pod, some)
-            scores = self._caller.normalized(scorer, state, pod, some, raw)
-            asked[name] = (raw, scores)
-            extra.add(scores * weight)
-        return self.feasible.best_with(extra, nodes, rows), asked
+            asked[name] = self._caller.scores_at_once(scorer, state, pod, some)
+            scores = asked[name][1]
+            extra.add(scores if weight == 1 else scores * weight)
+        return extra, asked
 
     def _pre_score(
         self, plugins: Collection[PreScore], state: CycleState, pod: Pod, nodes: Nodes

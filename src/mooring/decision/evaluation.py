@@ -122,7 +122,7 @@ class Evaluation:
         except (PluginFault, PluginError) as fault:
             self._start_over(fault)
         else:
-            known.previous = self.state
+            known.previous = None if known.is_shared else self.state
             self._kept = known.results  # not before: they may be out of date
 
     def _filter_by_class(self, columns: Columns, limit: int | None, start: int) -> None:
@@ -258,30 +258,41 @@ class Evaluation:
     def choose(self) -> None:
         """Take the best of the feasible nodes: its `row`. Sets `status` if a plugin fails."""
         assert self.count
-        columns = self._columns if self._feasible is None else None
+        columns = self._columns
         if self.count == 1:
-            self.row = int(self.rows[0]) if columns is None else columns.feasible.first
+            if columns is not None and self._feasible is None:
+                self.row = columns.feasible.first
+            else:
+                self.row = int(self.rows[0])
             return
-        if columns is not None:
+        if columns is not None and (self._feasible is None or not columns.normalizes):
             try:
                 columns.refresh_scores(self.state, self.pod, self.nodes)
             except (PluginFault, PluginError) as fault:
                 self._score_anew(fault)
             else:
-                if columns.asks_scorers(self.state):
-                    self._choose_with_uncached(columns)
-                else:
-                    self.row = columns.feasible.best()
+                self._choose_by_class(columns)
                 return
         scores = self.scores()
         if scores is not None:
             self.row = scoring.best_row(self.nodes, self.rows, scores.totals)
 
-    def _choose_with_uncached(self, columns: Columns) -> None:
+    def _choose_by_class(self, columns: Columns) -> None:
+        state, pod, nodes = self.state, self.pod, self.nodes
+        rows = None if self._feasible is None else self.rows
+        if rows is None and not columns.asks_scorers(state):
+            self.row = columns.feasible.best()
+            return
         try:
-            self.row, self._asked = columns.best_with_uncached(self.state, self.pod, self.nodes)
+            extra, self._asked = columns.uncached_scores(state, pod, nodes, rows)
         except PluginFault as fault:
             self.status = fault.status
+            return
+        if rows is None:
+            self.row = columns.feasible.best_with(extra, nodes)
+        else:
+            totals = columns.feasible.totals(rows) + extra.on(nodes.take(rows))
+            self.row = scoring.best_row(nodes, rows, totals)
 
     def scores(self) -> scoring.Scores | None:
         """All scores of the feasible nodes, aligned with `rows`; None if a plugin fails."""

@@ -152,8 +152,14 @@ class FeasibleNodes:
         """The row of the winner."""
         return self._best(None)
 
-    def best_with(self, extra: ExtraScores, nodes: Nodes, rows: IntArray | None) -> int:
-        """The winner with more scores for the feasible rows; None: all rows are."""
+    def totals(self, rows: IntArray) -> IntArray:
+        """Of these rows, all of them feasible."""
+        places = self._ranks.take(rows)
+        totals: IntArray = (self._ranked.take(places) + self._ties.take(places)) // SCALE
+        return totals
+
+    def best_with(self, extra: ExtraScores, nodes: Nodes) -> int:
+        """The winner with more scores for the feasible rows."""
         listed = self._listing() if self._are_few else None
         added: IntArray | None = None
         for key, table in extra.tables.items():
@@ -161,16 +167,16 @@ class FeasibleNodes:
             here = (table * SCALE).take(codes if listed is None else codes.take(listed))
             added = here if added is None else added + here
         if extra.column is not None:
-            here = self._by_place(extra.column * SCALE, rows)
+            here = self._by_place(extra.column * SCALE)
             here = here if listed is None else here.take(listed)
             added = here if added is None else added + here
         return self._best(added)
 
-    def _by_place(self, column: IntArray, rows: IntArray | None) -> IntArray:
-        if rows is None:
+    def _by_place(self, column: IntArray) -> IntArray:
+        if self.count == len(self._order):
             return column.take(self._order)
         found = np.zeros(len(self._order), dtype=np.int64)
-        found[self._ranks.take(rows)] = column
+        found[self._ranks.take(self.rows)] = column
         return found
 
     @property

@@ -16,9 +16,10 @@ from mooring.cache.objects import Objects
 from mooring.framework import NODE_AND_PODS, Nodes, Pod
 from mooring.framework._internal import (
     Base,
-    InternalPlugin,
+    depends_on_for,
     everything_of,
     has_key_from_spec,
+    has_key_version,
     has_tables,
     key_version_of,
     may_depend_on,
@@ -63,7 +64,7 @@ class KeyedPlugin:
         self._objects = objects
         self._reads = () if vouches_for_reads(plugin) else plugin.reads
         self._applies = plugin.applies_to if picks_pods(plugin) else None
-        self._depends_on = plugin.depends_on_for if isinstance(plugin, InternalPlugin) else None
+        self._depends_on = depends_on_for(plugin)
         self._has_tables = has_tables(plugin)
         # Whether a class depends on what this plugin looks at.
         self.counts: bool = (
@@ -87,38 +88,43 @@ class KeyedPlugin:
         key: tuple[Hashable, ...] = (kind, plugin.cache_key(pod))
         if self._reads:
             key = (*key, *[self._objects.version(read) for read in self._reads])
-        hash(key)
         return key
 
-
-class KeyEntry(Generic[T]):
-    """Pods with one spec and the same labels: their keys, and the class that goes with them."""
-
-    __slots__ = ("by_spec", "found", "moment", "others", "versions")
-
-    def __init__(self, by_spec: tuple[Hashable, ...], size: int) -> None:
-        self.by_spec: tuple[Hashable, ...] = by_spec
-        self.others: list[Hashable] = [None] * size
-        self.versions: list[Hashable] = [None] * size  # of what the others were made of
-        self.moment: Hashable = None
-        self.found: T | None = None  # None: the keys are others than before
-
-    @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """One for each of `ClassKeys.plugins`."""
-        return (*self.by_spec, *self.others)
+    def hashable_key(self, pod: Pod) -> Hashable:
+        """As `key`; raises what the plugin raises, also if its key cannot be hashed."""
+        key = self.key(pod)
+        hash(key)
+        return key
 
 
 class _Template(Generic[T]):
     """Pods with one spec: the keys that follow from it, and the entries by labels."""
 
-    __slots__ = ("entries", "example", "keys", "latest", "latest_labels", "spec")
+    __slots__ = (
+        "classes",
+        "entries",
+        "example",
+        "keys",
+        "latest",
+        "latest_labels",
+        "moment",
+        "spec",
+        "versions",
+    )
 
-    def __init__(self, spec: core.PodSpec, example: Pod, keys: tuple[Hashable, ...]) -> None:
+    def __init__(self, spec: core.PodSpec, example: Pod) -> None:
         self.spec = spec
         self.example = example
+        self.keys: tuple[Hashable, ...] = ()
+        self.versions: tuple[Hashable, ...] | None = None  # of what the keys were made of
+        self.moment: Hashable = None
+        self.begin(())
+
+    def begin(self, keys: tuple[Hashable, ...]) -> None:
+        """With other keys nothing that was known is of use."""
         self.keys = keys
         self.entries: dict[Hashable, KeyEntry[T]] = {}
+        self.classes: dict[Hashable, T] = {}  # by the other keys
         self.latest_labels: Hashable = None
         self.latest: KeyEntry[T] | None = None
 
@@ -128,9 +134,38 @@ class _Template(Generic[T]):
         if found is None:
             if len(self.entries) > MOST_LABELS:
                 self.entries.clear()
-            found = self.entries[labels] = KeyEntry(self.keys, size)
+            found = self.entries[labels] = KeyEntry(self, size)
         self.latest_labels, self.latest = labels, found
         return found
+
+
+class KeyEntry(Generic[T]):
+    """Pods with one spec and the same labels: their keys, and the class that goes with them."""
+
+    __slots__ = ("_template", "found", "moment", "others", "versions")
+
+    def __init__(self, template: _Template[T], size: int) -> None:
+        self._template = template
+        self.others: list[Hashable] = [None] * size
+        self.versions: list[Hashable] = [None] * size  # of what the others were made of
+        self.moment: Hashable = None
+        self.found: T | None = None  # None: it is not known
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """One for each of `ClassKeys.plugins`."""
+        return (*self._template.keys, *self.others)
+
+    def look_up(self) -> None:
+        """The keys are others than before: perhaps those of other labels."""
+        self.found = self._template.classes.get(tuple(self.others))
+
+    def remember(self, found: T) -> None:
+        """What belongs to pods with these keys."""
+        classes = self._template.classes
+        if len(classes) > MOST_LABELS:
+            classes.clear()
+        self.found = classes[tuple(self.others)] = found
 
 
 class ClassKeys(Generic[T]):
@@ -142,6 +177,7 @@ class ClassKeys(Generic[T]):
         keyed = [one for one in (KeyedPlugin(each, objects) for each in plugins) if one.counts]
         self._by_spec = [one for one in keyed if has_key_from_spec(one.plugin)]
         self._others = [one for one in keyed if not has_key_from_spec(one.plugin)]
+        self._versioned = [one for one in self._by_spec if has_key_version(one.plugin)]
         self.plugins: tuple[KeyedPlugin, ...] = (*self._by_spec, *self._others)
         self._templates: dict[Hashable, list[_Template[T]]] = {}
         self._template_count: int = 0  # at least
@@ -165,10 +201,16 @@ class ClassKeys(Generic[T]):
         everything = everything_of(pod)
         labels = everything[:-1]  # and all else but the spec
         template = self._template(everything[-1], pod)
+        moment = (self._objects.changes, structure_of(nodes))
+        if template.moment != moment:
+            versions = tuple([one.version() for one in self._versioned])
+            if template.versions != versions:
+                template.begin(self._keys_by_spec(pod))
+                template.versions = versions
+            template.moment = moment
         entry = template.latest
         if entry is None or template.latest_labels != labels:  # to compare is cheaper than to hash
             entry = template.entry(labels, len(self._others))
-        moment = (self._objects.changes, structure_of(nodes))
         if entry.moment != moment:
             for place, one in enumerate(self._others):
                 version = one.version()
@@ -176,6 +218,8 @@ class ClassKeys(Generic[T]):
                     entry.others[place] = self._key(one, pod)
                     entry.versions[place] = version
                     entry.found = None
+            if entry.found is None:
+                entry.look_up()
             entry.moment = moment
         return entry
 
@@ -193,7 +237,7 @@ class ClassKeys(Generic[T]):
                 pod.weigh_as(template.example)
                 self._latest = template
                 return template
-        template = self._latest = _Template(spec, pod, self._keys_by_spec(pod))
+        template = self._latest = _Template(spec, pod)
         self._template_count += 1
         if self._template_count > MOST_TEMPLATES:
             self._template_count = 1
@@ -209,7 +253,7 @@ class ClassKeys(Generic[T]):
 
     def _key(self, keyed: KeyedPlugin, pod: Pod) -> Hashable:
         try:
-            return self._guard.call(keyed.plugin, "CacheKey", keyed.key, pod)
+            return self._guard.call(keyed.plugin, "CacheKey", keyed.hashable_key, pod)
         except PluginError:
             return FAILED
 

@@ -3,6 +3,10 @@
 A class is what the plugins look at: pods are of one class if every plugin has equal cache keys for
 them. A Job's index, a StatefulSet's pod name or any other label makes no class of its own as long
 as no plugin looks at it. Results are shared by all classes that have a plugin's key in common.
+
+Most keys that only one pod has had so far never see another: requests of its own, an affinity of
+its own. So nothing is kept of a key before its second pod. The first one is of the class of pods
+that are equal in all other keys, and the plugin is called for that very pod.
 """
 
 from __future__ import annotations
@@ -12,15 +16,22 @@ from typing import Final
 
 from mooring.cache.objects import Objects
 from mooring.decision.columns import Columns as Columns
-from mooring.decision.keys import BY_NODE_AND_PODS, LEFT_OUT, TABLES, ClassKeys, KeyedPlugin
+from mooring.decision.keys import (
+    BY_NODE_AND_PODS,
+    LEFT_OUT,
+    TABLES,
+    UNCACHED,
+    ClassKeys,
+    KeyedPlugin,
+)
 from mooring.decision.plugins import DecisionPlugins, PreFilterOutcome, run_pre_filter
 from mooring.decision.results import Changes, Mark, Results, Shape, StaleColumns
 from mooring.framework import OK, CycleState, Nodes, Pod, PreFilter, Status, Verdicts
 
 MOST_BYTES: Final = 64 * 2**20
 """What classes and results may take, about; the least recently used go first."""
-MOST_NEW: Final = 256
-"""Classes of which only one pod was seen: most of those never see another."""
+MOST_KEYS: Final = 20_000
+"""Keys of which it is remembered that a pod had them."""
 _BYTES_OF_CLASS: Final = 10  # per row
 _BYTES_OF_RESULTS: Final = 4
 
@@ -36,6 +47,7 @@ class PodClass:
         "_plugins",
         "_refusals",
         "columns",
+        "is_shared",
         "left_out",
         "outcome",
         "previous",
@@ -43,7 +55,6 @@ class PodClass:
         "state",
         "uncached_pre_filters",
         "used_at",
-        "uses",
     )
 
     def __init__(
@@ -51,12 +62,14 @@ class PodClass:
         plugins: DecisionPlugins,
         results: dict[str, Results],
         left_out: frozenset[str],
+        *,
+        is_shared: bool,
     ) -> None:
         self._plugins = plugins
+        self.is_shared: bool = is_shared  # by pods that have different keys
         self.results: dict[str, Results] = results
         self.left_out: frozenset[str] = left_out
-        self.uses: int = 0  # pods of this class
-        self.used_at: int = 0  # by the count of all pods
+        self.used_at: int = 0  # when the last pod came, by the count of all pods
         self.columns: Columns | None = None
         self.previous: CycleState | None = None  # of the last pod of this class
         self._refusals: tuple[Mark, Verdicts] | None = None  # of all nodes, at that moment
@@ -131,6 +144,15 @@ class PodClass:
         return verdicts
 
 
+class KnownKey:
+    """A cache key that some pod has had for one plugin; results are found by it."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: Hashable) -> None:
+        self.kind: Hashable = kind  # of what is kept for it
+
+
 class ClassMemory:
     """The classes that one profile has met lately."""
 
@@ -140,11 +162,12 @@ class ClassMemory:
         self._plugins = plugins
         self._most_bytes = most_bytes
         self._shape = Shape()
-        self._results: dict[Hashable, Results] = {}
-        self._classes: dict[Hashable, PodClass] = {}
-        self._new: int = 0  # classes that may have only one pod so far
-        self._pods: int = 0
         self._keys: ClassKeys[PodClass] = ClassKeys(plugins.all, objects, plugins.caller.guard)
+        self._known: list[dict[Hashable, KnownKey]] = [{} for _ in self._keys.plugins]
+        self._results: dict[KnownKey, Results] = {}
+        self._classes: dict[tuple[Hashable, ...], PodClass] = {}
+        self._new_keys: int = 0  # since those of no class were forgotten
+        self._pods: int = 0
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -159,34 +182,51 @@ class ClassMemory:
         entry = self._keys.entry(pod, nodes)
         found = entry.found
         if found is None:
-            keys = entry.keys
-            found = self._classes.get(keys)
-            if found is None:
-                self._make_room(len(nodes))
-                found = self._classes[keys] = self._made(keys, pod, nodes)
-            entry.found = found
+            found = self._find(entry.keys, pod, nodes)
+            if not found.is_shared:
+                entry.remember(found)
         self._pods += 1
-        found.uses += 1
         found.used_at = self._pods
         return found
 
-    def _made(self, key: tuple[Hashable, ...], pod: Pod, nodes: Nodes) -> PodClass:
+    def _find(self, keys: tuple[Hashable, ...], pod: Pod, nodes: Nodes) -> PodClass:
+        found_parts: list[Hashable] = []
+        new = 0
+        for known, key in zip(self._known, keys, strict=True):
+            part: Hashable = key
+            if isinstance(key, tuple):
+                part = known.get(key)
+                if part is None:
+                    known[key] = KnownKey(key[0])
+                    part = UNCACHED  # for this pod
+                    new += 1
+            found_parts.append(part)
+        parts = tuple(found_parts)
+        found = self._classes.get(parts)
+        if found is None:
+            self._make_room(len(nodes))
+            found = self._classes[parts] = self._made(parts, pod, nodes, is_shared=new > 0)
+        self._new_keys += new
+        if self._new_keys > MOST_KEYS:
+            self._forget_keys()
+        return found
+
+    def _made(
+        self, parts: tuple[Hashable, ...], pod: Pod, nodes: Nodes, *, is_shared: bool
+    ) -> PodClass:
         results: dict[str, Results] = {}
         left_out: list[str] = []
-        for one, own in zip(self._keys.plugins, key, strict=True):
-            if own is LEFT_OUT:
+        for one, part in zip(self._keys.plugins, parts, strict=True):
+            if part is LEFT_OUT:
                 left_out.append(one.name)
-            elif isinstance(own, tuple) and own[0] != TABLES:
-                results[one.name] = self._results_of(one, own, pod, nodes)
-        return PodClass(self._plugins, results, frozenset(left_out))
+            elif isinstance(part, KnownKey) and part.kind != TABLES:
+                results[one.name] = self._results_of(one, part, pod, nodes)
+        return PodClass(self._plugins, results, frozenset(left_out), is_shared=is_shared)
 
-    def _results_of(
-        self, keyed: KeyedPlugin, own: tuple[Hashable, ...], pod: Pod, nodes: Nodes
-    ) -> Results:
-        key = (keyed.name, own)
+    def _results_of(self, keyed: KeyedPlugin, key: KnownKey, pod: Pod, nodes: Nodes) -> Results:
         found = self._results.get(key)
         if found is None:
-            sees_pods = own[0] == BY_NODE_AND_PODS
+            sees_pods = key.kind == BY_NODE_AND_PODS
             found = Results(keyed.plugin, self._plugins.caller, self._shape, sees_pods=sees_pods)
             if keyed.name in self._plugins.pre_filter_names:
                 found.run_pre_filter(pod, nodes)
@@ -248,14 +288,7 @@ class ClassMemory:
         )
 
     def _make_room(self, rows: int) -> None:
-        """Before a class is made: drop those that are least likely to see another pod."""
-        self._new += 1
-        if self._new > MOST_NEW:
-            self._new = MOST_NEW // 2
-            recent = self._pods - self._new
-            self._keep(
-                one for one in self._classes.values() if one.uses > 1 or one.used_at > recent
-            )
+        """Before a class is made: drop the half that was not used for the longest time."""
         classes, results = len(self._classes), len(self._results)
         if rows * (_BYTES_OF_CLASS * classes + _BYTES_OF_RESULTS * results) > self._most_bytes:
             by_use = sorted(self._classes.values(), key=lambda one: one.used_at)
@@ -268,3 +301,11 @@ class ClassMemory:
         self._classes = {key: one for key, one in self._classes.items() if one in kept}
         self._results = {key: one for key, one in self._results.items() if one in used}
         self._keys.forget()
+
+    def _forget_keys(self) -> None:
+        """Those that make no class: most belong to pods that were the only ones of their kind."""
+        used = {part for parts in self._classes for part in parts}
+        self._known = [
+            {key: one for key, one in known.items() if one in used} for known in self._known
+        ]
+        self._new_keys = 0

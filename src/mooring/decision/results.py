@@ -77,7 +77,7 @@ class ChangedRows:
 class Changes:
     """What changed until now, since any mark; results with equal marks share the answer."""
 
-    __slots__ = ("_known", "_latest", "_latest_mark", "_views", "nodes", "now")
+    __slots__ = ("_known", "_latest", "_latest_mark", "_some", "_views", "nodes", "now")
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes: Nodes = nodes
@@ -86,6 +86,7 @@ class Changes:
         self._latest_mark: Mark | None = None
         self._latest: ChangedRows | None = None
         self._views: dict[int, Node] = {}
+        self._some: tuple[IntArray, Nodes] | None = None
 
     def since(self, mark: Mark) -> ChangedRows:
         """Raises StaleColumns."""
@@ -101,6 +102,13 @@ class Changes:
             found = self._known[mark] = ChangedRows(nodes.union(changes.pods), nodes)
         self._latest_mark, self._latest = mark, found
         return found
+
+    def some(self, rows: IntArray) -> Nodes:
+        """These rows; mostly all plugins are asked about the same ones, one after the other."""
+        found = self._some
+        if found is None or found[0] is not rows:
+            found = self._some = (rows, self.nodes.take(rows))
+        return found[1]
 
     def node(self, row: int) -> Node:
         found = self._views.get(row)
@@ -280,7 +288,7 @@ class Results:
             for row in rows:
                 self._update_one(pod, changes, row)
         else:
-            self._update(pod, changes.nodes, changed.array)
+            self._update(pod, changes, changed.array)
         self.mark = changes.now
 
     def _update_one(self, pod: Pod, changes: Changes, row: int) -> None:
@@ -304,8 +312,8 @@ class Results:
                 self._shape.changes += 1
             cells[row] = score
 
-    def _update(self, pod: Pod, nodes: Nodes, rows: IntArray) -> None:
-        some = nodes.take(rows)
+    def _update(self, pod: Pod, changes: Changes, rows: IntArray) -> None:
+        some = changes.some(rows)
         if self._filter is not None:
             found = self._ask_filter(pod, some)
             verdicts = self.verdicts

@@ -39,7 +39,8 @@ class InternalPlugin(Base):
     """A plugin of this project that says more about itself than others can."""
 
     key_from_spec: ClassVar[bool] = False
-    """Whether `applies_to`, `depends_on_for` and `cache_key` look at nothing but the pod's spec."""
+    """Whether `applies_to`, `depends_on_for` and `cache_key` look at nothing else of the pod than
+    its spec; and at nothing else at all, unless there is a `key_version`."""
 
     skip_is_final: ClassVar[bool] = False
     """Whether SKIP at PreFilter also means that there is nothing to reserve or to prepare."""
@@ -63,19 +64,35 @@ def depends_on_of(plugin: Base, pod: Pod) -> DependsOn | None:
     return plugin.depends_on
 
 
+def depends_on_for(plugin: Base) -> Callable[[Pod], DependsOn | None] | None:
+    """What to call for what the answers of any plugin depend on; None: it is `depends_on`."""
+    if isinstance(plugin, InternalPlugin) and may_depend_by_pod(type(plugin)):
+        return plugin.depends_on_for
+    return None
+
+
+def may_depend_by_pod(plugin_class: type[InternalPlugin]) -> bool:
+    """Whether `depends_on` is not the same for all pods."""
+    return plugin_class.depends_on_for is not InternalPlugin.depends_on_for
+
+
 def may_depend_on(plugin_class: type[Base]) -> bool:
     """Whether a plugin has a `depends_on`, at least for some pods."""
     if plugin_class.depends_on is not None:
         return True
-    return (
-        issubclass(plugin_class, InternalPlugin)
-        and plugin_class.depends_on_for is not InternalPlugin.depends_on_for
-    )
+    return issubclass(plugin_class, InternalPlugin) and may_depend_by_pod(plugin_class)
 
 
 def has_key_from_spec(plugin: Base) -> bool:
     """Whether the cache key of any plugin follows from the pod's spec."""
     return isinstance(plugin, InternalPlugin) and plugin.key_from_spec
+
+
+def has_key_version(plugin: Base) -> bool:
+    """Whether any plugin says when its cache keys may be others."""
+    if not isinstance(plugin, InternalPlugin):
+        return False
+    return type(plugin).key_version is not InternalPlugin.key_version
 
 
 def key_version_of(plugin: Base) -> Callable[[], Hashable]:
@@ -94,9 +111,7 @@ def skip_is_final(plugin: Base) -> bool:
 
 def vouches_for_reads(plugin: Base) -> bool:
     """Whether a plugin's own key says all that matters of the objects it reads."""
-    return isinstance(plugin, InternalPlugin) and (
-        plugin.key_from_spec or type(plugin).key_version is not InternalPlugin.key_version
-    )
+    return has_key_from_spec(plugin) or has_key_version(plugin)
 
 
 # --- answers by topology domain -------------------------------------------------------------------
@@ -105,8 +120,8 @@ def vouches_for_reads(plugin: Base) -> bool:
 class LocalTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
     """By topology domain: an entry depends on the pods in the domain, and otherwise on the basis.
 
-    As long as the basis is equal to the one before, entries are asked for only where pods came or
-    went; when nodes change, all are.
+    As long as the basis is equal to the one before, which may be that of a pod with another cache
+    key, entries are asked for only where pods came or went; when nodes change, all are.
     """
 
     basis: Hashable

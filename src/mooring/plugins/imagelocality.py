@@ -22,6 +22,7 @@ class ImageLocality(InternalPlugin, fw.Score):
 
     name = "ImageLocality"
     depends_on = fw.NODE
+    key_from_spec = True
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         # How widespread an image is depends on all nodes.

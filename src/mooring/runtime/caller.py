@@ -241,6 +241,14 @@ class PluginCaller(Asker):
             raise PluginFault(out_of_range(plugin, scores))
         return scores
 
+    def scores_at_once(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> tuple[IntArray, IntArray]:
+        """Raw and normalized, to be read before the plugin is called again. Raises PluginFault."""
+        ask = self.score_all if normalizes(plugin) else self.raw_scores
+        raw = ask(plugin, state, pod, nodes)
+        return raw, self.normalized(plugin, state, pod, nodes, raw)
+
     def final_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> LabelScores | None:

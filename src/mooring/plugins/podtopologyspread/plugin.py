@@ -76,12 +76,13 @@ class PodTopologySpread(
             )
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
         }
+        # What default constraints counted for the pod that was asked about last, at that moment.
+        self._latest: tuple[fw.Pod | None, int, Selector] = (None, 0, Selector.NOTHING)
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         if pod.spec.topology_spread_constraints:
             return None
-        defaults = any(self._defaults.values())
-        is_spread = defaults and not selector_by_owners(self.handle.objects, pod).is_empty
+        is_spread = any(self._defaults.values()) and not self._selector(pod).is_empty
         return None if is_spread else fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -239,6 +240,15 @@ class PodTopologySpread(
         if own and all(raw.when_unsatisfiable == DO_NOT_SCHEDULE for raw in own):
             state.skip_score.add(self.name)
 
+    def _selector(self, pod: fw.Pod) -> Selector:
+        """What default constraints count."""
+        objects = self.handle.objects
+        latest, known_at, known = self._latest
+        if latest is not pod or known_at != objects.changes:
+            known = selector_by_owners(objects, pod)
+            self._latest = (pod, objects.changes, known)
+        return known
+
     def _constraints(self, pod: fw.Pod, action: str) -> Constraints:
         """The pod's own constraints of one kind, or the default ones if it has none at all."""
         if pod.spec.topology_spread_constraints:
@@ -246,7 +256,7 @@ class PodTopologySpread(
         defaults = self._defaults[action]
         if not defaults:
             return ()
-        selector = selector_by_owners(self.handle.objects, pod)
+        selector = self._selector(pod)
         if selector.is_empty:
             return ()
         return tuple(structs.replace(constraint, selector=selector) for constraint in defaults)
