@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import groupby
 from typing import Final
-
-import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework._internal import skip_is_final
 from mooring.framework.results import Wait
-from mooring.framework.state import CycleState
+from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
 from mooring.runtime.asking import Asker, as_error, picks_pods, running
 from mooring.runtime.guard import Guard
@@ -21,15 +20,8 @@ from mooring.runtime.profile import Profile
 
 MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
 
-
-class PermitOutcome(msgspec.Struct, frozen=True):
-    """OK to go on; with holds, only after they are lifted."""
-
-    status: Status
-    holds: Mapping[str, float] = {}  # plugin -> seconds
-
-
-_PERMITTED: Final = PermitOutcome(OK)
+# The plugins that have nothing to say for this pod: found out at Reserve, read at later points.
+_LEFT_OUT: StateKey[frozenset[str]] = StateKey("left out")
 
 
 class Committer(Asker):
@@ -40,27 +32,33 @@ class Committer(Asker):
         self._reserve = profile.at("reserve", contract.Reserve)
         self._permit = profile.at("permit", contract.Permit)
         self._pre_bind = profile.at("preBind", contract.PreBind)
+        # Neighbours that allow it run together; a plugin that does not stands alone and divides.
+        together = groupby(self._pre_bind, key=lambda one: True if one.parallel else one.name)
+        self._pre_bind_groups = [list(group) for _, group in together]
         self._bind = profile.at("bind", contract.Bind)
         self._post_bind = profile.at("postBind", contract.PostBind)
-        after = (*self._reserve, *self._permit, *self._pre_bind)
-        self._final = frozenset(plugin.name for plugin in after if skip_is_final(plugin))
+        after = {one.name: one for one in (*self._reserve, *self._permit, *self._pre_bind)}
+        self._final = frozenset(name for name, one in after.items() if skip_is_final(one))
         # The plugins that have nothing to say for some pods.
-        self._picky = tuple(
-            {plugin.name: plugin for plugin in after if picks_pods(plugin)}.values()
-        )
+        self._picky = [one for one in after.values() if picks_pods(one)]
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         started = self.guard.timer()
-        left_out = self._left_out(state, pod)
+        left_out = state[_LEFT_OUT] = self._left_out(state, pod)
         for plugin in self._reserve:
             if plugin.name in left_out:
                 continue
             status = self.ask(plugin, "Reserve", plugin.reserve, state, pod, node_name)
             if not status.ok:
-                final = status if status.rejected else as_error(running("Reserve", plugin), status)
-                return self.took("Reserve", started, final)
+                return self.took("Reserve", started, _refusal_or_error("Reserve", plugin, status))
         return self.took("Reserve", started, OK)
+
+    def _left_out(self, state: CycleState, pod: Pod) -> frozenset[str]:
+        found = self._final & state.skip_filter
+        if not self._picky:
+            return found
+        return found.union(one.name for one in self._picky if not self.applies(one, pod))
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, also those whose reserve was never called."""
@@ -72,19 +70,14 @@ class Committer(Asker):
                 continue  # the guard has logged it, and the others must get their turn
         self.took("Unreserve", started, OK)
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitOutcome:
+    def permit(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> tuple[Status, Mapping[str, float]]:
+        """OK to go on; with holds, by plugin and in seconds, only after they are lifted."""
         started = self.guard.timer()
-        outcome = self._run_permit(state, pod, node_name)
-        self.took("Permit", started, outcome.status)
-        return outcome
-
-    def _run_permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitOutcome:
-        if not self._permit:
-            return _PERMITTED
         holds: dict[str, float] = {}
-        left_out = self._left_out(state, pod)
         for plugin in self._permit:
-            if plugin.name in left_out:
+            if plugin.name in state[_LEFT_OUT]:
                 continue
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", ask, state, pod, node_name, accept=(Wait,))
@@ -92,54 +85,34 @@ class Committer(Asker):
                 holds[plugin.name] = min(max(answer.timeout, 0.0), MAX_PERMIT_TIMEOUT)
             elif answer.code is Code.WAIT:
                 holds[plugin.name] = 0.0  # a hold of no length is over at once
-            elif answer.rejected:
-                return PermitOutcome(answer)
             elif not answer.ok:
-                return PermitOutcome(as_error(running("Permit", plugin), answer))
-        return PermitOutcome(OK, holds)
+                status = _refusal_or_error("Permit", plugin, answer)
+                return self.took("Permit", started, status), {}
+        return self.took("Permit", started, OK), holds
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """OK if some PreBind plugin will have something to do, SKIP if none."""
         if not self._pre_bind:
             return SKIP
         started = self.guard.timer()
-        return self.took("PreBindPreFlight", started, self._run_pre_flight(state, pod, node_name))
-
-    def _run_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         result = SKIP
-        left_out = self._left_out(state, pod)
         for plugin in self._pre_bind:
-            if plugin.name in left_out:
-                state.skip_pre_bind.add(plugin.name)
-                continue
-            ask = plugin.pre_flight
-            status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
+            status = SKIP
+            if plugin.name not in state[_LEFT_OUT]:
+                ask = plugin.pre_flight
+                status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
             if status.skipped:
                 state.skip_pre_bind.add(plugin.name)
             elif status.ok:
                 result = OK
-            elif status.code is Code.ERROR:
-                return as_error(running("PreBindPreFlight", plugin), status)
             else:
-                text = (
-                    f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is'
-                    " unsupported. It is supposed to return Success, Skip, or Error status"
-                )
-                return Status.error(text).by(plugin.name)
-        return result
-
-    def _left_out(self, state: CycleState, pod: Pod) -> frozenset[str]:
-        """The plugins that have nothing to say for this pod."""
-        found = self._final & state.skip_filter
-        if not self._picky:
-            return found
-        return found.union(one.name for one in self._picky if not self.applies(one, pod))
+                result = _pre_flight_error(plugin, status)
+                break
+        return self.took("PreBindPreFlight", started, result)
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        if not self._pre_bind:
-            return OK
         started = self.guard.timer()
-        for group in _parallel_groups(self._pre_bind):
+        for group in self._pre_bind_groups:
             active = [plugin for plugin in group if plugin.name not in state.skip_pre_bind]
             status = await self._pre_bind_group(active, state, pod, node_name)
             if not status.ok:
@@ -172,9 +145,7 @@ class Committer(Asker):
         self, plugin: contract.PreBind, state: CycleState, pod: Pod, node_name: str
     ) -> Status:
         status = await self.ask_async(plugin, "PreBind", plugin.pre_bind, state, pod, node_name)
-        if status.ok or status.rejected:
-            return status
-        return as_error(running("PreBind", plugin), status)
+        return status if status.ok else _refusal_or_error("PreBind", plugin, status)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first plugin that does not skip decides; SKIP if all do, and then nobody bound."""
@@ -185,8 +156,8 @@ class Committer(Asker):
                 plugin, "Bind", plugin.bind, state, pod, node_name, stands=True
             )
             if not status.skipped:
-                if not (status.ok or status.rejected):
-                    status = as_error(running("Bind", plugin), status)
+                if not status.ok:
+                    status = _refusal_or_error("Bind", plugin, status)
                 return self.took("Bind", started, status)
         return self.took("Bind", started, SKIP)
 
@@ -200,16 +171,16 @@ class Committer(Asker):
         self.took("PostBind", started, OK)
 
 
-def _parallel_groups(plugins: tuple[contract.PreBind, ...]) -> Iterator[list[contract.PreBind]]:
-    """Neighbours that allow it run together; a plugin that does not stands alone and divides."""
-    group: list[contract.PreBind] = []
-    for plugin in plugins:
-        if plugin.parallel:
-            group.append(plugin)
-            continue
-        if group:
-            yield group
-        yield [plugin]
-        group = []
-    if group:
-        yield group
+def _refusal_or_error(point: str, plugin: contract.Base, status: Status) -> Status:
+    """A status that is not OK, as these points take it: a refusal stands, the rest are errors."""
+    return status if status.rejected else as_error(running(point, plugin), status)
+
+
+def _pre_flight_error(plugin: contract.PreBind, status: Status) -> Status:
+    if status.code is Code.ERROR:
+        return as_error(running("PreBindPreFlight", plugin), status)
+    text = (
+        f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is'
+        " unsupported. It is supposed to return Success, Skip, or Error status"
+    )
+    return Status.error(text).by(plugin.name)

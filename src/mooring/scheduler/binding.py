@@ -120,11 +120,10 @@ class Binder:
         pod, node_name, state = assignment.pod, assignment.node_name, assignment.state
         status = self._committer.reserve(state, pod, node_name)
         if status.ok:
-            outcome = self._committer.permit(state, pod, node_name)
-            status = outcome.status
+            status, holds = self._committer.permit(state, pod, node_name)
             if status.ok:
-                if outcome.holds:
-                    self._waiting.hold(pod, node_name, outcome.holds)
+                if holds:
+                    self._waiting.hold(pod, node_name, holds)
                 return None
         self.undo(assignment)
         return _refusal(status)
