@@ -71,18 +71,6 @@ class Runner(Asker):
         if not self._post_filter:
             return None
         started = self.guard.timer()
-        outcome = await self._run_post_filter(state, pod, nodes, verdicts, review)
-        self.took("PostFilter", started, outcome.status)
-        return outcome
-
-    async def _run_post_filter(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        verdicts: Verdicts,
-        review: Review | None,
-    ) -> PostFilterOutcome:
         reasons: list[str] = []
         reports: dict[str, object] = {}
         nominate: str | None = None
@@ -101,15 +89,14 @@ class Runner(Asker):
                     reports[plugin.name] = answer.report
                 answer = answer.status.by(plugin.name)
             status: Status = answer
-            if status.ok:
-                return PostFilterOutcome(status, chosen, victims, reports)
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PostFilterOutcome(status, chosen, (), reports)
-            if not status.rejected:
-                error = Status(Code.ERROR, status.reasons, plugin.name, status.cause)
-                return PostFilterOutcome(error, reports=reports)
+            if not (status.ok or status.rejected):
+                status, chosen = Status(Code.ERROR, status.reasons, plugin.name, status.cause), None
+            if not status.rejected or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                nominate = chosen  # the last word, whatever others nominated before
+                break
             nominate = nominate if chosen is None else chosen
             reasons += status.reasons
-        # Signed by the first: its word opens the message.
-        status = Status.unschedulable(*reasons).by(self._post_filter[0].name)
-        return PostFilterOutcome(status, nominate, (), reports)
+        else:  # signed by the first: its word opens the message
+            status = Status.unschedulable(*reasons).by(self._post_filter[0].name)
+        self.took("PostFilter", started, status)
+        return PostFilterOutcome(status, nominate, victims if status.ok else (), reports)
