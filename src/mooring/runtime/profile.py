@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from mooring import config as cfg
 from mooring.api.meta import Object
+from mooring.api.quantity import INT64_MAX
 from mooring.config import types as cfg_types
 from mooring.config.managed import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Args, Base
+from mooring.framework.scores import MAX_SCORE
 from mooring.observe.texts import named
 from mooring.runtime.registry import POINTS, Registry, implements
 
 log = logging.getLogger(__name__)
 P = TypeVar("P", bound=Base)
-
-MAX_TOTAL_SCORE: Final = 2**63 - 1
 
 
 class ProfilePlan(msgspec.Struct, frozen=True):
@@ -59,23 +58,20 @@ class ProfilePlan(msgspec.Struct, frozen=True):
                 problems.append(Problem(f"profile {self.scheduler_name}", text))
         if problems:
             raise ConfigError(problems)
-        points = {
-            point: tuple(plugins[name] for name in names) for point, names in self.points.items()
-        }
-        return Profile(self, plugins, points)
+        return Profile(self, plugins)
 
 
 class Profile:
     """Live plugins by extension point."""
 
-    def __init__(
-        self, plan: ProfilePlan, plugins: dict[str, Base], points: dict[str, tuple[Base, ...]]
-    ) -> None:
+    def __init__(self, plan: ProfilePlan, plugins: dict[str, Base]) -> None:
         self.scheduler_name: str = plan.scheduler_name
         self.percentage_of_nodes_to_score: int | None = plan.percentage_of_nodes_to_score
         self.weights: dict[str, int] = plan.weights
         self.plugins = plugins
-        self._points = points
+        self._points = {
+            point: tuple(plugins[name] for name in names) for point, names in plan.points.items()
+        }
 
     def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of a point, in order, typed by its contract class."""
@@ -94,14 +90,13 @@ def plan_profiles(
     config: cfg_types.KubeSchedulerConfiguration, registry: Registry
 ) -> list[ProfilePlan]:
     """Plan every profile; raises ConfigError with all problems of all profiles."""
-    config = with_managed_resources(config)
-    problems: list[Problem] = []
-    plans = [
-        _Planner(profile, f"profiles[{index}]", registry, problems).plan()
-        for index, profile in enumerate(config.profiles)
+    profiles = with_managed_resources(config).profiles
+    planners = [
+        _Planner(profile, f"profiles[{index}]", registry) for index, profile in enumerate(profiles)
     ]
-    if not problems:
-        problems += _differing_sort(plans)
+    plans = [planner.plan() for planner in planners]
+    problems = [problem for planner in planners for problem in planner.problems]
+    problems = problems or _differing_sort(plans)
     if problems:
         raise ConfigError(problems)
     return plans
@@ -110,36 +105,27 @@ def plan_profiles(
 class _Planner:
     """Plans one profile and collects what is wrong with it."""
 
-    def __init__(
-        self,
-        profile: cfg_types.Profile,
-        path: str,
-        registry: Registry,
-        problems: list[Problem],
-    ) -> None:
+    def __init__(self, profile: cfg_types.Profile, path: str, registry: Registry) -> None:
         self.profile = profile
         self.path = path
         self.registry = registry
-        self.problems = problems
-        self._found_before = len(problems)  # the other profiles'
+        self.problems: list[Problem] = []
 
     def plan(self) -> ProfilePlan:
         resolve = self._resolve_paths()
+        own = cfg.resolve_names(self.profile.plugins, resolve)
         plugins = cfg.effective_plugins(
-            msgspec.structs.replace(
-                self.profile, plugins=cfg.resolve_names(self.profile.plugins, resolve)
-            ),
-            self.registry.names,
+            msgspec.structs.replace(self.profile, plugins=own), self.registry.names
         )
         classes = self._load_classes(plugins)
-        points = {
-            point: self._expand(plugins, point, partial(self._serves, classes, point))
-            for point in POINTS
-        }
-        self._check_unserved_points(plugins)
-        self._check_required(points)
+        points = {point: self._expand(plugins, point, classes) for point in POINTS}
+        for point in cfg.POINTS:
+            if point not in POINTS and plugins.at(point).enabled:
+                self._report(f"plugins.{point}", "this extension point is not served yet")
+        if not self.problems:  # what is missing here may be what was refused there
+            self._check_required(points)
         weights = {ref.name: ref.weight for ref in points["score"]}
-        if sum(100 * weight for weight in weights.values()) > MAX_TOTAL_SCORE:
+        if MAX_SCORE * sum(weights.values()) > INT64_MAX:
             text = "score plugins: total score of Score plugins could overflow"
             self._report("plugins.score", text)
         return ProfilePlan(
@@ -151,68 +137,58 @@ class _Planner:
             weights=weights,
         )
 
-    def _report(self, place: str, message: str) -> None:
-        self.problems.append(Problem(f"{self.path}.{place}", message))
+    def _report(self, place: str, message: object) -> None:
+        self.problems.append(Problem(f"{self.path}.{place}", str(message)))
 
     def _entries(self) -> Iterator[tuple[str, str]]:
         """Every enabled plugin name of the file, with its place."""
         for point, chosen in self.profile.plugins.by_point().items():
             for index, ref in enumerate(chosen.enabled):
-                yield f"plugins.{point}.enabled[{index}].name", ref.name
+                yield ref.name, f"plugins.{point}.enabled[{index}].name"
 
     def _resolve_paths(self) -> Callable[[str], str]:
         names: dict[str, str] = {}
-        for place, name in self._entries():
+        for name, place in self._entries():
             if ":" in name and name not in names:
+                names[name] = name
                 try:
                     names[name] = self.registry.add_path(name)
                 except LookupError as error:
-                    self._report(place, str(error.args[0]))
-                    names[name] = name
+                    self._report(place, error.args[0])
         return lambda name: names.get(name, name)
 
     def _load_classes(self, plugins: cfg_types.Plugins) -> dict[str, type[Base]]:
-        places = {name: place for place, name in self._entries()}
+        places = dict(self._entries())
         classes: dict[str, type[Base]] = {}
         for name in cfg.enabled_names(plugins):
             try:
                 classes[name] = self.registry.get(name)
             except LookupError as error:
                 if ":" not in name:  # a path that can't be imported was reported before
-                    self._report(places.get(name, "plugins"), str(error.args[0]))
+                    self._report(places.get(name, "plugins"), error.args[0])
         return classes
 
-    @staticmethod
-    def _serves(classes: dict[str, type[Base]], point: str, name: str) -> bool:
-        # What does not exist was reported; it must not be reported again for each point.
-        return name not in classes or implements(classes[name], point)
-
     def _expand(
-        self, plugins: cfg_types.Plugins, point: str, serves: Callable[[str], bool]
+        self, plugins: cfg_types.Plugins, point: str, classes: dict[str, type[Base]]
     ) -> tuple[cfg_types.PluginRef, ...]:
+        def serves(name: str) -> bool:
+            # What does not exist was reported; it must not be reported again for each point.
+            return name not in classes or implements(classes[name], point)
+
         try:
             return cfg.expand_point(plugins, point, serves, f"{self.path}.plugins")
         except ConfigError as error:
-            known = set(self.problems)
-            self.problems += [problem for problem in error.problems if problem not in known]
+            self.problems += error.problems
             return ()
 
-    def _check_unserved_points(self, plugins: cfg_types.Plugins) -> None:
-        for point in cfg.POINTS:
-            if point not in POINTS and plugins.at(point).enabled:
-                self._report(f"plugins.{point}", "this extension point is not served yet")
-
     def _check_required(self, points: dict[str, tuple[cfg_types.PluginRef, ...]]) -> None:
-        if len(self.problems) > self._found_before:
-            return  # what is missing here may be what was refused there
-        name = self.profile.scheduler_name
+        profile = f'profile with scheduler name "{self.profile.scheduler_name}"'
         sorters = len(points["queueSort"])
         if sorters != 1:
-            text = f'only one queue sort plugin required for profile with scheduler name "{name}"'
-            self._report("plugins.queueSort", f"{text}, but got {sorters}")
+            text = f"only one queue sort plugin required for {profile}, but got {sorters}"
+            self._report("plugins.queueSort", text)
         if not points["bind"]:
-            text = "at least one bind plugin is needed for profile with scheduler name"
-            self._report("plugins.bind", f'{text} "{name}"')
+            self._report("plugins.bind", f"at least one bind plugin is needed for {profile}")
 
     def _decode_args(
         self, classes: dict[str, type[Base]], resolve: Callable[[str], str]
@@ -225,10 +201,8 @@ class _Planner:
                 self._report(place, f'Duplicate value: "{name}" has its arguments already')
             given[name] = entry.args
             if name not in classes:
-                log.warning(
-                    "pluginConfig is for a plugin that is not enabled",
-                    extra={"profile": self.profile.scheduler_name, "plugin": name},
-                )
+                extra = {"profile": self.profile.scheduler_name, "plugin": name}
+                log.warning("pluginConfig is for a plugin that is not enabled", extra=extra)
         decoded: dict[str, Args] = {}
         for name, plugin_class in classes.items():
             path = f"{self.path}.pluginConfig[{name}].args"
