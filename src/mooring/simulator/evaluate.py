@@ -12,7 +12,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-import numpy as np
 from msgspec import structs
 
 from mooring import config as cfg
@@ -22,10 +21,9 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
-from mooring.decision.plugins import DecisionPlugins, PreFilterOutcome
-from mooring.decision.scoring import Scores
+from mooring.decision.plugins import DecisionPlugins
 from mooring.decision.whatif import ProfileWhatIf
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, InternalError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
@@ -33,7 +31,6 @@ from mooring.framework.verdicts import Verdicts
 from mooring.observe.metrics import Metrics
 from mooring.preemption.candidates import Report
 from mooring.queue.nominator import NominatedPods
-from mooring.runtime.atonce import at_once
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
@@ -73,14 +70,10 @@ class Evaluator:
                 yield {"id": scenario.id, "line": scenario.line, "error": scenario.problem}
                 continue
             try:
-                yield {"id": scenario.id, **self.answer(scenario)}
+                yield {"id": scenario.id, **self.trial(scenario).run()}
             except ConfigError as error:
                 problems = "; ".join(map(str, error.problems))
                 yield {"id": scenario.id, "error": f"profile: {problems}"}
-
-    def answer(self, scenario: Scenario) -> Result:
-        """What kube-scheduler's recordings call `expect`."""
-        return self.trial(scenario).run()
 
     def trial(self, scenario: Scenario) -> Trial:
         """The scenario's cluster, with the plugins of its profile ready to be asked."""
@@ -156,6 +149,7 @@ class Trial:
         return Trial(self._plan, structs.replace(self._scenario, cluster=changed))
 
     def run(self) -> Result:
+        """What kube-scheduler's recordings call `expect`."""
         gate = self.runner.pre_enqueue(self.pod)
         if not gate.ok:
             return {"outcome": "Gated", "preEnqueue": _status(gate)}
@@ -165,89 +159,73 @@ class Trial:
         before = evaluation.outcome
         names = sorted(before.only) if before.status.ok and before.only is not None else None
         result: Result = {"preFilter": {**_status(before.status), "nodeNames": names}}
-        if before.status.rejected:
-            verdicts = Verdicts.passing(self.nodes).reject_all(before.status)
-            found = diagnoses.of_pre_filter(before.status, len(self.nodes), before.restricted_by)
-            return {"outcome": "Unschedulable", **result, **self._refused(verdicts, found)}
-        if not before.status.ok:
+        if before.status.ok:
+            return {**result, **self._filter(evaluation)}
+        if not before.status.rejected:
             return {"outcome": "Error", **result}
-        return {**result, **self._filter(evaluation)}
-
-    # --- filter ------------------------------------------------------------------------------
+        verdicts = Verdicts.passing(self.nodes).reject_all(before.status)
+        found = diagnoses.of_pre_filter(before.status, len(self.nodes), before.restricted_by)
+        return {"outcome": "Unschedulable", **result, **self._post_filter(verdicts, found)}
 
     def _filter(self, evaluation: Evaluation) -> Result:
         evaluation.filter()
-        verdicts = evaluation.filter_verdicts()
-        excluded = _outside(self.nodes, evaluation.outcome)
-        if not evaluation.status.ok:
-            return self._broken_filter(excluded)
-        result: Result = {"filter": self._verdicts(verdicts, excluded)}
-        if evaluation.count:
-            names = [self.nodes.names[row] for row in evaluation.rows.tolist()]
-            return {**result, "feasible": sorted(names), **self._score(evaluation, names)}
-        found = diagnoses.of_verdicts(evaluation.verdicts(), evaluation.outcome.restricted_by)
-        refused = self._refused(evaluation.verdicts(), found)
-        return {"outcome": "Unschedulable", **result, **refused}
-
-    def _broken_filter(self, excluded: Any) -> Result:
-        """A plugin failed on some node: say what each node gives, one by one."""
-        what_if, state, pod = self.evaluator.what_if, self.state, self.pod
+        statuses = evaluation.filter_verdicts().each()
+        is_broken = not evaluation.status.ok
+        if is_broken:  # a plugin failed on some node: say what each node gives, one by one
+            fits = self.evaluator.what_if.filter_node_with_nominated
+            statuses = [fits(self.state, self.pod, node) for node in self.nodes]
+        only = evaluation.outcome.only
         answers: Result = {}
-        is_error = False
-        for node, outside in zip(self.nodes, excluded.tolist(), strict=True):
-            status = what_if.filter_node_with_nominated(state, pod, node)
-            is_error |= not (status.ok or status.rejected or outside)
-            answers[node.name] = _sorted_status(status, outside)
-        return {"outcome": "Error" if is_error else "Unschedulable", "filter": answers}
+        outcome = "Unschedulable"
+        for name, status in zip(self.nodes.names, statuses, strict=True):
+            answers[name] = _sorted_status(status)
+            if only is not None and name not in only:
+                answers[name]["prefiltered"] = True
+            elif not (status.ok or status.rejected):
+                outcome = "Error"
+        if is_broken:
+            return {"outcome": outcome, "filter": answers}
+        if evaluation.count:
+            return {"filter": answers, **self._score(evaluation)}
+        verdicts = evaluation.verdicts()
+        found = diagnoses.of_verdicts(verdicts, evaluation.outcome.restricted_by)
+        return {"outcome": outcome, "filter": answers, **self._post_filter(verdicts, found)}
 
-    def _verdicts(self, verdicts: Verdicts, excluded: Any) -> Result:
-        return {
-            name: _sorted_status(status, outside)
-            for name, status, outside in zip(
-                self.nodes.names, verdicts.each(), excluded.tolist(), strict=True
-            )
-        }
-
-    # --- score -------------------------------------------------------------------------------
-
-    def _score(self, evaluation: Evaluation, names: list[str]) -> Result:
+    def _score(self, evaluation: Evaluation) -> Result:
+        names = [self.nodes.names[row] for row in evaluation.rows.tolist()]
+        result: Result = {"feasible": sorted(names)}
         scores = evaluation.scores()
         if scores is None:
-            return {"outcome": "Error", "scoreError": evaluation.status.message}
-        result: Result = {"outcome": "Scheduled"}
-        totals = scores.totals
+            return {**result, "outcome": "Error", "scoreError": evaluation.status.message}
+        result["outcome"] = "Scheduled"
+        totals = dict.fromkeys(names, 1)  # if no plugin scores, as in kube-scheduler
         if self.profile.weights:
-            result["scores"] = self._points(names, scores)
-        else:
-            totals = np.ones(len(names), dtype=np.int64)
-        best = totals.max()
-        by_name = dict(zip(names, totals.tolist(), strict=True))
-        result["total"] = by_name
-        result["best"] = sorted(name for name, total in by_name.items() if total == best)
+            given = {table.plugin: table.scores.tolist() for table in scores.plugins}
+            result["scores"] = {
+                plugin: {"weight": weight, "nodes": dict(zip(names, given[plugin], strict=True))}
+                if plugin in given
+                else {"weight": weight, "skipped": True}
+                for plugin, weight in self.profile.weights.items()
+            }
+            totals = dict(zip(names, scores.totals.tolist(), strict=True))
+        most = max(totals.values())
+        result["total"] = totals
+        result["best"] = sorted(name for name, total in totals.items() if total == most)
         return result
 
-    def _points(self, names: list[str], scores: Scores) -> Result:
-        given = {table.plugin: table.scores for table in scores.plugins}
-        points: Result = {}
-        for name, weight in self.profile.weights.items():
-            if name in given:
-                by_name = dict(zip(names, given[name].tolist(), strict=True))
-                points[name] = {"weight": weight, "nodes": by_name}
-            else:
-                points[name] = {"weight": weight, "skipped": True}
-        return points
-
-    # --- nobody ------------------------------------------------------------------------------
-
-    def _refused(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
-        after = at_once(self.runner.post_filter(self.state, self.pod, self.nodes, verdicts))
-        if after is None:
-            return {"fitError": found.message, "fitErrorFinal": found.message}
-        return {
-            "fitError": found.message,
-            "fitErrorFinal": found.followed_by(after.status.message).message,
-            "postFilter": _post_filter(after),
-        }
+    def _post_filter(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
+        result: Result = {"fitError": found.message, "fitErrorFinal": found.message}
+        work = self.runner.post_filter(self.state, self.pod, self.nodes, verdicts)
+        try:
+            work.send(None)
+        except StopIteration as done:
+            after: PostFilterOutcome | None = done.value
+        else:
+            raise InternalError("without extenders, PostFilter has nothing to wait for")
+        if after is not None:
+            result["fitErrorFinal"] = found.followed_by(after.status.message).message
+            result["postFilter"] = _after(after)
+        return result
 
 
 def _filled(scenario: Scenario, nominator: NominatedPods) -> Cache:
@@ -266,13 +244,6 @@ def _filled(scenario: Scenario, nominator: NominatedPods) -> Cache:
     return cache
 
 
-def _outside(nodes: Nodes, before: PreFilterOutcome) -> Any:
-    if before.only is None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    only = before.only
-    return np.fromiter((name not in only for name in nodes.names), np.bool_, len(nodes))
-
-
 def _status(status: Status) -> Result:
     result: Result = {"code": status.code.label}
     if status.plugin and not status.ok:
@@ -282,38 +253,32 @@ def _status(status: Status) -> Result:
     return result
 
 
-def _sorted_status(status: Status, outside: bool = False) -> Result:
-    result = _status(status)
-    if "reasons" in result:
-        result["reasons"].sort()
-    if outside:
-        result["prefiltered"] = True
-    return result
+def _sorted_status(status: Status) -> Result:
+    return _status(structs.replace(status, reasons=tuple(sorted(status.reasons))))
 
 
-def _post_filter(after: PostFilterOutcome) -> Result:
+def _after(after: PostFilterOutcome) -> Result:
+    """What PostFilter said; victims are not told if several nodes are equally good."""
     result = _status(after.status)
-    report = next((r for r in after.reports.values() if isinstance(r, Report)), None)
-    best = report.best if report is not None and after.status.ok else ()
-    tied = len(best) > 1
+    found = (one for one in after.reports.values() if isinstance(one, Report))
+    report = next(found, Report(nodes=0))
+    best = report.best if after.status.ok else ()
     result["nominatedNodes"] = list(best)
-    result["victims"] = None if tied else sorted(victim.key for victim in after.victims)
-    result["deleted"] = (
-        None if tied else sorted(v.key for v in after.victims if not v.is_terminating)
-    )
+    result["victims"] = result["deleted"] = None
+    if len(best) <= 1:
+        result["victims"] = sorted(victim.key for victim in after.victims)
+        result["deleted"] = sorted(one.key for one in after.victims if not one.is_terminating)
     if after.nominate == "":
         result["clearNominatedNode"] = True
-    result["candidates"] = {}
-    if report is not None:
-        result["candidates"] = {
-            name: {
-                "victims": [victim.key for victim in candidate.victims],
-                "numPDBViolations": candidate.pdb_violations,
-            }
-            for name, candidate in report.candidates.items()
+    result["candidates"] = {
+        name: {
+            "victims": [victim.key for victim in candidate.victims],
+            "numPDBViolations": candidate.pdb_violations,
         }
-        if report.failures:
-            result["dryRunFailures"] = {
-                name: _sorted_status(status) for name, status in report.failures.items()
-            }
+        for name, candidate in report.candidates.items()
+    }
+    if report.failures:
+        result["dryRunFailures"] = {
+            name: _sorted_status(status) for name, status in report.failures.items()
+        }
     return result
