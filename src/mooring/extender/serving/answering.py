@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
-from mooring.cache.arrays import IntArray
+from mooring.decision.evaluation import Evaluation
 from mooring.extender.serving.cluster import Cluster
 from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.functions import AsksLater
@@ -35,30 +37,41 @@ class Answering:
         plugins = hosted.profile.plugins.values()
         self._later = [plugin for plugin in plugins if isinstance(plugin, AsksLater)]
 
-    # --- filter --------------------------------------------------------------------------------
-
     async def filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        question = await read_question(args, self._cluster)
-        state = CycleState()
-        question = await self._ask_later("filter", question, state)
-        with self._hosted.handle.looking_at(question.seen):
-            verdicts = self._filter(question, state)
+        question, state = await self._read("filter", args)
+        verdicts = Verdicts.passing(question.nodes)
+        if len(question.nodes):
+            with self._hosted.handle.looking_at(question.seen):
+                evaluation = self._begin(question, state)
+                if evaluation.passed_pre_filter:
+                    evaluation.filter()
+                    expect_unbroken(evaluation.status)
+                    verdicts = evaluation.verdicts()
+                else:
+                    verdicts.reject_all(evaluation.outcome.status)
         return self._sorted_out(question, verdicts)
 
-    def _filter(self, question: Question, state: CycleState) -> Verdicts:
-        nodes = question.nodes
-        if not len(nodes):
-            return Verdicts.passing(nodes)
+    async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
+        question, state = await self._read("prioritize", args)
+        points = np.zeros(len(question.names), dtype=np.int64)  # a node nobody knows has none
+        if len(question.nodes):
+            with self._hosted.handle.looking_at(question.seen):
+                # A refusal was told when the nodes were filtered; Score may read what was stored.
+                evaluation = self._begin(question, state)
+                scores = evaluation.scores()
+                expect_unbroken(evaluation.status)
+                assert scores is not None
+            weight = sum(table.weight for table in scores.plugins)
+            points[question.places] = in_tenths(scores.totals, weight)
+        return tuple(map(HostPriority, question.names, points.tolist()))
+
+    def _begin(self, question: Question, state: CycleState) -> Evaluation:
+        """PreFilter; raises `Failure` if it broke."""
         evaluation = self._hosted.evaluator.begin(
-            state, question.pod, question.seen.nodes, among=nodes
+            state, question.pod, question.seen.nodes, among=question.nodes
         )
-        outcome = evaluation.outcome
-        if outcome.status.rejected:
-            return Verdicts.passing(nodes).reject_all(outcome.status)
-        checked(outcome.status)
-        evaluation.filter()
-        checked(evaluation.status)
-        return evaluation.verdicts()
+        expect_unbroken(evaluation.outcome.status)
+        return evaluation
 
     def _sorted_out(self, question: Question, verdicts: Verdicts) -> ExtenderFilterResult:
         """Who stays, in the order and the form in which they came, and why the others do not."""
@@ -76,41 +89,19 @@ class Answering:
         for place, number in zip(refused.tolist(), numbers[refused].tolist(), strict=True):
             into = unresolvable if hopeless[number] else failed
             into[names[place]] = texts[number]
-        passed = np.flatnonzero(numbers == 0).tolist()
         listed = question.listed
+        left: tuple[Any, ...] = names if listed is None else listed.items or ()
+        if len(refused):
+            left = tuple(map(left.__getitem__, np.flatnonzero(numbers == 0).tolist()))
         if listed is None:
-            left = names if len(passed) == len(names) else tuple(map(names.__getitem__, passed))
             return ExtenderFilterResult(None, left, failed, unresolvable)
-        items = listed.items or ()
-        kept = msgspec.structs.replace(listed, items=tuple(map(items.__getitem__, passed)))
+        kept = msgspec.structs.replace(listed, items=left)
         return ExtenderFilterResult(kept, None, failed, unresolvable)
 
-    # --- prioritize ----------------------------------------------------------------------------
-
-    async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
+    async def _read(self, verb: str, args: ExtenderArgs) -> tuple[Question, CycleState]:
         question = await read_question(args, self._cluster)
         state = CycleState()
-        question = await self._ask_later("prioritize", question, state)
-        points = np.zeros(len(question.names), dtype=np.int64)  # a node nobody knows has none
-        if len(question.nodes):
-            with self._hosted.handle.looking_at(question.seen):
-                points[question.places] = self._points(question, state)
-        return tuple(map(HostPriority, question.names, points.tolist()))
-
-    def _points(self, question: Question, state: CycleState) -> IntArray:
-        evaluation = self._hosted.evaluator.begin(
-            state, question.pod, question.seen.nodes, among=question.nodes
-        )
-        # PreFilter was answered when the nodes were filtered; Score may read what it stored.
-        if not evaluation.outcome.status.rejected:
-            checked(evaluation.outcome.status)
-        scores = evaluation.scores()
-        checked(evaluation.status)
-        assert scores is not None
-        weight = sum(table.weight for table in scores.plugins)
-        return in_tenths(scores.totals, weight)
-
-    # --- both ----------------------------------------------------------------------------------
+        return await self._ask_later(verb, question, state), state
 
     async def _ask_later(self, verb: str, question: Question, state: CycleState) -> Question:
         """Ask the functions that wait for something, before the plain ones; what is asked then.
@@ -131,7 +122,7 @@ class Answering:
         return question
 
 
-def checked(status: Status) -> None:
-    """Raise what broke."""
-    if not status.ok:
+def expect_unbroken(status: Status) -> None:
+    """Raise `Failure` unless a status is OK or a refusal."""
+    if not (status.ok or status.rejected):
         raise Failure(status.message, status.plugin)

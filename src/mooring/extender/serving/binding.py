@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mooring.client.errors import NotFound
 from mooring.errors import ApiError
-from mooring.extender.serving.answering import checked
 from mooring.extender.serving.cluster import Cluster
 from mooring.extender.serving.hosting import Hosted
 from mooring.extender.serving.question import Failure
@@ -36,5 +35,7 @@ class Binding:
             return ExtenderBindingResult()  # by a request whose answer was lost
         if pod.node_name:
             raise Failure(f'pod {key} is on node "{pod.node_name}" already')
-        checked(await self._hosted.committer.bind(CycleState(), pod, args.node))
+        status = await self._hosted.committer.bind(CycleState(), pod, args.node)
+        if not status.ok:
+            raise Failure(status.message, status.plugin)
         return ExtenderBindingResult()
