@@ -7,7 +7,6 @@ owns the words *registry*, *profile*, *guard* and *caller*.
 
 from mooring.errors import PluginError
 from mooring.runtime.asking import (
-    accident,
     as_error,
     is_vectorised,
     normalizes,
@@ -25,7 +24,6 @@ __all__ = [
     "PluginError",
     "PluginFault",
     "Profile",
-    "accident",
     "as_error",
     "extremes",
     "is_in_range",

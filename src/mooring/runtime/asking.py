@@ -45,9 +45,7 @@ class Asker:
         """
         try:
             answer = self.guard.call(plugin, point, function, *args)
-            if answer is OK:
-                return OK
-            return self._signed(plugin, point, answer, accept)
+            return OK if answer is OK else self._signed(plugin, point, answer, accept)
         except PluginError as error:
             return accident(running(point, plugin), error)
 
@@ -61,9 +59,7 @@ class Asker:
     ) -> Status:
         try:
             answer = await self.guard.acall(plugin, point, function, *args, stands=stands)
-            if answer is OK:
-                return OK
-            status: Status = self._signed(plugin, point, answer, ())
+            status: Status = OK if answer is OK else self._signed(plugin, point, answer)
         except PluginError as error:
             return accident(running(point, plugin), error)
         except asyncio.CancelledError as error:
@@ -96,16 +92,15 @@ class Asker:
         return {plugin.name: family.labels(plugin.name, point, profile) for plugin in plugins}
 
     def _signed(
-        self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...]
+        self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...] = ()
     ) -> Any:
         if answer is SKIP:
             return _skip_of(plugin.name)
         if isinstance(answer, Status):
             return answer if answer.ok else answer.by(plugin.name)
-        if accept and isinstance(answer, accept):
+        if isinstance(answer, accept):
             return answer
-        kinds: tuple[type[Any], ...] = (Status, *accept)
-        expected = " or ".join(kind.__name__ for kind in kinds)
+        expected = " or ".join(["Status", *[kind.__name__ for kind in accept]])
         raise self.guard.wrong_answer(plugin, point, answer, f"a {expected}")
 
 

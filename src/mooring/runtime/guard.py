@@ -13,6 +13,7 @@ import logging
 import signal
 import threading
 import time
+import traceback
 import types
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeVar, cast
@@ -50,7 +51,7 @@ class Guard:
         self.timer = timer
         self.record_plugins = False  # set per cycle: plugin times are sampled
         self.deadline: float | None = None  # while plugin code runs; read by the watchdog
-        self._logged: set[tuple[str, str, str]] = set()
+        self._logged: set[tuple[str, ...]] = set()  # what failed, and in which line
 
     def call(self, plugin: Base, point: str, function: Callable[..., T], *args: Any) -> T:
         """Call a plugin; raises PluginError, or KeyboardInterrupt for Ctrl-C, and nothing else.
@@ -134,9 +135,8 @@ class Guard:
         kind = type(error)  # and not `isinstance`, which may run code of the plugin's
         if kind is PluginError:
             return cast("PluginError", error)
-        if issubclass(kind, PluginTimeout):
-            return self.too_slow(plugin, point)
-        shown = self._watched(lambda: texts.likeness(error))
+        is_late = issubclass(kind, PluginTimeout)
+        shown = None if is_late else self._watched(lambda: texts.likeness(error))
         if shown is None:
             return self.too_slow(plugin, point)
         if issubclass(kind, Failed):
@@ -154,9 +154,8 @@ class Guard:
             return self.too_slow(plugin, point)
         if len(shown) > 80:
             shown = shown[:77] + "..."
-        return PluginError(
-            f"returned {shown}, expected {expected}", plugin=plugin.name, point=point
-        )
+        text = f"returned {shown}, expected {expected}"
+        return PluginError(text, plugin=plugin.name, point=point)
 
     def too_slow(self, plugin: Base, point: str) -> PluginError:
         text = f"took longer than its budget of {self.budget:g}s"
@@ -188,13 +187,13 @@ class Guard:
             self.metrics.plugin_duration.labels(plugin.name, point, code.label).observe(took)
 
     def _log_once(self, plugin: Base, point: str, error: Exception) -> None:
-        place = f"{texts.type_name(error)}@{_innermost_line(error)}"
-        key = (plugin.name, point, place)
+        trace = traceback.walk_tb(error.__traceback__)
+        places = [f"{frame.f_code.co_filename}:{line}" for frame, line in trace]
+        key = (plugin.name, point, texts.type_name(error), *places[-1:])
         if key not in self._logged and len(self._logged) < 1_000:
             self._logged.add(key)
-            log.error(
-                "plugin failed", extra={"plugin": plugin.name, "point": point}, exc_info=error
-            )
+            extra = {"plugin": plugin.name, "point": point}
+            log.error("plugin failed", extra=extra, exc_info=error)
 
 
 def _is_from_outside(error: BaseException, thrown: BaseException | None) -> bool:
@@ -203,15 +202,6 @@ def _is_from_outside(error: BaseException, thrown: BaseException | None) -> bool
         return True
     task = asyncio.current_task() if issubclass(type(error), asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0
-
-
-def _innermost_line(error: BaseException) -> str:
-    trace = error.__traceback__
-    if trace is None:
-        return "?"
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 class Watchdog:
