@@ -152,6 +152,19 @@ def test_reports_every_problem_of_every_profile_with_its_place() -> None:
     assert "colour" in text
 
 
+def test_reports_what_cannot_be_found_once() -> None:
+    wanted = '[{name: Nobody}, {name: "no.such:Thing"}]'
+    found = problems(f"- plugins: {{score: {{enabled: {wanted}}}, filter: {{enabled: {wanted}}}}}")
+    assert len(found) == 2
+    assert "can't import no.such:Thing" in found[0]
+    assert found[1].endswith('plugin "Nobody" does not exist')
+
+
+def test_does_not_report_what_follows_from_another_problem() -> None:
+    [text] = problems('- plugins: {bind: {enabled: [{name: Warm}], disabled: [{name: "*"}]}}')
+    assert text.endswith('plugin "Warm" does not extend BindPlugin plugin')
+
+
 def test_one_queue_cannot_be_sorted_in_two_ways() -> None:
     sort = "plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Alphabet}]}}"
     [text] = problems(f"- schedulerName: one\n- schedulerName: two\n  {sort}\n")
