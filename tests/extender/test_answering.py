@@ -281,6 +281,24 @@ def test_an_exception_names_its_plugin_and_the_next_pod_is_fine(
     assert len(told) == 2  # once per place, however often
 
 
+class Unready(Unlucky, fw.PreFilter):
+    name = "Unready"
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        raise OSError("not yet")
+
+
+def test_a_pre_filter_that_breaks_is_an_error_and_no_refusal() -> None:
+    async def story(served: Served) -> None:
+        told = 'running PreFilter plugin "Unready": OSError: not yet'
+        answer = await served.filter(pod("web"), [node("a")])
+        assert (answer["Error"], answer["FailedNodes"]) == (told, None)
+        reply = await served.post("/prioritize", about(pod("web"), [node("a")]))
+        assert (reply.status, reply.json["Error"]) == (500, told)
+
+    serve(story, [Unready])
+
+
 def test_a_pod_that_can_not_be_read_is_an_error_that_says_where() -> None:
     async def story(served: Served) -> None:
         asked = about(pod("web"), [node("a")])

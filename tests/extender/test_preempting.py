@@ -78,6 +78,19 @@ def test_functions_take_nodes_and_victims_away(full: bool) -> None:
     serve(story, extender, cluster=not full)
 
 
+def test_a_node_of_which_a_function_takes_no_victim_is_left_out() -> None:
+    extender = Extender()
+
+    @extender.preempt
+    def not_on_a(pod: fw.Pod, node_name: str, victims: tuple[fw.Pod, ...]) -> list[fw.Pod]:
+        return [] if node_name == "a" else list(victims)
+
+    async def story(served: Served) -> None:
+        assert await served.ask("/preempt", offered(*VICTIMS)) == answered(b=["u3"])
+
+    serve(story, extender)
+
+
 class Prefers(fw.PostFilter):
     name = "Prefers"
 
@@ -115,6 +128,46 @@ def test_a_post_filter_plugin_chooses_one_of_the_nodes(full: bool) -> None:
         assert strange.json["Error"] == told
 
     serve(story, [Prefers], cluster=not full)
+
+
+def test_a_plugin_cannot_choose_a_victim_that_was_not_offered() -> None:
+    async def story(served: Served) -> None:
+        tell(served, *NODES)
+        asked = asking({"wants": "a", "one": ""}, full=False)
+        asked["NodeNameToMetaVictims"]["a"]["Pods"] = [{"UID": "u2"}]  # and the plugin wants u1
+        reply = await served.post("/preempt", asked)
+        assert reply.status == 500
+        told = 'PostFilter chose no pod on node "a" that was offered as a victim'
+        assert reply.json["Error"] == told
+
+    serve(story, [Prefers], cluster=True)
+
+
+class Broken(Prefers, fw.PreFilter):
+    name = "Broken"
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        if pod.labels.get("breaks") == "PreFilter":
+            raise ValueError("boom")
+        return fw.OK
+
+    def post_filter(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
+    ) -> fw.Status | fw.Nominate:
+        if pod.labels.get("breaks") == "PostFilter":
+            raise ValueError("boom")
+        return super().post_filter(state, pod, nodes, verdicts)
+
+
+@pytest.mark.parametrize("point", ["PreFilter", "PostFilter"])
+def test_a_plugin_that_breaks_is_an_error_and_no_refusal(point: str) -> None:
+    async def story(served: Served) -> None:
+        assert await served.ask("/preempt", asking({"wants": "b"}, True)) == answered(b=["u3"])
+        reply = await served.post("/preempt", asking({"wants": "b", "breaks": point}, True))
+        assert reply.status == 500
+        assert reply.json["Error"] == f'running {point} plugin "Broken": ValueError: boom'
+
+    serve(story, [Broken])
 
 
 def test_default_preemption_picks_the_least_harm_among_the_offers() -> None:

@@ -79,6 +79,19 @@ def test_logs_a_traceback_once_per_place(caplog: pytest.LogCaptureFixture) -> No
     assert [getattr(record, "point", "") for record in shown] == ["Filter", "Filter", "Score"]
 
 
+def test_two_lines_of_one_function_are_two_places(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(early: bool) -> None:
+        if early:
+            raise ValueError("boom")
+        raise ValueError("boom")
+
+    watched = guard()
+    for early in (True, False, True):
+        with pytest.raises(PluginError):
+            watched.call(plugin(), "Filter", fails, early)
+    assert len(caplog.records) == 2
+
+
 def test_shortens_what_it_shows_of_a_wrong_answer() -> None:
     error = guard().wrong_answer(plugin(), "Filter", "x" * 500, "a Status")
     assert str(error).endswith("x..., expected a Status")
