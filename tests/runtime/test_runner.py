@@ -51,8 +51,9 @@ def test_refusals_are_told_together_and_signed_by_the_first_plugin() -> None:
 
 
 def test_a_refusal_may_withdraw_a_nomination_but_evicts_nobody() -> None:
-    outcome = said(fw.Nominate("", REFUSED, victims=(VICTIM,)), REFUSED)
-    assert (outcome.nominate, outcome.victims) == ("", ())
+    withdrawn = fw.Nominate("", REFUSED, victims=(VICTIM,))
+    for outcome in (said(withdrawn), said(withdrawn, REFUSED), said(REFUSED, withdrawn)):
+        assert (outcome.nominate, outcome.victims) == ("", ())
 
 
 def test_victims_of_a_plugin_that_refused_are_not_those_of_the_next() -> None:

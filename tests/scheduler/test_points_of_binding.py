@@ -16,6 +16,7 @@ from tests.scheduler.recording import (
 )
 
 from mooring.framework import OK, SKIP, Code, Status
+from mooring.framework._internal import InternalPlugin
 from mooring.testing.builders import node, pod
 
 UNDONE = "Second.unreserve First.unreserve"
@@ -200,6 +201,18 @@ def test_a_plugin_that_does_not_apply_is_left_out_from_pre_filter_to_pre_bind() 
             assert f"Second.{point}" in log
         sim.schedule(pod("q"))
         assert "First.reserve" in log
+
+
+def test_a_plugin_whose_skip_is_final_has_nothing_to_reserve_or_to_prepare() -> None:
+    log: Log = []
+    first = probe("First", log, pre_filter=SKIP)
+    final = type("First", (InternalPlugin, first), {"skip_is_final": True})
+    with world(final, probe("Second", log, pre_filter=SKIP)) as sim:
+        sim.schedule(pod("p"))
+        assert sim.node_of("p") == "a"
+    for point in ("reserve", "permit", "pre_flight", "pre_bind"):
+        assert f"First.{point}" not in log
+        assert f"Second.{point}" in log
 
 
 def test_announces_the_node_only_when_binding_will_take_a_while() -> None:
