@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mooring.api import codec, core
+from mooring.api import apps, codec, core
 from mooring.api.meta import Object
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
@@ -54,25 +54,16 @@ def random_cluster(seed: int) -> Cluster:
     size = dice.one(SIZES)
     nodes = tuple(random_node(dice, f"node-{i}") for i in range(size))
     names = [node.metadata.name for node in nodes]
-    residents = [
-        random_resident(dice, f"old-{number}", names, on)
-        for number, on in enumerate(
-            dice.one([*names, *names, *names, "gone"]) for _ in range(2 * size)
-        )
-    ]
+    residents = tuple(random_resident(dice, f"old-{i}", names) for i in range(2 * size))
     incoming = tuple(random_pod(dice, f"new-{i}", names) for i in range(INCOMING))
-    return Cluster(nodes, tuple(residents), random_objects(dice), incoming)
+    return Cluster(nodes, residents, random_objects(dice), incoming)
 
 
 def random_node(dice: Dice, name: str) -> core.Node:
     """A node, usually healthy, often odd."""
-    labels = {}
-    if not dice.rarely():
-        labels[HOSTNAME] = name
-    if dice.often():
-        labels[ZONE] = dice.one(pods.ZONES)
-    if dice.often():
-        labels[REGION] = dice.one(pods.REGIONS)
+    labels = {HOSTNAME: name} if not dice.rarely() else {}
+    labels |= {ZONE: dice.one(pods.ZONES)} if dice.often() else {}
+    labels |= {REGION: dice.one(pods.REGIONS)} if dice.often() else {}
     labels |= dice.some_of(pods.NODE_LABELS)
     offered = {
         "cpu": dice.one(("0", "1", "2", "3900m", "4", "4", "8", "64")),
@@ -81,21 +72,19 @@ def random_node(dice: Dice, name: str) -> core.Node:
     }
     if dice.rarely():
         del offered[dice.one(tuple(offered))]
-    extra = {
-        "ephemeral-storage": ("0", "1Gi", "100Gi"),
-        "hugepages-2Mi": ("0", "2Mi", "64Mi"),
-        "nvidia.com/gpu": ("0", "1", "4"),
-        "example.com/licence": ("1", "2"),
-    }
-    offered |= dice.some_of(extra)
-    raw: _Raw = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
-        "spec": {"unschedulable": dice.rarely(), "taints": random_taints(dice)},
-        "status": {"allocatable": offered, "capacity": offered, "images": random_images(dice)},
-    }
-    if dice.rarely():
-        raw["metadata"]["annotations"] = {"note": dice.one(("a", "b"))}
-    return codec.convert(raw, core.Node)
+    offered |= dice.some_of(
+        {
+            "ephemeral-storage": ("0", "1Gi", "100Gi"),
+            "hugepages-2Mi": ("0", "2Mi", "64Mi"),
+            "nvidia.com/gpu": ("0", "1", "4"),
+            "example.com/licence": ("1", "2"),
+        }
+    )
+    spec = {"unschedulable": dice.rarely(), "taints": random_taints(dice)}
+    status = {"allocatable": offered, "capacity": offered, "images": random_images(dice)}
+    notes = {"note": dice.one(("a", "b"))} if dice.rarely() else {}
+    meta = {"name": name, "uid": f"uid-{name}", "labels": labels, "annotations": notes}
+    return codec.convert({"metadata": meta, "spec": spec, "status": status}, core.Node)
 
 
 def random_taints(dice: Dice) -> list[_Raw]:
@@ -117,15 +106,14 @@ def random_images(dice: Dice) -> list[_Raw]:
     ]
 
 
-def random_resident(dice: Dice, name: str, node_names: list[str], on: str) -> Pod:
+def random_resident(dice: Dice, name: str, node_names: list[str]) -> Pod:
     """A pod that is on a node already, whether it fits there or not."""
+    on = dice.one([*node_names, *node_names, *node_names, "gone"])
     raw = pods.random_pod(dice, name, node_names, features=1, is_huge=False)
     raw["spec"]["nodeName"] = on
     raw["spec"].pop("schedulingGates", None)
-    raw["status"] = {
-        "phase": dice.one(("Running", "Running", "Running", "Pending", "Succeeded")),
-        "startTime": dice.one(pods.TIMES),
-    }
+    phase = dice.one(("Running", "Running", "Running", "Pending", "Succeeded"))
+    raw["status"] = {"phase": phase, "startTime": dice.one(pods.TIMES)}
     if dice.rarely():
         raw["metadata"]["deletionTimestamp"] = pods.TIMES[-1]
     if dice.rarely():  # resized in place: holds more, or less, than its spec says
@@ -144,27 +132,19 @@ def random_pod(dice: Dice, name: str, node_names: list[str]) -> Pod:
 
 def random_objects(dice: Dice) -> tuple[Object, ...]:
     """Namespaces, and owners and services whose selectors match some of the pods."""
-    raws: list[_Raw] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    found: list[Object] = [
+        codec.convert({"metadata": {"name": name, "labels": labels}}, core.Namespace)
         for name, labels in NAMESPACES.items()
     ]
     for namespace in NAMESPACES:
         if dice.sometimes():
             app = {"app": dice.one(pods.POD_LABELS["app"])}
             meta = {"name": "svc", "namespace": namespace}
-            raws.append(
-                {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": app}}
-            )
+            raw = {"metadata": meta, "spec": {"selector": app}}
+            found.append(codec.convert(raw, core.Service))
         if dice.sometimes():
             selector = {"matchLabels": {"app": dice.one(pods.POD_LABELS["app"])}}
             meta = {"name": pods.OWNER, "namespace": namespace}
-            raws.append(
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "metadata": meta,
-                    "spec": {"selector": selector, "replicas": 3},
-                }
-            )
-    kinds = {kind.KIND: kind for kind in codec.KINDS}
-    return tuple(codec.convert(raw, kinds[raw["kind"]]) for raw in raws)
+            raw = {"metadata": meta, "spec": {"selector": selector, "replicas": 3}}
+            found.append(codec.convert(raw, apps.ReplicaSet))
+    return tuple(found)

@@ -80,9 +80,7 @@ def random_pod(
     dice: Dice, name: str, node_names: Sequence[str], *, features: int, is_huge: bool
 ) -> _Raw:
     """A pod with that many features; a huge one asks for more than any node could have."""
-    spec: _Raw = {
-        "containers": [random_container(dice, f"c{i}") for i in range(dice.one((1, 1, 1, 2, 3)))]
-    }
+    containers = [random_container(dice, f"c{i}") for i in range(dice.one((1, 1, 1, 2, 3)))]
     raw: _Raw = {
         "metadata": {
             "name": name,
@@ -91,67 +89,55 @@ def random_pod(
             "labels": dice.some_of(POD_LABELS),
             "creationTimestamp": dice.one(TIMES),
         },
-        "spec": spec,
+        "spec": {"containers": containers},
         "status": {"phase": "Pending"},
     }
     if dice.sometimes():
-        spec["priority"] = dice.one((-10, 0, 0, 10, 2_000_000_000))
+        raw["spec"]["priority"] = dice.one((-10, 0, 0, 10, 2_000_000_000))
     if is_huge:
-        asked = {"cpu": "1M", "memory": "64Pi"}
-        spec["containers"][0]["resources"] = {"requests": asked}
+        containers[0]["resources"] = {"requests": {"cpu": "1M", "memory": "64Pi"}}
     for path, make in dice.rng.sample(FEATURES, features):
         _write(raw, path, make(dice, node_names))
     return raw
 
 
+def _given(**fields: Any) -> _Raw:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def random_container(dice: Dice, name: str) -> _Raw:
-    container: _Raw = {
-        "name": name,
-        "image": dice.one(("app", "app:latest", "web:v1", "model:v2", "unheard-of")),
-    }
-    if dice.often():
-        container["resources"] = {"requests": random_requests(dice)}
-    return container
+    image = dice.one(("app", "app:latest", "web:v1", "model:v2", "unheard-of"))
+    resources = {"requests": random_requests(dice)} if dice.often() else None
+    return _given(name=name, image=image, resources=resources)
 
 
 def random_requests(dice: Dice) -> _Raw:
-    return dice.some_of(
+    common = dice.some_of(
         {
             "cpu": ("0", "1m", "100m", "500m", "1", "2", "4"),
             "memory": ("0", "1", "128Mi", "1Gi", "4Gi", "8Gi"),
         }
-    ) | (
-        dice.some_of(
-            {
-                "ephemeral-storage": ("0", "1Gi", "50Gi"),
-                "hugepages-2Mi": ("2Mi", "64Mi"),
-                "nvidia.com/gpu": ("0", "1", "2"),
-                "example.com/licence": ("1", "3"),
-                "unknown-resource": ("1",),
-            }
-        )
-        if dice.rarely()
-        else {}
+    )
+    if not dice.rarely():
+        return common
+    return common | dice.some_of(
+        {
+            "ephemeral-storage": ("0", "1Gi", "50Gi"),
+            "hugepages-2Mi": ("2Mi", "64Mi"),
+            "nvidia.com/gpu": ("0", "1", "2"),
+            "example.com/licence": ("1", "3"),
+            "unknown-resource": ("1",),
+        }
     )
 
 
 # --- features: each makes the value of one field ----------------------------------------------
 
 
-def _node_term(dice: Dice, node_names: Sequence[str]) -> _Raw:
-    term: _Raw = {}
-    if dice.often():
-        expressions = [_node_expression(dice) for _ in range(dice.number(1, 2))]
-        term["matchExpressions"] = expressions
-    if dice.rarely():
-        name = dice.one((*node_names, "gone"))
-        term["matchFields"] = [_field(dice.one(("In", "NotIn")), name)]
-    return term
-
-
-def _node_expression(dice: Dice) -> _Raw:
-    vocabulary: Mapping[str, Sequence[str]] = {**NODE_LABELS, ZONE: ZONES, "absent": ("x",)}
-    operator = dice.one(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+def _expression(dice: Dice, vocabulary: Mapping[str, Sequence[str]], *operators: str) -> _Raw:
+    """One requirement of a selector; Gt and Lt are about the label `size`."""
+    operator = dice.one(("In", "NotIn", "Exists", "DoesNotExist", *operators))
     if operator in ("Gt", "Lt"):
         bound = "many" if dice.rarely() else dice.one(("0", "1", "5"))
         return {"key": "size", "operator": operator, "values": [bound]}
@@ -164,6 +150,35 @@ def _field(operator: str, name: str) -> _Raw:
     return {"key": "metadata.name", "operator": operator, "values": [name]}
 
 
+def _node_term(dice: Dice, names: Sequence[str]) -> _Raw:
+    term: _Raw = {}
+    if dice.often():
+        known = {**NODE_LABELS, ZONE: ZONES, "absent": ("x",)}
+        count = dice.number(1, 2)
+        term["matchExpressions"] = [_expression(dice, known, "Gt", "Lt") for _ in range(count)]
+    if dice.rarely():
+        name = dice.one((*names, "gone"))
+        term["matchFields"] = [_field(dice.one(("In", "NotIn")), name)]
+    return term
+
+
+def _required_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
+    return {"nodeSelectorTerms": [_node_term(dice, names) for _ in range(dice.number(0, 3))]}
+
+
+def _preferred_nodes(dice: Dice, names: Sequence[str]) -> list[_Raw]:
+    return [
+        {"weight": dice.one((1, 10, 100)), "preference": _node_term(dice, names)}
+        for _ in range(dice.number(1, 3))
+    ]
+
+
+def _named_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
+    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
+    named = dice.some((*names, "gone"), least=1)[:2]
+    return {"nodeSelectorTerms": [{"matchFields": [_field("In", name)]} for name in named]}
+
+
 def _toleration(dice: Dice) -> _Raw:
     effect = dice.one(("", *EFFECTS))
     if dice.rarely():
@@ -173,6 +188,10 @@ def _toleration(dice: Dice) -> _Raw:
         return {"key": key, "operator": "Exists", "effect": effect}
     operator = dice.one(("", "Equal"))
     return {"key": key, "operator": operator, "value": dice.one(TAINT_VALUES), "effect": effect}
+
+
+def _tolerations(dice: Dice, _: Sequence[str]) -> list[_Raw]:
+    return [_toleration(dice) for _ in range(dice.number(1, 3))]
 
 
 def _host_ports(dice: Dice, _: Sequence[str]) -> list[_Raw]:
@@ -202,62 +221,34 @@ def _pod_terms(dice: Dice, _: Sequence[str]) -> _Raw:
 
 
 def _pod_term(dice: Dice) -> _Raw:
-    term: _Raw = {"topologyKey": dice.one(TOPOLOGIES)}
-    if not dice.rarely():
-        term["labelSelector"] = _label_selector(dice)
-    if dice.rarely():
-        term["namespaces"] = dice.some(tuple(NAMESPACES), least=1)
-    if dice.rarely():
-        term["namespaceSelector"] = dice.one(({}, {"matchLabels": {"team": "a"}}))
-    return term
+    team_a = {"matchLabels": {"team": "a"}}
+    return _given(
+        topologyKey=dice.one(TOPOLOGIES),
+        labelSelector=None if dice.rarely() else _label_selector(dice),
+        namespaces=dice.some(tuple(NAMESPACES), least=1) if dice.rarely() else None,
+        namespaceSelector=dice.one(({}, team_a)) if dice.rarely() else None,
+    )
 
 
 def _label_selector(dice: Dice) -> _Raw:
     if dice.often():
         return {"matchLabels": dice.some_of(POD_LABELS)}
-    operator = dice.one(("In", "NotIn", "Exists", "DoesNotExist"))
-    key = dice.one(tuple(POD_LABELS))
-    values = dice.some(POD_LABELS[key], least=1) if operator in ("In", "NotIn") else []
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
+    return {"matchExpressions": [_expression(dice, POD_LABELS)]}
 
 
 def _spread_constraint(dice: Dice, topology: str) -> _Raw:
-    constraint: _Raw = {
-        "topologyKey": topology,
-        "maxSkew": dice.one((1, 1, 2, 5)),
-        "whenUnsatisfiable": dice.one(("DoNotSchedule", "ScheduleAnyway")),
-        "labelSelector": _label_selector(dice),
-    }
-    if constraint["whenUnsatisfiable"] == "DoNotSchedule" and dice.rarely():
-        constraint["minDomains"] = dice.one((1, 2, 5))
-    if dice.rarely():
-        constraint["nodeAffinityPolicy"] = dice.one(("Honor", "Ignore"))
-    if dice.rarely():
-        constraint["nodeTaintsPolicy"] = dice.one(("Honor", "Ignore"))
-    if dice.rarely():
-        constraint["matchLabelKeys"] = ["rev"]
-    return constraint
-
-
-def _required_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
-    return {"nodeSelectorTerms": [_node_term(dice, names) for _ in range(dice.number(0, 3))]}
-
-
-def _preferred_nodes(dice: Dice, names: Sequence[str]) -> list[_Raw]:
-    return [
-        {"weight": dice.one((1, 10, 100)), "preference": _node_term(dice, names)}
-        for _ in range(dice.number(1, 3))
-    ]
-
-
-def _named_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
-    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
-    named = dice.some((*names, "gone"), least=1)[:2]
-    return {"nodeSelectorTerms": [{"matchFields": [_field("In", name)]} for name in named]}
-
-
-def _tolerations(dice: Dice, _: Sequence[str]) -> list[_Raw]:
-    return [_toleration(dice) for _ in range(dice.number(1, 3))]
+    skew, policies = dice.one((1, 1, 2, 5)), ("Honor", "Ignore")
+    action = dice.one(("DoNotSchedule", "ScheduleAnyway"))
+    return _given(
+        topologyKey=topology,
+        maxSkew=skew,
+        whenUnsatisfiable=action,
+        labelSelector=_label_selector(dice),
+        minDomains=dice.one((1, 2, 5)) if action == "DoNotSchedule" and dice.rarely() else None,
+        nodeAffinityPolicy=dice.one(policies) if dice.rarely() else None,
+        nodeTaintsPolicy=dice.one(policies) if dice.rarely() else None,
+        matchLabelKeys=["rev"] if dice.rarely() else None,
+    )
 
 
 def _spread(dice: Dice, _: Sequence[str]) -> list[_Raw]:
