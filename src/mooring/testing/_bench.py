@@ -12,12 +12,13 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from mooring.api import core
+from mooring.api.meta import Object
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
@@ -35,6 +36,9 @@ from mooring.runtime.registry import POINTS, implements
 from mooring.testing._random_clusters import Cluster
 from mooring.testing.build import START, StubHandle, StubNominator
 
+S = TypeVar("S", bound=msgspec.Struct)
+K = TypeVar("K", bound=Object)
+
 Members = Mapping[str, object]
 AS_IT_IS: Final[Members] = {}
 _CHOSEN: Final = 2  # feasible nodes for which the points after the decision are asked
@@ -48,6 +52,17 @@ class Fault(Exception):
 
 class Failed(Fault):
     """The plugin raised, or answered with something that the scheduler does not accept."""
+
+
+def changed_in(value: S, part: str, **fields: Any) -> S:
+    """A copy of which one part, such as "metadata", has other fields."""
+    return structs.replace(value, **{part: structs.replace(getattr(value, part), **fields)})
+
+
+def named_like(value: K, known: Object) -> K:
+    """The value under the name of another, as if it were that object's next version."""
+    meta = known.metadata
+    return changed_in(value, "metadata", name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -64,7 +79,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def with_cluster(self, **parts: object) -> Case:
         """The same pod in a cluster that differs in these parts."""
-        return structs.replace(self, cluster=structs.replace(self.cluster, **parts))
+        return changed_in(self, "cluster", **parts)
 
 
 class Trial(msgspec.Struct, frozen=True):

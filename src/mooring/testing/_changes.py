@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
-
-from msgspec import structs
 
 from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.testing._bench import Case, show
+from mooring.testing._bench import Case, changed_in, named_like, show
 from mooring.testing._other_pods import seen_running, twin_of
 from mooring.testing._random_clusters import random_node
 from mooring.testing._random_pods import Dice
 
 T = TypeVar("T", core.Node, Pod, Object)
+_Thing = Pod | Object | None
 
 NEW_NODE: Final = "node-new"
 _ASPECTS: Final = {
@@ -36,18 +35,46 @@ _ASPECTS: Final = {
 
 
 class Change(NamedTuple):
-    """One thing that happens to a cluster."""
+    """One thing that happens to a cluster: something comes, goes or is replaced."""
 
     words: str  # finishes "after ..."
-    make: Callable[[Cache], object]
-    undo: Callable[[Cache], object]
+    old: _Thing
+    new: _Thing
     node: str = ""  # the node that changed, or whose pods did
-    is_of_pods: bool = False
-    is_structural: bool = False  # nodes come or go
+
+    def make(self, cache: Cache) -> None:
+        _put(cache, self.new, self.old)
+
+    def undo(self, cache: Cache) -> None:
+        _put(cache, self.old, self.new)
+
+    @property
+    def is_of_pods(self) -> bool:
+        return isinstance(self.old or self.new, Pod)
+
+    @property
+    def is_structural(self) -> bool:
+        """Whether nodes come or go."""
+        return isinstance(self.old or self.new, core.Node) and None in (self.old, self.new)
 
     def touches(self, node: str, *, with_pods: bool) -> bool:
         """Whether the node, or its pods if they count, is another one after it."""
         return self.node == node != "" and (with_pods or not self.is_of_pods)
+
+
+def _put(cache: Cache, new: _Thing, old: _Thing) -> None:
+    if isinstance(new, Pod):
+        cache.put_pod(new)
+    elif isinstance(new, core.Node):
+        cache.put_node(new)
+    elif new is not None:
+        cache.objects.put(new)
+    elif isinstance(old, Pod):
+        cache.remove_pod(old)
+    elif isinstance(old, core.Node):
+        cache.remove_node(old.name)
+    else:
+        cache.objects.remove(old)
 
 
 def changes(case: Case, reads: Sequence[type[Object]]) -> Iterator[Change]:
@@ -57,9 +84,9 @@ def changes(case: Case, reads: Sequence[type[Object]]) -> Iterator[Change]:
         return
     yield from _pod_changes(case, _pick(case, "pods", nodes).name)
     yield from _node_changes(case, _pick(case, "changed", nodes))
-    new, gone = _other_node(case.seed, NEW_NODE), _pick(case, "gone", nodes)
-    yield _put(f"node {NEW_NODE} was added", None, new)._replace(is_structural=True)
-    yield _put(f"node {gone.name} was removed", gone, None)._replace(is_structural=True)
+    gone = _pick(case, "gone", nodes)
+    yield Change(f"node {NEW_NODE} was added", None, _other_node(case.seed, NEW_NODE))
+    yield Change(f"node {gone.name} was removed", gone, None)
     for kind in reads:
         yield from _object_changes(case, kind)
 
@@ -70,15 +97,15 @@ def _pod_changes(case: Case, on: str) -> Iterator[Change]:
     here = [pod for pod in residents if pod.node_name == on and not pod.is_finished]
     others = [pod for pod in case.bystanders if not pod.is_finished]
     for pod in (twin_of(case.pod), *([_pick(case, "added", others)] if others else ())):
-        yield _put_pod(f"pod {pod.key} was added to node {on}", None, pod.assumed_on(on), on)
+        yield Change(f"pod {pod.key} was added to node {on}", None, pod.assumed_on(on), on)
     if here:
         removed = _pick(case, "removed", here)
-        yield _put_pod(f"pod {removed.key} was removed from node {on}", removed, None, on)
+        yield Change(f"pod {removed.key} was removed from node {on}", removed, None, on)
     if residents:
         # It happens often, and does not count as a change of the node: see `Pod.weighs_like`.
         seen = _pick(case, "seen", residents)
         words = f"the status of pod {seen.key} on node {seen.node_name} changed"
-        yield _put_pod(words, seen, seen_running(seen))
+        yield Change(words, seen, seen_running(seen))
 
 
 def _node_changes(case: Case, old: core.Node) -> Iterator[Change]:
@@ -86,11 +113,9 @@ def _node_changes(case: Case, old: core.Node) -> Iterator[Change]:
     other = _other_node(case.seed, old.name)
     for field, part in _ASPECTS.items():
         value = getattr(getattr(other, part), field)
-        changed = structs.replace(getattr(old, part), **{field: value})
-        new = structs.replace(old, **{part: changed})
+        new = changed_in(old, part, **{field: value})
         if new != old:
-            words = f"{field} of node {old.name} became {show(value)}"
-            yield _put(words, old, new)._replace(node=old.name)
+            yield Change(f"{field} of node {old.name} became {show(value)}", old, new, old.name)
 
 
 def _object_changes(case: Case, kind: type[Object]) -> Iterator[Change]:
@@ -98,38 +123,9 @@ def _object_changes(case: Case, kind: type[Object]) -> Iterator[Change]:
     if not found:
         return
     old, other = _pick(case, "object", found), _pick(case, "like", found)
-    yield _put(f"{kind.KIND} {old.key} was removed", old, None)
+    yield Change(f"{kind.KIND} {old.key} was removed", old, None)
     if other is not old:
-        meta = structs.replace(other.metadata, name=old.name, namespace=old.namespace, uid=old.uid)
-        new = structs.replace(other, metadata=meta)
-        yield _put(f"{kind.KIND} {old.key} became like {other.key}", old, new)
-
-
-def _put(words: str, old: Object | None, new: Object | None) -> Change:
-    """A node or another object comes, goes or is replaced."""
-
-    def put(cache: Cache, value: Object | None, instead_of: Object | None) -> None:
-        if isinstance(value, core.Node):
-            cache.put_node(value)
-        elif value is not None:
-            cache.objects.put(value)
-        elif isinstance(instead_of, core.Node):
-            cache.remove_node(instead_of.name)
-        else:
-            cache.objects.remove(instead_of)
-
-    return Change(words, lambda cache: put(cache, new, old), lambda cache: put(cache, old, new))
-
-
-def _put_pod(words: str, old: Pod | None, new: Pod | None, node: str = "") -> Change:
-    def put(cache: Cache, pod: Pod | None, instead_of: Pod | None) -> None:
-        if pod is not None:
-            cache.put_pod(pod)
-        elif instead_of is not None:
-            cache.remove_pod(instead_of)
-
-    make, undo = (lambda cache: put(cache, new, old)), (lambda cache: put(cache, old, new))
-    return Change(words, make, undo, node, is_of_pods=True)
+        yield Change(f"{kind.KIND} {old.key} became like {other.key}", old, named_like(other, old))
 
 
 def _other_node(seed: int, name: str) -> core.Node:

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from mooring.api import core
 from mooring.api.meta import Condition, OwnerReference, ResourceList
-from mooring.api.quantity import parse_quantity
 from mooring.cache.pods import Pod
+from mooring.testing._bench import changed_in
 from mooring.testing.builders import ZONE
 from mooring.testing.builders import pod as build_pod
 
@@ -31,16 +31,15 @@ class OtherPod(NamedTuple):
 
 
 def other_pods(pod: Pod) -> Iterator[OtherPod]:
-    """Twins, then pods that differ in one thing, then pods that differ in nearly everything."""
+    """Twins, then pods that differ in one thing, then one that differs in all but its requests."""
     for words, change in TWINS.items():
         yield OtherPod(Pod(change(pod.api)), f"a pod {words}", is_twin=True)
-    for name, change in {**BESIDES, **REQUESTS}.items():
+    for name, change in {**_BESIDES, **_REQUESTS}.items():
         changed = change(pod.api)
         if changed != pod.api:
             yield OtherPod(Pod(changed), f"a pod with other {name}")
-    far = _changed(pod.api, BESIDES)
-    yield OtherPod(Pod(far), "a pod with the same requests that differs in all else")
-    yield OtherPod(Pod(_changed(far, REQUESTS)), "a pod that differs in everything")
+    far = Pod(_changed(pod.api, _BESIDES))
+    yield OtherPod(far, "a pod with the same requests that differs in all else")
 
 
 def twin_of(pod: Pod) -> Pod:
@@ -52,47 +51,49 @@ def seen_running(pod: Pod) -> Pod:
     """A pod on a node in another state, which weighs as much."""
     ready = Condition(type="Ready", status="True")
     phase = "Running" if pod.status.phase != "Running" else "Pending"
-    status = structs.replace(pod.status, phase=phase, conditions=(ready,), start_time=_LATER)
-    return Pod(structs.replace(pod.api, status=status))
+    status = {"phase": phase, "conditions": (ready,), "start_time": _LATER}
+    return Pod(changed_in(pod.api, "status", **status))
 
 
-def _with(api: core.Pod, part: str, **fields: Any) -> core.Pod:
-    return structs.replace(api, **{part: structs.replace(getattr(api, part), **fields)})
+def _changed(api: core.Pod, changes: Mapping[str, _Change]) -> core.Pod:
+    for change in changes.values():
+        api = change(api)
+    return api
 
 
 def _renamed(api: core.Pod) -> core.Pod:
     meta = api.metadata
     uid = f"{meta.uid or meta.name}-twin"
-    return _with(api, "metadata", name=f"{meta.name}-twin", uid=uid)
+    return changed_in(api, "metadata", name=f"{meta.name}-twin", uid=uid)
 
 
-def _created_later(api: core.Pod) -> core.Pod:
-    return _with(api, "metadata", creation_timestamp=_LATER, resource_version="7", generation=7)
-
-
-def _tried_before(api: core.Pod) -> core.Pod:
-    tried = Condition(type="PodScheduled", status="False", reason="Unschedulable")
-    return _with(api, "status", conditions=(tried,))
+def _always(part: str, **fields: Any) -> _Change:
+    return lambda api: changed_in(api, part, **fields)
 
 
 def _with_token(api: core.Pod) -> core.Pod:
-    return _with(api, "spec", volumes=(*api.spec.volumes, core.Volume(name="token-twin")))
+    volumes = (*api.spec.volumes, core.Volume(name="token-twin"))
+    return changed_in(api, "spec", volumes=volumes)
 
 
+_TRIED: Final = Condition(type="PodScheduled", status="False", reason="Unschedulable")
 TWINS: Final[Mapping[str, _Change]] = {
     "with another name and uid": _renamed,
-    "created at another time": _created_later,
-    "that was tried before": _tried_before,
+    "created at another time": _always(
+        "metadata", creation_timestamp=_LATER, resource_version="7", generation=7
+    ),
+    "that was tried before": _always("status", conditions=(_TRIED,)),
     "with one more volume that has no source": _with_token,
 }
 """What may differ between pods of one class whatever the plugins, one thing at a time."""
 
-_DONOR: Final[core.Pod] = build_pod(
+_STRANGER: Final[core.Pod] = build_pod(
     "stranger",
     namespace="elsewhere",
     labels={"app": "stranger", "tier": "front"},
     annotations={"note": "stranger"},
     priority=1_000,
+    requests={"cpu": "3", "memory": "3Gi", "nvidia.com/gpu": "1"},
     image="stranger:v1",
     ports=[80, "443/UDP"],
     tolerates=[""],
@@ -129,77 +130,59 @@ _OWNER: Final = OwnerReference(
 )
 
 
-def _lent(field: str, part: str = "spec") -> _Change:
-    """A field of the donor."""
-    return lambda api: _with(api, part, **{field: getattr(getattr(_DONOR, part), field)})
+def _of_stranger(part: str, *fields: str) -> dict[str, _Change]:
+    """Changes that take over one field each, by the words for the field."""
+    source = getattr(_STRANGER, part)
+    return {
+        field.replace("_", " "): _always(part, **{field: getattr(source, field)})
+        for field in fields
+    }
 
 
-def _skewed(action: str) -> _Change:
-    """The same spread constraints, those with this action less strict."""
-
-    def change(api: core.Pod) -> core.Pod:
-        constraints = [
-            structs.replace(one, max_skew=one.max_skew + 10)
-            if one.when_unsatisfiable == action
-            else one
-            for one in api.spec.topology_spread_constraints
-        ]
-        return _with(api, "spec", topology_spread_constraints=tuple(constraints))
-
-    return change
+def _less_strict(api: core.Pod) -> core.Pod:
+    constraints = [
+        structs.replace(one, max_skew=one.max_skew + 10)
+        for one in api.spec.topology_spread_constraints
+    ]
+    return changed_in(api, "spec", topology_spread_constraints=tuple(constraints))
 
 
 def _first_container(**fields: Any) -> _Change:
     def change(api: core.Pod) -> core.Pod:
         first, *others = api.spec.containers or (core.Container(),)
-        return _with(api, "spec", containers=(structs.replace(first, **fields), *others))
+        return changed_in(api, "spec", containers=(structs.replace(first, **fields), *others))
 
     return change
 
 
-def _requesting(resource: str, quantity: str) -> _Change:
+def _requesting(resource: str) -> _Change:
+    wanted = _STRANGER.spec.containers[0].resources.requests[resource]
+
     def change(api: core.Pod) -> core.Pod:
         first = (api.spec.containers or (core.Container(),))[0]
-        requests = ResourceList({**first.resources.requests, resource: parse_quantity(quantity)})
+        requests = ResourceList({**first.resources.requests, resource: wanted})
         resources = structs.replace(first.resources, requests=requests)
         return _first_container(resources=resources)(api)
 
     return change
 
 
-BESIDES: Final[Mapping[str, _Change]] = {
-    "namespace": _lent("namespace", "metadata"),
-    "labels": _lent("labels", "metadata"),
-    "annotations": _lent("annotations", "metadata"),
-    "owner": lambda api: _with(api, "metadata", owner_references=(_OWNER,)),
-    "priority": _lent("priority"),
-    "tolerations": _lent("tolerations"),
-    "node selector": _lent("node_selector"),
-    "affinity": _lent("affinity"),
-    "spread constraints": _lent("topology_spread_constraints"),
-    "hard skew": _skewed("DoNotSchedule"),
-    "soft skew": _skewed("ScheduleAnyway"),
-    "volumes": _lent("volumes"),
-    "host network": _lent("host_network"),
-    "host users": _lent("host_users"),
-    "resource claims": _lent("resource_claims"),
-    "image": _first_container(image=_DONOR.spec.containers[0].image),
-    "ports": _first_container(ports=_DONOR.spec.containers[0].ports),
+_BESIDES: Final[Mapping[str, _Change]] = {
+    **_of_stranger("metadata", "namespace", "labels", "annotations"),
+    "owner": _always("metadata", owner_references=(_OWNER,)),
+    **_of_stranger("spec", "priority", "tolerations", "node_selector", "affinity"),
+    **_of_stranger("spec", "topology_spread_constraints", "volumes", "host_network"),
+    **_of_stranger("spec", "host_users", "resource_claims"),
+    "max skew": _less_strict,
+    "image": _first_container(image=_STRANGER.spec.containers[0].image),
+    "ports": _first_container(ports=_STRANGER.spec.containers[0].ports),
 }
 """What may be different about a pod besides what it requests, by its name."""
 
-REQUESTS: Final[Mapping[str, _Change]] = {
-    "cpu": _requesting("cpu", "3"),
-    "memory": _requesting("memory", "3Gi"),
-    "extended resources": _requesting("nvidia.com/gpu", "1"),
-    "overhead": _lent("overhead"),
-    "init containers": _lent("init_containers"),
-    "resources of the pod as a whole": _lent("resources"),
+_REQUESTS: Final[Mapping[str, _Change]] = {
+    "cpu": _requesting("cpu"),
+    "memory": _requesting("memory"),
+    "extended resources": _requesting("nvidia.com/gpu"),
+    **_of_stranger("spec", "overhead", "init_containers", "resources"),
 }
 """What makes a pod request something else."""
-
-
-def _changed(api: core.Pod, changes: Mapping[str, _Change]) -> core.Pod:
-    for change in changes.values():
-        api = change(api)
-    return api

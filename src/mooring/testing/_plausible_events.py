@@ -6,13 +6,11 @@ Each comes with the objects a scheduler would hand to `hint`: pods as `Pod`, nod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from msgspec import structs
-
-from mooring.api import codec, core
-from mooring.api.meta import Object, ObjectMeta
+from mooring.api import codec
+from mooring.api.meta import ObjectMeta
 from mooring.cache.pods import Pod
 from mooring.framework.events import (
     ANY_RESOURCE,
@@ -23,9 +21,13 @@ from mooring.framework.events import (
     Action,
     ClusterEvent,
 )
-from mooring.testing._bench import Case
+from mooring.testing._bench import Case, named_like
 
-_POD_RESOURCES: Final = (POD, ASSIGNED_POD, UNSCHEDULABLE_POD)
+_VERSIONS: Final = 3  # of an object, for every event
+_INCLUDES: Final[Mapping[str, Sequence[str]]] = {
+    POD: (POD, ASSIGNED_POD, UNSCHEDULABLE_POD),
+    ANY_RESOURCE: (POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE),
+}
 
 
 class Happening(NamedTuple):
@@ -38,58 +40,40 @@ class Happening(NamedTuple):
 
 def happenings(awaited: ClusterEvent, case: Case) -> Iterator[Happening]:
     """Everything that could have woken a pod whose refusing plugin waits for this event."""
-    resources = [*_POD_RESOURCES, NODE] if awaited.resource == ANY_RESOURCE else [awaited.resource]
-    if awaited.resource == POD:
-        resources = list(_POD_RESOURCES)
-    for resource in resources:
-        for action in _actions(resource):
-            incoming = ClusterEvent(resource, action)
-            if awaited.matches(incoming):
-                for old, new in _changes(resource, case):
-                    yield Happening(
-                        incoming,
-                        None if action == Action.ADD else old,
-                        None if action == Action.DELETE else new,
-                    )
+    for resource in _INCLUDES.get(awaited.resource, (awaited.resource,)):
+        versions = _versions(resource, case)
+        for event in (ClusterEvent(resource, action) for action in _actions(resource)):
+            for new in versions if awaited.matches(event) else ():
+                yield Happening(
+                    event,
+                    None if event.action == Action.ADD else versions[0],
+                    None if event.action == Action.DELETE else new,
+                )
 
 
 def _actions(resource: str) -> list[Action]:
-    prefix = {NODE: "UPDATE_NODE_"} | dict.fromkeys(_POD_RESOURCES, "UPDATE_POD_")
-    wanted = prefix.get(resource)
-    updates = [bit for bit in Action if wanted and bit.name and bit.name.startswith(wanted)]
-    return [Action.ADD, Action.DELETE, *(updates or [Action.UPDATE])]
+    prefix = f"UPDATE_{'NODE' if resource == NODE else 'POD'}_"
+    updates = [bit for bit in Action if bit.name is not None and bit.name.startswith(prefix)]
+    is_known = resource in _INCLUDES[ANY_RESOURCE]
+    return [Action.ADD, Action.DELETE, *(updates if is_known else [Action.UPDATE])]
 
 
-def _changes(resource: str, case: Case) -> Iterator[tuple[Any, Any]]:
-    """Pairs of an object before and after, both of one identity."""
+def _versions(resource: str, case: Case) -> Sequence[Any]:
+    """Some states of one object."""
     cluster = case.cluster
-    if resource == NODE:
-        nodes = cluster.nodes or (core.Node(metadata=ObjectMeta(name="node")),)
-        yield from ((nodes[0], _disguised(other, nodes[0])) for other in nodes[:3])
-    elif resource == UNSCHEDULABLE_POD:
-        yield from _pod_changes((case.pod, *case.bystanders)[:3], is_assigned=False)
-    elif resource in _POD_RESOURCES:
-        yield from _pod_changes((*cluster.residents, case.pod)[:3], is_assigned=True)
-    else:
-        kind = next((k for k in codec.KINDS if resource.rpartition("/")[2] == k.KIND), None)
-        if kind is not None:
-            known = [value for value in cluster.objects if type(value) is kind]
-            meta = ObjectMeta(name="some", namespace="default" if kind.NAMESPACED else "")
-            objects: list[Object] = known or [kind(metadata=meta)]
-            yield from ((objects[0], _disguised(other, objects[0])) for other in objects[:3])
+    if resource == UNSCHEDULABLE_POD:
+        return _states_of_pod([case.pod, *case.bystanders], "")
+    if resource in _INCLUDES[POD]:
+        pods = [*cluster.residents, case.pod]
+        return _states_of_pod(pods, pods[0].node_name or "gone")
+    kind = next((kind for kind in codec.KINDS if resource.rpartition("/")[2] == kind.KIND), None)
+    if kind is None:
+        return ()
+    meta = ObjectMeta(name="some", namespace="default" if kind.NAMESPACED else "")
+    known = [value for value in (*cluster.nodes, *cluster.objects) if type(value) is kind]
+    found = known or [kind(metadata=meta)]
+    return [named_like(value, found[0]) for value in found[:_VERSIONS]]
 
 
-def _pod_changes(pods: Sequence[Pod], *, is_assigned: bool) -> Iterator[tuple[Pod, Pod]]:
-    first = pods[0]
-    home = (first.node_name or "gone") if is_assigned else ""
-    for other in pods:
-        yield first.assumed_on(home), Pod(_disguised(other.api, first.api)).assumed_on(home)
-
-
-def _disguised(value: Any, original: Any) -> Any:
-    """A value under the name of another, as if it were that object's next version."""
-    known = original.metadata
-    metadata = structs.replace(
-        value.metadata, name=known.name, namespace=known.namespace, uid=known.uid
-    )
-    return structs.replace(value, metadata=metadata)
+def _states_of_pod(pods: Sequence[Pod], on: str) -> list[Pod]:
+    return [Pod(named_like(pod.api, pods[0].api)).assumed_on(on) for pod in pods[:_VERSIONS]]
