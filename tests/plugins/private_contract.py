@@ -16,7 +16,7 @@ from mooring.framework._internal import DomainFilter, DomainScore, FinalByLabel,
 from mooring.framework.plugin import PreFilter, PreScore, Score
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
-from mooring.testing._bench import Bench, Fault, Trial, describe
+from mooring.testing._bench import Bench, Fault, describe
 from mooring.testing._check import on_every_case
 from mooring.testing._declarations import after, steps
 
@@ -24,15 +24,14 @@ Entries = np.ndarray[Any, Any]
 
 
 @on_every_case(DomainFilter)
-def check_domains_refuse_alike(trial: Trial) -> None:
+def check_domains_refuse_alike(bench: Bench) -> None:
     """`filter_by_domain` refuses the nodes that `filter` refuses, and no others."""
-    bench = trial.bench()
     answers = bench.evaluate()
     plugin, nodes = bench.plugin, bench.cache.nodes
     assert isinstance(plugin, DomainFilter)
     if not answers.statuses or plugin.name in answers.state.skip_filter:
         return
-    given = bench.call(plugin.filter_by_domain, answers.state, trial.case.pod, nodes)
+    given = bench.call(plugin.filter_by_domain, answers.state, bench.case.pod, nodes)
     tables = _entries(given, np.dtype(np.bool_), nodes)
     for node in nodes:
         refusing = [key for key, table in tables.items() if table[node.label_code(key)]]
@@ -44,16 +43,15 @@ def check_domains_refuse_alike(trial: Trial) -> None:
 
 
 @on_every_case(DomainScore)
-def check_domains_score_alike(trial: Trial) -> None:
+def check_domains_score_alike(bench: Bench) -> None:
     """`score_by_domain` gives the points of `score`, with a `pre_score` told of all nodes."""
-    bench = trial.bench()
     raw = bench.evaluate().raw
     plugin, nodes = bench.plugin, bench.cache.nodes
     assert isinstance(plugin, DomainScore)
     state = _prepared(bench, nodes)
     if not raw or state is None:
         return
-    given = bench.call(plugin.score_by_domain, state, trial.case.pod, nodes)
+    given = bench.call(plugin.score_by_domain, state, bench.case.pod, nodes)
     tables = _entries(given, np.dtype(np.int64), nodes)
     for name, score in raw.items():
         node = nodes.get(name)
@@ -64,11 +62,10 @@ def check_domains_score_alike(trial: Trial) -> None:
 
 
 @on_every_case(FinalByLabel)
-def check_labels_score_alike(trial: Trial) -> None:
+def check_labels_score_alike(bench: Bench) -> None:
     """`final_by_label` gives what `score_all` and `normalize_score` give, if it gives anything."""
-    bench = trial.bench()
     feasible = bench.evaluate().feasible
-    plugin, nodes, pod, dice = bench.plugin, bench.cache.nodes, trial.case.pod, trial.dice
+    plugin, nodes, pod, dice = bench.plugin, bench.cache.nodes, bench.case.pod, bench.dice
     assert isinstance(plugin, FinalByLabel)
     for share in (1.0, 0.6):  # all that fit, and those that other filters let through, too
         fit = [name in feasible and dice.random() < share for name in nodes.names]
@@ -91,10 +88,9 @@ def check_labels_score_alike(trial: Trial) -> None:
 
 
 @on_every_case(DomainFilter, DomainScore)
-def check_local_tables_are_local(trial: Trial) -> None:
+def check_local_tables_are_local(bench: Bench) -> None:
     """With one cache key and basis, entries depend on nothing but the pods of their domain."""
-    bench = trial.bench()
-    pod, key_of = trial.case.pod, bench.plugin.cache_key
+    pod, key_of = bench.case.pod, bench.plugin.cache_key
     key, before = key_of(pod), dict(_local_tables(bench))
     for step in steps(bench):
         with after(bench, step):

@@ -26,9 +26,9 @@ from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
 from mooring.errors import ConfigError, PluginError
 from mooring.framework.plugin import Args, Base, Filter, Permit, PreBind, PreEnqueue, Reserve, Score
-from mooring.framework.results import OnlyNodes, Wait
+from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
-from mooring.framework.status import Code, Status
+from mooring.framework.status import OK, Code, Status
 from mooring.observe.metrics import Metrics
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import ProfilePlan
@@ -43,6 +43,11 @@ Members = Mapping[str, object]
 AS_IT_IS: Final[Members] = {}
 _CHOSEN: Final = 2  # feasible nodes for which the points after the decision are asked
 _MEANINGLESS: Final = frozenset({Code.SKIP, Code.WAIT})  # in PreEnqueue, Reserve and Permit
+_AFTER_DECISION: Final = (
+    (Reserve, "Reserve", "reserve"),
+    (Permit, "Permit", "permit"),
+    (PreBind, "PreBindPreFlight", "pre_flight"),
+)
 _INVALID_SCORE: Final = "returns an invalid score"
 
 
@@ -82,23 +87,6 @@ class Case(msgspec.Struct, frozen=True):
         return changed_in(self, "cluster", **parts)
 
 
-class Trial(msgspec.Struct, frozen=True):
-    """What a check looks at: a plugin with its arguments, and a case."""
-
-    plugin_class: type[Base]
-    args: Args
-    case: Case
-
-    def bench(self, case: Case | None = None, members: Members = AS_IT_IS) -> Bench:
-        """The plugin, newly built, in this case or another; with some other members."""
-        plugin_class = varied(self.plugin_class, members) if members else self.plugin_class
-        return Bench(plugin_class, self.args, self.case if case is None else case)
-
-    @property
-    def dice(self) -> random.Random:
-        return random.Random(self.case.seed)
-
-
 def varied(plugin_class: type[Base], members: Members) -> type[Base]:
     """The same plugin, but for these members."""
     return type(plugin_class.__name__, (plugin_class,), dict(members))
@@ -120,12 +108,12 @@ class Answers(NamedTuple):
     state: CycleState
     pre_filter: Status
     only: frozenset[str] | None  # the nodes to which PreFilter restricts the pod
-    statuses: Mapping[str, Status]  # what Filter says, by node
-    feasible: tuple[str, ...]
-    raw: Mapping[str, int]
-    scores: Mapping[str, int]  # normalized
-    best: str
-    error: Status  # that ended the evaluation, or OK
+    statuses: Mapping[str, Status] = {}  # what Filter says, by node
+    feasible: tuple[str, ...] = ()
+    raw: Mapping[str, int] = {}
+    scores: Mapping[str, int] = {}  # normalized
+    best: str = ""
+    error: Status = OK  # what ended the evaluation
 
     def facts(self) -> dict[tuple[str, str], object]:
         """All of it by what is said and the node it is said of, in the order of the points."""
@@ -186,6 +174,8 @@ class Bench:
     """A plugin in a profile of its own, with a cluster of its own."""
 
     def __init__(self, plugin_class: type[Base], args: Args, case: Case) -> None:
+        self.plugin_class = plugin_class
+        self.args = args
         self.case = case
         self.cache: Cache = case.cluster.cache()
         nominations: dict[str, list[Pod]] = {}
@@ -206,6 +196,19 @@ class Bench:
         self.plugins = DecisionPlugins(profile, self.guard)
         self.evaluator: PodEvaluator = self.forgetful()
 
+    def anew(self, case: Case | None = None, members: Members = AS_IT_IS) -> Bench:
+        """The plugin, newly built, in this case or another; with some other members."""
+        plugin_class = varied(self.plugin_class, members) if members else self.plugin_class
+        return Bench(plugin_class, self.args, self.case if case is None else case)
+
+    def per_node(self, case: Case | None = None) -> Bench:
+        """The same with its per-node form only."""
+        return self.anew(case, per_node(self.plugin_class))
+
+    @property
+    def dice(self) -> random.Random:
+        return random.Random(self.case.seed)
+
     def forgetful(self) -> PodEvaluator:
         """Another evaluator of the same plugin: it has a memory, and nothing in it."""
         # Without nominated pods: what is said about them is a matter of `check_what_ifs_hold`.
@@ -217,18 +220,22 @@ class Bench:
         self.handle.clock.time = START + self.seconds
         self.handle.nodes = self.cache.nodes
 
-    def evaluate(self, pod: Pod | None = None, *, memory: PodEvaluator | None = None) -> Answers:
-        """Evaluate the pod of the case or another; with a `memory`, by what that one has kept."""
-        self.begin()
-        pod, nodes = self.case.pod if pod is None else pod, self.cache.nodes
-        self.guard.raised.clear()
-        evaluator = self.evaluator if memory is None else memory
-        evaluation = evaluator.begin(CycleState(), pod, nodes, use_memory=memory is not None)
+    def decide(self, evaluator: PodEvaluator, pod: Pod, *, use_memory: bool = True) -> Evaluation:
+        """As `mooring run` does it, up to the best node."""
+        nodes = self.cache.nodes
+        evaluation = evaluator.begin(CycleState(), pod, nodes, use_memory=use_memory)
         if evaluation.passed_pre_filter:
             evaluation.filter()
             if evaluation.status.ok and evaluation.count:
                 evaluation.choose()
-        answers = _read(evaluation)
+        return evaluation
+
+    def evaluate(self, pod: Pod | None = None, *, memory: PodEvaluator | None = None) -> Answers:
+        """Evaluate the pod of the case or another; with a `memory`, by what that one has kept."""
+        self.begin()
+        self.guard.raised.clear()
+        pod, evaluator = pod or self.case.pod, memory or self.evaluator
+        answers = _read(self.decide(evaluator, pod, use_memory=memory is not None))
         self.expect_no_failure(answers.error)
         self.expect_no_failure(answers.pre_filter)
         for error, cause in self.guard.raised:
@@ -236,8 +243,9 @@ class Bench:
             raise Failed(f"{error.point} of plugin {error.plugin}: {error}") from cause
         return answers
 
-    def said(self, answers: Answers) -> Iterator[tuple[str, Status | Wait]]:
+    def said(self) -> Iterator[tuple[str, Status | Wait]]:
         """Every status of an evaluation, then those of the points before and after it."""
+        answers = self.evaluate()
         plugin, state, pod = self.plugin, answers.state, self.case.pod
         yield "pre_filter()", answers.pre_filter
         for name, status in answers.statuses.items():
@@ -245,29 +253,16 @@ class Bench:
         if isinstance(plugin, PreEnqueue):
             yield "pre_enqueue()", self.ask("PreEnqueue", plugin.pre_enqueue, pod)
         for name in answers.feasible[:_CHOSEN]:
-            if isinstance(plugin, Reserve):
-                yield "reserve()", self.ask("Reserve", plugin.reserve, state, pod, name)
-            if isinstance(plugin, Permit):
-                yield (
-                    "permit()",
-                    self.ask("Permit", plugin.permit, state, pod, name, accept=(Wait,)),
-                )
-            if isinstance(plugin, PreBind):
-                yield (
-                    "pre_flight()",
-                    self.ask("PreBindPreFlight", plugin.pre_flight, state, pod, name),
-                )
+            for kind, point, method in _AFTER_DECISION:
+                if isinstance(plugin, kind):
+                    status = self.ask(point, getattr(plugin, method), state, pod, name)
+                    yield f"{method}()", status
             if isinstance(plugin, Reserve):
                 self.call(plugin.unreserve, state, pod, name)
 
-    def ask(
-        self,
-        point: str,
-        method: Callable[..., object],
-        *args: Any,
-        accept: tuple[type[Any], ...] = (),
-    ) -> Any:
+    def ask(self, point: str, method: Callable[..., object], *args: Any) -> Any:
         """What a point answers that is not part of a decision."""
+        accept = (Wait,) if point == "Permit" else ()
         status = self.plugins.caller.ask(self.plugin, point, method, *args, accept=accept)
         if isinstance(status, Status):
             self.expect_no_failure(status)
@@ -333,33 +328,21 @@ def _plan(plugin_class: type[Base], args: Args) -> ProfilePlan:
 
 
 def _read(evaluation: Evaluation) -> Answers:
-    nodes = evaluation.nodes
-    statuses: dict[str, Status] = {}
-    feasible: tuple[str, ...] = ()
-    raw: dict[str, int] = {}
-    scores: dict[str, int] = {}
+    names, outcome = evaluation.nodes.names, evaluation.outcome
+    answers = Answers(evaluation.state, outcome.status, outcome.only)
     if evaluation.passed_pre_filter and evaluation.status.ok:
         verdicts = evaluation.verdicts()
-        statuses = {name: verdicts.status(row) for row, name in enumerate(nodes.names)}
-        rows = evaluation.rows.tolist()
-        feasible = tuple([nodes.names[row] for row in rows])
-        found = evaluation.scores() if rows and evaluation.status.ok else None
-        for table in found.plugins if found is not None else ():
-            raw = dict(zip(feasible, table.raw.tolist(), strict=True))
-            scores = dict(zip(feasible, table.scores.tolist(), strict=True))
-    best = nodes.names[evaluation.row] if evaluation.row >= 0 else ""
-    outcome = evaluation.outcome
-    return Answers(
-        evaluation.state,
-        outcome.status,
-        outcome.only,
-        statuses,
-        feasible,
-        raw,
-        scores,
-        best,
-        evaluation.status,
-    )
+        feasible = tuple([names[row] for row in evaluation.rows.tolist()])
+        found = evaluation.scores() if feasible and evaluation.status.ok else None
+        of_plugin = found.plugins[0] if found is not None and found.plugins else None
+        answers = answers._replace(
+            statuses={name: verdicts.status(row) for row, name in enumerate(names)},
+            feasible=feasible,
+            raw=dict(zip(feasible, of_plugin.raw.tolist(), strict=True)) if of_plugin else {},
+            scores=dict(zip(feasible, of_plugin.scores.tolist(), strict=True)) if of_plugin else {},
+            best=names[evaluation.row] if evaluation.row >= 0 else "",
+        )
+    return answers._replace(error=evaluation.status)
 
 
 def _same(a: object, b: object) -> bool:
@@ -373,8 +356,6 @@ def describe(answer: object) -> str:
     """An answer in words."""
     if isinstance(answer, Status):
         return f"{answer.code.label} {list(answer.reasons) if answer.reasons else ''}".strip()
-    if isinstance(answer, OnlyNodes):
-        return f"OnlyNodes {sorted(answer.names)}"
     return "none" if answer is None else show(answer)
 
 

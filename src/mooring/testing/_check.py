@@ -13,9 +13,9 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
-from mooring.testing._bench import Case, Failed, Fault, Trial
+from mooring.testing._bench import Bench, Case, Failed, Fault
 from mooring.testing._random_clusters import Cluster, random_cluster
-from mooring.testing._shrink import describe_case, shrink
+from mooring.testing._shrink import smallest
 from mooring.testing.build import arguments
 
 Raw = Mapping[str, Any]
@@ -37,18 +37,15 @@ class Examples(msgspec.Struct, frozen=True):
     def cases(self) -> Iterator[Case]:
         """Every pod of every cluster."""
         for seed in self.seeds:
-            cluster = self._extended(random_cluster(seed))
+            cluster = random_cluster(seed)
+            cluster = Cluster(
+                (*cluster.nodes, *(node.api for node in self.nodes)),
+                (*cluster.residents, *(pod for node in self.nodes for pod in node.pods)),
+                (*cluster.objects, *self.objects),
+                (*cluster.incoming, *self.pods),
+            )
             for number, pod in enumerate(cluster.incoming):
                 yield Case(cluster, pod, 1_000 * seed + number)
-
-    def _extended(self, cluster: Cluster) -> Cluster:
-        residents = (resident for node in self.nodes for resident in node.pods)
-        return Cluster(
-            (*cluster.nodes, *(node.api for node in self.nodes)),
-            (*cluster.residents, *residents),
-            (*cluster.objects, *self.objects),
-            (*cluster.incoming, *self.pods),
-        )
 
 
 DEFAULT_EXAMPLES: Final = Examples()
@@ -70,17 +67,12 @@ class Check:
     """Call it with a plugin class; it raises AssertionError if the plugin fails."""
 
     def __init__(
-        self,
-        ask: Callable[[type[Base], Raw, Examples], None],
-        named_after: Callable[..., None],
-        points: tuple[type[Base], ...],
-        *,
-        needs_cases: bool,
+        self, question: Callable[..., None], points: tuple[type[Base], ...], *, needs_cases: bool
     ) -> None:
-        functools.update_wrapper(self, named_after)
-        self.name: str = named_after.__name__
+        functools.update_wrapper(self, question)
+        self.name: str = question.__name__
         self.needs_cases: bool = needs_cases
-        self._ask = ask
+        self._question = question
         self._points = points
 
     def __repr__(self) -> str:
@@ -95,7 +87,10 @@ class Check:
         if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
             return None
         try:
-            self._ask(plugin_class, args, examples)
+            if self.needs_cases:
+                self._ask_on_every_case(plugin_class, args, examples)
+            else:
+                self._question(plugin_class, args)
         except Fault as fault:
             return Finding(self.name, args, fault)
         return None
@@ -109,6 +104,30 @@ class Check:
         finding = self.find(plugin_class, args, examples)
         if finding is not None:
             raise failure(plugin_class, [finding])
+
+    def _ask_on_every_case(self, plugin_class: type[Base], args: Raw, examples: Examples) -> None:
+        """A plugin that fails in one case is tried in the others: there may be more to say."""
+        try:
+            decoded = arguments(plugin_class, args)
+        except ConfigError as error:
+            raise Fault(f"these args are refused: {error}") from error
+
+        def ask(case: Case) -> Fault | None:
+            try:
+                self._question(Bench(plugin_class, decoded, case))
+            except Fault as fault:
+                return fault
+            return None
+
+        failed: tuple[Case, Fault] | None = None
+        for case in examples.cases():
+            fault = ask(case)
+            if fault is not None and not isinstance(fault, Failed):
+                raise smallest(case, fault, ask)
+            if fault is not None and failed is None:
+                failed = (case, fault)
+        if failed is not None:
+            raise smallest(*failed, ask)
 
 
 def failure(plugin_class: type[Base], findings: Sequence[Finding]) -> AssertionError:
@@ -126,60 +145,9 @@ def failure(plugin_class: type[Base], findings: Sequence[Finding]) -> AssertionE
 
 def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Raw], None]], Check]:
     """A check that needs no cluster; without points it is for every plugin."""
-
-    def make(question: Callable[[type[Base], Raw], None]) -> Check:
-        def ask(plugin_class: type[Base], args: Raw, _: Examples) -> None:
-            question(plugin_class, args)
-
-        return Check(ask, question, points, needs_cases=False)
-
-    return make
+    return lambda question: Check(question, points, needs_cases=False)
 
 
-def on_every_case(*points: type[Base]) -> Callable[[Callable[[Trial], None]], Check]:
-    """A check that is asked for every pod of every example; what fails is made small first.
-
-    A plugin that fails in one case is tried in the others: there may be more to say about it.
-    """
-
-    def make(question: Callable[[Trial], None]) -> Check:
-        def ask(plugin_class: type[Base], args: Raw, examples: Examples) -> None:
-            try:
-                decoded = arguments(plugin_class, args)
-            except ConfigError as error:
-                raise Fault(f"these args are refused: {error}") from error
-
-            def ask_one(case: Case) -> Fault | None:
-                try:
-                    question(Trial(plugin_class, decoded, case))
-                except Fault as fault:
-                    return fault
-                return None
-
-            failed: tuple[Case, Fault] | None = None
-            for case in examples.cases():
-                fault = ask_one(case)
-                if fault is not None and not isinstance(fault, Failed):
-                    raise _smallest(case, fault, ask_one)
-                if fault is not None and failed is None:
-                    failed = (case, fault)
-            if failed is not None:
-                raise _smallest(*failed, ask_one)
-
-        return Check(ask, question, points, needs_cases=True)
-
-    return make
-
-
-def _smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
-    """The fault in the smallest case that has one of its kind."""
-    kind = type(fault)
-
-    def ask_alike(smaller: Case) -> Fault | None:
-        found = ask(smaller)
-        return found if type(found) is kind else None
-
-    small, found = shrink(case, fault, ask_alike)
-    shown = kind(f"{found}\n{describe_case(small)}\n  (from seed {case.seed // 1_000})")
-    shown.__cause__ = found.__cause__
-    return shown
+def on_every_case(*points: type[Base]) -> Callable[[Callable[[Bench], None]], Check]:
+    """A check that is asked for every pod of every example; what fails is made small first."""
+    return lambda question: Check(question, points, needs_cases=True)

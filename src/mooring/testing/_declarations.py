@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.framework._internal import InternalPlugin, depends_on_of, may_depend_on
-from mooring.framework.depends_on import NODE, NODE_AND_PODS
+from mooring.framework.depends_on import NODE, NODE_AND_PODS, everything_of
 from mooring.framework.plugin import (
     Base,
     Filter,
@@ -24,20 +24,8 @@ from mooring.framework.plugin import (
     Reserve,
     Score,
 )
-from mooring.framework.results import OnlyNodes
 from mooring.framework.status import Status
-from mooring.testing._bench import (
-    Answers,
-    Bench,
-    Difference,
-    Fault,
-    Trial,
-    describe,
-    difference,
-    per_node,
-    show,
-    varied,
-)
+from mooring.testing._bench import Answers, Bench, Difference, Fault, describe, difference, show
 from mooring.testing._changes import Change, changes
 from mooring.testing._check import on_every_case
 from mooring.testing._other_pods import other_pods
@@ -47,6 +35,12 @@ _CLAIMS: Final = {
     NODE_AND_PODS: "depends_on = fw.NODE_AND_PODS says that only the cache key, the node and its"
     " pods matter",
 }
+_ONCE: Final = "once for all pods with the same namespace, labels, annotations, controller and spec"
+_AGAIN: Final = "again when a node or an object of `reads` changes, not when pods come and go"
+_STORED: Final = (
+    "it was asked again with what pre_filter and pre_score stored before: what they store is kept"
+    " for pods that come later, too"
+)
 _LEFT_OUT: Final = "left out"  # instead of the key of a pod that the plugin does not apply to
 _HOUR: Final = 3_600.0  # seconds
 
@@ -68,10 +62,9 @@ def steps(bench: Bench) -> Iterator[Step]:
     yield Step(f"for {case.pod.key}", pod=case.pod)
     yield Step("an hour later", seconds=_HOUR)
     yield Step("with other random numbers", other_random=True)
-    for other in other_pods(case.pod):
-        yield Step(f"for {other.words}", pod=other.pod, is_alike=other.is_twin)
-    for pod in case.bystanders:
-        yield Step(f"for {pod.key}", pod=pod, is_alike=False)
+    for words, pod in (*other_pods(case.pod), *((pod.key, pod) for pod in case.bystanders)):
+        is_alike = everything_of(pod) == everything_of(case.pod)
+        yield Step(f"for {words}", pod=pod, is_alike=is_alike)
     for change in changes(case, bench.plugin.reads):
         yield Step(f"after {change.words}", change)
 
@@ -80,13 +73,10 @@ def steps(bench: Bench) -> Iterator[Step]:
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
-def check_declarations_are_true(trial: Trial) -> None:
+def check_declarations_are_true(bench: Bench) -> None:
     """With `depends_on`, `cache_key` or `applies_to`: kept answers are those asked for anew."""
-    if not declares(trial.plugin_class) or not trial.case.cluster.nodes:
-        return
-    bench = trial.bench()
-    _expect_hashable(bench, _key_of(bench, trial.case.pod))
-    compare_with_memory(bench)
+    if declares(bench.plugin_class) and bench.case.cluster.nodes:
+        compare_with_memory(bench)
 
 
 def declares(plugin_class: type[Base]) -> bool:
@@ -97,6 +87,11 @@ def declares(plugin_class: type[Base]) -> bool:
 
 def compare_with_memory(bench: Bench) -> None:
     """Raise a Fault if kept answers differ from those that are asked for anew."""
+    key = _key_of(bench, bench.case.pod)
+    try:
+        hash(key)
+    except TypeError:
+        raise Fault(f"cache_key() returned {show(key)}, expected something hashable") from None
     memory = bench.forgetful()
     taken = [next(steps(bench))]
     for step in steps(bench):
@@ -147,8 +142,7 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
 
 def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:
     """Whether answers are what the per-node form says after a step."""
-    plugin_class = type(bench.plugin)
-    other = Bench(varied(plugin_class, per_node(plugin_class)), bench.plugin.args, bench.case)
+    other = bench.per_node()
     with after(other, step):
         return difference(other.evaluate(step.pod), kept) is None
 
@@ -174,25 +168,15 @@ def _claim(bench: Bench, step: Step, before: Hashable, differs: Difference) -> s
     plugin, pod, change = bench.plugin, step.pod or bench.case.pod, step.change
     now, depends_on = _key_of(bench, pod), depends_on_of(plugin, pod)
     if now != before:
-        when = (
-            "again when a node or an object of `reads` changes, not when pods come and go"
-            if change is not None
-            else "once for all pods with the same namespace, labels, annotations, controller and"
-            " spec"
-        )
-        return (
-            f"cache_key() is {show(now)} now and was {show(before)}, which goes unnoticed: it is"
-            f" asked for {when}"
-        )
+        keys = f"cache_key() is {show(now)} now and was {show(before)}"
+        when = _ONCE if change is None else _AGAIN
+        return f"{keys}, which goes unnoticed: it is asked for {when}"
     has_own = type(plugin).cache_key is not Base.cache_key
     if not step.is_alike and has_own:
         return f"cache_key() says that all that matters of both is {show(now)}"
     with_pods = depends_on is NODE_AND_PODS
     if change is not None and change.touches(differs.node, with_pods=with_pods):
-        return (
-            "it was asked again with what pre_filter and pre_score stored before: what they store"
-            " is kept for pods that come later, too"
-        )
+        return _STORED
     still = f", and cache_key() still is {show(now)}" if has_own else ""
     return (_CLAIMS[depends_on] if depends_on is not None else "answers are kept") + still
 
@@ -204,23 +188,15 @@ def _key_of(bench: Bench, pod: Pod) -> Hashable:
     return key
 
 
-def _expect_hashable(bench: Bench, key: Hashable) -> None:
-    try:
-        hash(key)
-    except TypeError:
-        raise Fault(f"cache_key() returned {show(key)}, expected something hashable") from None
-
-
 # --- applies_to ---------------------------------------------------------------------------------
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score, Reserve, Permit, PreBind)
-def check_applies_to_is_true(trial: Trial) -> None:
+def check_applies_to_is_true(bench: Bench) -> None:
     """With `applies_to`: it looks at the pod alone; if it is False, no point changes anything."""
-    if trial.plugin_class.applies_to is Base.applies_to:
+    if bench.plugin_class.applies_to is Base.applies_to:
         return
-    bench = trial.bench()
-    pod = trial.case.pod
+    pod = bench.case.pod
     answer: object = bench.call(bench.plugin.applies_to, pod)
     if not isinstance(answer, bool):
         raise Fault(f"applies_to() returned {show(answer)}, expected a bool")
@@ -233,7 +209,7 @@ def check_applies_to_is_true(trial: Trial) -> None:
                 " it may look at the pod alone, and not at its name, age or status"
             )
     if not answer:
-        _expect_silence(trial.bench(members={"applies_to": lambda self, pod: True}))
+        _expect_silence(bench.anew(members={"applies_to": lambda self, pod: True}))
 
 
 def _expect_silence(bench: Bench) -> None:
@@ -243,8 +219,8 @@ def _expect_silence(bench: Bench) -> None:
     if not answers.error.ok:
         raise Fault(f"the outcome is {describe(answers.error)}, {although}")
     if answers.only is not None:
-        raise Fault(f"pre_filter() gives {describe(OnlyNodes(answers.only))}, {although}")
-    for what, status in bench.said(answers):
+        raise Fault(f"pre_filter() gives OnlyNodes {sorted(answers.only)}, {although}")
+    for what, status in bench.said():
         wanted = "SKIP" if what == "pre_flight()" else "OK"
         if not isinstance(status, Status) or not (status.skipped or (status.ok and wanted == "OK")):
             raise Fault(f"{what} gives {describe(status)}, {although}: expected {wanted}")

@@ -7,7 +7,7 @@ first one. Any other pod differs in something that a cache key may leave out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -22,24 +22,14 @@ _Change = Callable[[core.Pod], core.Pod]
 _LATER: Final = "2026-01-01T01:00:00Z"
 
 
-class OtherPod(NamedTuple):
-    """A pod, and in words how it differs."""
-
-    pod: Pod
-    words: str  # finishes "for ..."
-    is_twin: bool = False
-
-
-def other_pods(pod: Pod) -> Iterator[OtherPod]:
-    """Twins, then pods that differ in one thing, then one that differs in all but its requests."""
-    for words, change in TWINS.items():
-        yield OtherPod(Pod(change(pod.api)), f"a pod {words}", is_twin=True)
-    for name, change in {**_BESIDES, **_REQUESTS}.items():
+def other_pods(pod: Pod) -> Iterator[tuple[str, Pod]]:
+    """How it differs, and the pod: twins, then what a key may leave out, one thing at a time."""
+    for words, change in {**TWINS, **_BESIDES, **_REQUESTS}.items():
         changed = change(pod.api)
         if changed != pod.api:
-            yield OtherPod(Pod(changed), f"a pod with other {name}")
+            yield f"a pod {words}", Pod(changed)
     far = Pod(_changed(pod.api, _BESIDES))
-    yield OtherPod(far, "a pod with the same requests that differs in all else")
+    yield "a pod with the same requests that differs in all else", far
 
 
 def twin_of(pod: Pod) -> Pod:
@@ -134,7 +124,7 @@ def _of_stranger(part: str, *fields: str) -> dict[str, _Change]:
     """Changes that take over one field each, by the words for the field."""
     source = getattr(_STRANGER, part)
     return {
-        field.replace("_", " "): _always(part, **{field: getattr(source, field)})
+        f"with other {field.replace('_', ' ')}": _always(part, **{field: getattr(source, field)})
         for field in fields
     }
 
@@ -169,20 +159,20 @@ def _requesting(resource: str) -> _Change:
 
 _BESIDES: Final[Mapping[str, _Change]] = {
     **_of_stranger("metadata", "namespace", "labels", "annotations"),
-    "owner": _always("metadata", owner_references=(_OWNER,)),
+    "with other owner": _always("metadata", owner_references=(_OWNER,)),
     **_of_stranger("spec", "priority", "tolerations", "node_selector", "affinity"),
     **_of_stranger("spec", "topology_spread_constraints", "volumes", "host_network"),
     **_of_stranger("spec", "host_users", "resource_claims"),
-    "max skew": _less_strict,
-    "image": _first_container(image=_STRANGER.spec.containers[0].image),
-    "ports": _first_container(ports=_STRANGER.spec.containers[0].ports),
+    "with other max skew": _less_strict,
+    "with other image": _first_container(image=_STRANGER.spec.containers[0].image),
+    "with other ports": _first_container(ports=_STRANGER.spec.containers[0].ports),
 }
-"""What may be different about a pod besides what it requests, by its name."""
+"""What may be different about a pod besides what it requests."""
 
 _REQUESTS: Final[Mapping[str, _Change]] = {
-    "cpu": _requesting("cpu"),
-    "memory": _requesting("memory"),
-    "extended resources": _requesting("nvidia.com/gpu"),
+    "with other cpu": _requesting("cpu"),
+    "with other memory": _requesting("memory"),
+    "with other extended resources": _requesting("nvidia.com/gpu"),
     **_of_stranger("spec", "overhead", "init_containers", "resources"),
 }
 """What makes a pod request something else."""

@@ -16,18 +16,18 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework import plugin as contract
 from mooring.framework.plugin import Base
-from mooring.testing._bench import Case, Fault, Members, Trial
+from mooring.testing._bench import Bench, Case, Fault, Members, varied
 
-_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
-    "pre_filter": ("", "pod", "nodes"),
-    "filter": ("", "pod", "node"),
-    "filter_all": ("", "pod", "nodes"),
-    "pre_score": ("", "pod", "nodes"),
-    "score": ("", "pod", "node"),
-    "score_all": ("", "pod", "nodes"),
-    "normalize_score": ("", "pod", "nodes", ""),
+_METHODS: Final[Mapping[str, str]] = {
+    "pre_filter": "nodes",
+    "filter": "node",
+    "filter_all": "nodes",
+    "pre_score": "nodes",
+    "score": "node",
+    "score_all": "nodes",
+    "normalize_score": "nodes",
 }
-"""The methods of a decision, and what is watched of their arguments."""
+"""The methods of a decision, and what they are given after the state and the pod."""
 _OF_CONTRACT: Final = (contract.Filter, contract.Score)
 _PARTS: Final = (Pod, Node, Nodes, msgspec.Struct)
 
@@ -52,20 +52,17 @@ def watch(plugin_class: type[Base], args: contract.Args, cases: Iterable[Case]) 
     members = _watched_members(plugin_class, reads)
     for case in cases:
         try:
-            Trial(plugin_class, args, case).bench(members=members).evaluate()
+            Bench(varied(plugin_class, members), args, case).evaluate()
         except Fault:
             reads.failed = True
     return reads
 
 
 def _watched_members(plugin_class: type[Base], reads: Reads) -> Members:
-    def watched(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-        def call(self: Base, *given: object) -> Any:
-            shown = [
-                _Watched(value, name, reads) if name else value
-                for name, value in zip(names, given, strict=True)
-            ]
-            return function(self, *shown)
+    def watched(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def call(self: Base, state: object, pod: object, place: object, *rest: object) -> Any:
+            shown = _Watched(pod, "pod", reads), _Watched(place, name, reads)
+            return function(self, state, *shown, *rest)
 
         return call
 
@@ -73,11 +70,11 @@ def _watched_members(plugin_class: type[Base], reads: Reads) -> Members:
         plugin_class.__init__(self, args, _Watched(handle, "handle", reads))
 
     members: dict[str, object] = {"__init__": __init__}
-    for name, names in _METHODS.items():
-        function = getattr(plugin_class, name, None)
-        is_own = all(function is not getattr(one, name, None) for one in _OF_CONTRACT)
+    for method, name in _METHODS.items():
+        function = getattr(plugin_class, method, None)
+        is_own = all(function is not getattr(one, method, None) for one in _OF_CONTRACT)
         if function is not None and is_own:
-            members[name] = watched(function, names)
+            members[method] = watched(function, name)
     return members
 
 

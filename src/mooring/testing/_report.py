@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-
-from msgspec import structs
 
 from mooring.api.frozen import FrozenDict
 from mooring.cache.pods import Pod
@@ -19,8 +17,7 @@ from mooring.framework._internal import may_depend_on
 from mooring.framework.depends_on import NODE, NODE_AND_PODS
 from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore, Score
 from mooring.framework.scores import BEST_IS_100, LEAST_IS_100, MIN_MAX
-from mooring.framework.state import CycleState
-from mooring.testing._bench import Bench, Case, Fault, Members, Trial, difference, varied
+from mooring.testing._bench import Bench, Case, Fault, Members, changed_in, difference, varied
 from mooring.testing._check import Examples
 from mooring.testing._declarations import compare_with_memory
 from mooring.testing._reads import Reads, watch
@@ -33,12 +30,33 @@ _WORTH_IT: Final = 1.2  # times cheaper
 _POINTS: Final = (PreFilter, Filter, PreScore, Score)
 
 
+_ALIKE: Final = "pods alike"
+_NORMALIZERS: Final = {
+    "BEST_IS_100": BEST_IS_100,
+    "LEAST_IS_100": LEAST_IS_100,
+    "MIN_MAX": MIN_MAX,
+}
+
+
 class _Proposal(NamedTuple):
     """What could be written into the class."""
 
     text: str
     members: Members
-    are_alike: bool = True  # the pods for which it is worth something: alike, or all different
+    pods: str = _ALIKE  # those for which it is worth something
+
+
+_DEPENDS_ON: Final = (
+    _Proposal("depends_on = fw.NODE", {"depends_on": NODE}),
+    _Proposal("depends_on = fw.NODE_AND_PODS", {"depends_on": NODE_AND_PODS}),
+)
+_CACHE_KEY: Final = (
+    _Proposal(
+        "def cache_key(self, pod): return None",
+        {"cache_key": lambda self, pod: None},
+        pods="pods with labels of their own",
+    ),
+)
 
 
 def report_on(plugin_class: type[Base], args: Mapping[str, Any], examples: Examples) -> str:
@@ -76,7 +94,7 @@ def _reading(name: str, reads: Reads) -> str:
 def _telling(plugin_class: type[Base], args: Args, cases: list[Case]) -> Case | None:
     """A case in which some node was refused, or preferred to another."""
     for case in cases:
-        answers = Trial(plugin_class, args, case).bench().evaluate()
+        answers = Bench(plugin_class, args, case).evaluate()
         if len(answers.feasible) < len(case.cluster.nodes) or len(set(answers.scores.values())) > 1:
             return case
     return None
@@ -94,59 +112,37 @@ def _proposals(
         for proposal in alternatives:
             candidate = varied(measured, proposal.members)
             if may_depend_on(candidate) and _holds(candidate, args, cases):
-                before, after = [
-                    _seconds(one, args, large, are_alike=proposal.are_alike)
-                    for one in (measured, candidate)
-                ]
+                sides = (measured, candidate)
+                before, after = [_seconds(side, args, large, proposal.pods) for side in sides]
                 if before >= _WORTH_IT * after:
                     yield _praise(proposal, before / after)
                     measured = candidate
                 break
-    for proposal in _of_normalizer(plugin_class):
-        if _scores_alike(plugin_class, varied(plugin_class, proposal.members), args, cases):
-            yield f"`{proposal.text}` instead of normalize_score() gives the same scores."
-            break
+    if issubclass(plugin_class, Score) and plugin_class.normalize_score != Score.normalize_score:
+        for name, normalizer in _NORMALIZERS.items():
+            members = {"normalizer": normalizer, "normalize_score": Score.normalize_score}
+            if _answers_alike(plugin_class, varied(plugin_class, members), args, cases):
+                declared = f"normalizer = fw.{name}"
+                yield f"`{declared}` instead of normalize_score() gives the same scores."
+                break
 
 
-def _of_depends_on(plugin_class: type[Base]) -> list[_Proposal]:
+def _of_depends_on(plugin_class: type[Base]) -> Sequence[_Proposal]:
     """The most that could be declared, then less."""
-    found = [
-        _Proposal("depends_on = fw.NODE", {"depends_on": NODE}),
-        _Proposal("depends_on = fw.NODE_AND_PODS", {"depends_on": NODE_AND_PODS}),
-    ]
     if not may_depend_on(plugin_class):
-        return found
-    return found[:1] if plugin_class.depends_on is NODE_AND_PODS else []
+        return _DEPENDS_ON
+    return _DEPENDS_ON[:1] if plugin_class.depends_on is NODE_AND_PODS else ()
 
 
-def _of_cache_key(plugin_class: type[Base]) -> list[_Proposal]:
-    if plugin_class.cache_key is not Base.cache_key:
-        return []
-    members: dict[str, object] = {"cache_key": lambda self, pod: None}
-    return [_Proposal("def cache_key(self, pod): return None", members, are_alike=False)]
-
-
-def _of_normalizer(plugin_class: type[Base]) -> list[_Proposal]:
-    if not issubclass(plugin_class, Score) or (
-        plugin_class.normalize_score is Score.normalize_score
-    ):
-        return []
-    named = {"BEST_IS_100": BEST_IS_100, "LEAST_IS_100": LEAST_IS_100, "MIN_MAX": MIN_MAX}
-    return [
-        _Proposal(
-            f"normalizer = fw.{name}",
-            {"normalizer": normalizer, "normalize_score": Score.normalize_score},
-        )
-        for name, normalizer in named.items()
-    ]
+def _of_cache_key(plugin_class: type[Base]) -> Sequence[_Proposal]:
+    return _CACHE_KEY if plugin_class.cache_key is Base.cache_key else ()
 
 
 def _praise(proposal: _Proposal, factor: float) -> str:
     times = f"{factor:.0f}x" if factor >= 10 else f"{factor:.1f}x"
-    pods = "pods alike" if proposal.are_alike else "pods with labels of their own"
     return (
         f"`{proposal.text}` is true in all examples, and would make it {times} cheaper here"
-        f" ({_PODS} {pods} on {_NODES} nodes)."
+        f" ({_PODS} {proposal.pods} on {_NODES} nodes)."
     )
 
 
@@ -154,20 +150,15 @@ def _holds(candidate: type[Base], args: Args, cases: list[Case]) -> bool:
     try:
         for case in cases:
             if case.cluster.nodes:
-                compare_with_memory(Trial(candidate, args, case).bench())
+                compare_with_memory(Bench(candidate, args, case))
     except Fault:
         return False
     return True
 
 
-def _scores_alike(
-    plugin_class: type[Base], other: type[Base], args: Args, cases: list[Case]
-) -> bool:
-    for case in cases:
-        sides = [Trial(one, args, case).bench().evaluate() for one in (plugin_class, other)]
-        if difference(*sides) is not None:
-            return False
-    return True
+def _answers_alike(one: type[Base], other: type[Base], args: Args, cases: list[Case]) -> bool:
+    benches = ((Bench(one, args, case), Bench(other, args, case)) for case in cases)
+    return all(difference(a.evaluate(), b.evaluate()) is None for a, b in benches)
 
 
 # --- what it saves --------------------------------------------------------------------------------
@@ -177,31 +168,27 @@ def _large(telling: Case, cases: list[Case]) -> Case:
     """The pod of one case, and many nodes like those of all cases."""
     known = itertools.cycle(node for case in cases for node in case.cluster.nodes)
     nodes = [
-        structs.replace(node, metadata=structs.replace(node.metadata, name=f"n{i}", uid=f"n{i}"))
+        changed_in(node, "metadata", name=f"n{i}", uid=f"n{i}")
         for i, node in enumerate(itertools.islice(known, _NODES))
     ]
     return telling.with_cluster(nodes=tuple(nodes), residents=(), incoming=())
 
 
-def _seconds(plugin_class: type[Base], args: Args, case: Case, *, are_alike: bool) -> float:
-    """Of processor time for all the pods, at best."""
-    api = case.pod.api
-    pods = []
+def _seconds(plugin_class: type[Base], args: Args, case: Case, pods: str) -> float:
+    """Of processor time for so many pods, at best."""
+    waiting = []
     for name in (f"p{number}" for number in range(_PODS)):
-        own = {} if are_alike else {"index": name}
-        labels = FrozenDict({**api.metadata.labels, **own})
-        meta = structs.replace(api.metadata, name=name, uid=name, labels=labels)
-        pods.append(Pod(structs.replace(api, metadata=meta)))
-    return min(_one_round(Bench(plugin_class, args, case), pods) for _ in range(_ROUNDS))
+        own = {} if pods == _ALIKE else {"index": name}
+        labels = FrozenDict({**case.pod.api.metadata.labels, **own})
+        api = changed_in(case.pod.api, "metadata", name=name, uid=name, labels=labels)
+        waiting.append(Pod(api))
+    return min(_one_round(Bench(plugin_class, args, case), waiting) for _ in range(_ROUNDS))
 
 
 def _one_round(bench: Bench, pods: list[Pod]) -> float:
     started = time.process_time()
     for pod in pods:
-        evaluation = bench.evaluator.begin(CycleState(), pod, bench.cache.nodes)
-        if evaluation.passed_pre_filter:
-            evaluation.filter()
-        if evaluation.count:
-            evaluation.choose()
-            bench.cache.put_pod(pod.assumed_on(bench.cache.nodes.names[evaluation.row]))
+        row = bench.decide(bench.evaluator, pod).row
+        if row >= 0:
+            bench.cache.put_pod(pod.assumed_on(bench.cache.nodes.names[row]))
     return time.process_time() - started

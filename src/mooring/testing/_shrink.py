@@ -23,24 +23,22 @@ MAX_QUESTIONS: Final = 600
 _KEEP: Final = frozenset({"name", "namespace", "uid"})  # what a message calls the objects by
 
 
-def shrink(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> tuple[Case, Fault]:
-    """The smallest case found, and what is wrong there."""
+def smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
+    """The fault in the smallest case found that has one of its kind, with that case in words."""
+    kind, seed = type(fault), case.seed // 1_000
     left = MAX_QUESTIONS
-    progress = True
-    while progress and left > 0:
-        progress = False
-        for smaller in _smaller(case):
-            left -= 1
-            found = ask(smaller)
-            if found is not None:
-                case, fault, progress = smaller, found, True
-                break
-            if left <= 0:
-                break
-    return case, fault
+    attempts = _smaller(case)
+    while left > 0 and (smaller := next(attempts, None)) is not None:
+        left -= 1
+        found = ask(smaller)
+        if type(found) is kind:
+            case, fault, attempts = smaller, found, _smaller(smaller)
+    shown = kind(f"{fault}\n{_describe(case)}\n  (from seed {seed})")
+    shown.__cause__ = fault.__cause__
+    return shown
 
 
-def describe_case(case: Case) -> str:
+def _describe(case: Case) -> str:
     """The case as JSON, one object per line."""
     cluster = case.cluster
     homes = {node.metadata.name for node in cluster.nodes}
@@ -66,19 +64,15 @@ def _smaller(case: Case) -> Iterator[Case]:
         names = {node.metadata.name for node in nodes}
         kept = tuple(pod for pod in cluster.residents if pod.node_name in names)
         yield case.with_cluster(nodes=nodes, residents=kept)
-    for residents in _without_some(cluster.residents):
-        yield case.with_cluster(residents=residents)
-    for objects in _without_some(cluster.objects):
-        yield case.with_cluster(objects=objects)
-    for incoming in _without_some(cluster.incoming):
-        yield case.with_cluster(incoming=incoming)
+    for part in ("residents", "objects", "incoming"):
+        for fewer in _without_some(getattr(cluster, part)):
+            yield case.with_cluster(**{part: fewer})
     for api in _plainer(case.pod.api):
-        yield Case(cluster, Pod(api), case.seed)
+        yield structs.replace(case, pod=Pod(api))
     for place, resident in enumerate(cluster.residents):
         for api in _plainer(resident.api):
             if api.spec.node_name == resident.node_name:
-                changed = _replaced(cluster.residents, place, Pod(api))
-                yield case.with_cluster(residents=changed)
+                yield case.with_cluster(residents=_replaced(cluster.residents, place, Pod(api)))
     for place, node in enumerate(cluster.nodes):
         for plainer in _plainer(node):
             yield case.with_cluster(nodes=_replaced(cluster.nodes, place, plainer))

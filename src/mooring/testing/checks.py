@@ -15,15 +15,16 @@ A plugin is evaluated on small random clusters that are the same in every run, b
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from mooring.cache.snapshot import Nodes
-from mooring.config.decode import decode_args
 from mooring.errors import ConfigError
 from mooring.framework.plugin import (
     Args,
@@ -41,10 +42,10 @@ from mooring.framework.status import Status
 from mooring.runtime.caller import PluginFault
 from mooring.runtime.registry import contract_faults
 from mooring.testing._bench import (
-    AS_IT_IS,
+    Answers,
+    Bench,
     Failed,
     Fault,
-    Trial,
     describe,
     expect_same,
     per_node,
@@ -155,11 +156,8 @@ def check_contract(plugin_class: type[Base], args: Mapping[str, Any]) -> None:
 @on_the_class()
 def check_unknown_args_are_refused(plugin_class: type[Base], args: Mapping[str, Any]) -> None:
     """A misspelt argument stops the start-up instead of being ignored."""
-    spelt = {f.name: f.encode_name for f in msgspec.structs.fields(plugin_class.args_type)}
-    raw = {spelt.get(name, name): value for name, value in args.items()}
-    strange = {**raw, "noSuchArgument": 1}
-    value, _ = decode_args(strange, plugin_class.args_type, plugin_class.name, "args")
-    if value is not None:
+    with contextlib.suppress(ConfigError):
+        value = arguments(plugin_class, {**args, "noSuchArgument": 1})
         raise Fault(f"the unknown argument noSuchArgument was accepted: {show(value)}")
 
 
@@ -174,133 +172,122 @@ def check_wakes_on_is_declared(plugin_class: type[Base], args: Mapping[str, Any]
 
 
 @on_every_case()
-def check_columns_untouched(trial: Trial) -> None:
+def check_columns_untouched(first: Bench) -> None:
     """Deciding changes nothing: neither columns nor objects."""
-    for members in (AS_IT_IS, per_node(trial.plugin_class)):
-        bench = trial.bench(members=members)
-        before = digest(bench.cache, trial.case.pod)
+    for bench in (first, first.per_node()):
+        before = digest(bench.cache, bench.case.pod)
         try:
-            list(bench.said(bench.evaluate()))
+            list(bench.said())
         except Failed as failed:
             # Other exceptions are the business of the next check.
             if any(word in str(failed.__cause__) for word in _READ_ONLY):
                 raise
-        found = differences(before, digest(bench.cache, trial.case.pod))
+        found = differences(before, digest(bench.cache, bench.case.pod))
         found += contradictions(bench.cache.table)
         if found:
             raise Fault("it changed " + "; ".join(found[:3]))
 
 
 @on_every_case()
-def check_answers_are_accepted(trial: Trial) -> None:
+def check_answers_are_accepted(bench: Bench) -> None:
     """Nothing raises, answers have the right type, normalised scores are between 0 and 100."""
-    for members in (AS_IT_IS, per_node(trial.plugin_class)):
-        bench = trial.bench(members=members)
-        list(bench.said(bench.evaluate()))
+    list(bench.said())
+    list(bench.per_node().said())
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
-def check_same_seed_same_answer(trial: Trial) -> None:
+def check_same_seed_same_answer(bench: Bench) -> None:
     """Asked again, by the same plugin or a new one, it answers the same."""
-    bench = trial.bench()
     first = bench.evaluate()
     expect_same(bench.evaluate(), first, "when asked a second time", "at first")
-    other = trial.bench().evaluate()
+    other = bench.anew().evaluate()
     expect_same(other, first, "by a new instance with the same seed", "at first")
 
 
 @on_every_case(Filter, Score)
-def check_both_forms_agree(trial: Trial) -> None:
+def check_both_forms_agree(bench: Bench) -> None:
     """`filter_all` and `score_all` say of each node what `filter` and `score` say."""
-    members = per_node(trial.plugin_class)
-    if all(getattr(trial.plugin_class, name) is form for name, form in members.items()):
+    scalar_only = per_node(bench.plugin_class)
+    if all(getattr(bench.plugin_class, name) is form for name, form in scalar_only.items()):
         return
-    vectorised, scalar = trial.bench().evaluate(), trial.bench(members=members).evaluate()
+    vectorised, scalar = bench.evaluate(), bench.per_node().evaluate()
     expect_same(vectorised, scalar, "by the vectorised form", "by the per-node form")
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
-def check_node_order_does_not_matter(trial: Trial) -> None:
+def check_node_order_does_not_matter(bench: Bench) -> None:
     """The same cluster, seen in another order, gets the same answers node by node."""
-    cluster = trial.case.cluster
+    cluster = bench.case.cluster
     shuffled = list(cluster.nodes)
-    trial.dice.shuffle(shuffled)
-    expected = trial.bench().evaluate()._replace(best="")  # ties fall by the order
+    bench.dice.shuffle(shuffled)
+    expected = bench.evaluate()._replace(best="")  # ties fall by the order
     for nodes in (cluster.nodes[::-1], tuple(shuffled)):
-        other = trial.case.with_cluster(nodes=nodes, residents=cluster.residents[::-1])
-        found = trial.bench(other).evaluate()._replace(best="")
+        other = bench.case.with_cluster(nodes=nodes, residents=cluster.residents[::-1])
+        found = bench.anew(other).evaluate()._replace(best="")
         expect_same(found, expected, "with the nodes in another order", "before")
 
 
 @on_every_case(Filter, Score)
-def check_a_subset_gets_the_same_answers(trial: Trial) -> None:
+def check_a_subset_gets_the_same_answers(bench: Bench) -> None:
     """Asked about some of the nodes only, the `*_all` forms answer for those as before."""
-    bench = trial.bench()
     full = bench.evaluate()
-    plugin, state, pod = bench.plugin, full.state, trial.case.pod
-    nodes, caller, dice = bench.cache.nodes, bench.plugins.caller, trial.dice
+    plugin, state, pod = bench.plugin, full.state, bench.case.pod
+    nodes, caller, dice = bench.cache.nodes, bench.plugins.caller, bench.dice
     try:
         if isinstance(plugin, Filter) and full.statuses and plugin.name not in state.skip_filter:
-            asked = [n for n in nodes.names if full.only is None or n in full.only]
-            some = _some(nodes, asked, dice)
+            some = _some(nodes, nodes.names if full.only is None else full.only, dice)
             verdicts = caller.filter_all(plugin, state, pod, some)
             statuses = {name: verdicts.status(row) for row, name in enumerate(some.names)}
-            wanted = {name: full.statuses[name] for name in some.names}
-            _expect_same_in_a_subset(
-                full._replace(statuses=statuses), full._replace(statuses=wanted)
-            )
+            expected = full.of(set(some.names))
+            _expect_same_in_a_subset(expected._replace(statuses=statuses), expected)
         if isinstance(plugin, Score) and full.raw:
             some = _some(nodes, full.feasible, dice)
             raw = caller.score_all(plugin, state, pod, some)
             caller.normalized(plugin, state, pod, some, raw.copy())
             scores = dict(zip(some.names, raw.tolist(), strict=True))
-            expected = {name: full.raw[name] for name in some.names}
-            _expect_same_in_a_subset(full._replace(raw=scores), full._replace(raw=expected))
+            expected = full.of(set(some.names))
+            _expect_same_in_a_subset(expected._replace(raw=scores), expected)
     except PluginFault as fault:
         raise Failed(f"in a subset: {fault.status.message}") from fault
 
 
+def _some(nodes: Nodes, names: Collection[str], dice: random.Random) -> Nodes:
+    chosen = [name in names and dice.random() < 0.5 for name in nodes.names]
+    return nodes.take(np.array(chosen, np.bool_))
+
+
+def _expect_same_in_a_subset(found: Answers, expected: Answers) -> None:
+    expect_same(found, expected, "in a subset", "among all nodes")
+
+
 @on_every_case(*_CAN_REFUSE)
-def check_refusals_say_why(trial: Trial) -> None:
+def check_refusals_say_why(bench: Bench) -> None:
     """Every answer that is not a yes has a reason that people can read."""
-    for members in (AS_IT_IS, per_node(trial.plugin_class)):
-        bench = trial.bench(members=members)
-        for what, status in bench.said(bench.evaluate()):
-            if not isinstance(status, Status) or status.ok or status.skipped:
-                continue
-            if not status.reasons or not all(reason.strip() for reason in status.reasons):
-                raise Fault(f"{what} says {describe(status)} without a reason")
+    for what, status in itertools.chain(bench.said(), bench.per_node().said()):
+        if not isinstance(status, Status) or status.ok or status.skipped:
+            continue
+        if not status.reasons or not all(reason.strip() for reason in status.reasons):
+            raise Fault(f"{what} says {describe(status)} without a reason")
 
 
 @on_every_case(Reserve)
-def check_unreserve_copes(trial: Trial) -> None:
+def check_unreserve_copes(bench: Bench) -> None:
     """`unreserve` does not fail, even if `reserve` never was called."""
-    bench = trial.bench()
     assert isinstance(bench.plugin, Reserve)
-    for node in trial.case.cluster.nodes[:2]:
-        bench.call(bench.plugin.unreserve, CycleState(), trial.case.pod, node.name)
+    for node in bench.case.cluster.nodes[:2]:
+        bench.call(bench.plugin.unreserve, CycleState(), bench.case.pod, node.name)
 
 
 @on_every_case()
-def check_hints_answer(trial: Trial) -> None:
+def check_hints_answer(bench: Bench) -> None:
     """`hint` says True or False to every event of `wakes_on`, whatever the objects."""
-    bench = trial.bench()
-    hint = bench.plugin.hint
+    hint, case = bench.plugin.hint, bench.case
     for awaited in bench.plugin.wakes_on or ():
-        for event, old, new in happenings(awaited, trial.case):
+        for event, old, new in happenings(awaited, case):
             what = f"for {event.label}, hint()"
-            answer: object = bench.call(hint, event, trial.case.pod, old, new, what=what)
+            answer: object = bench.call(hint, event, case.pod, old, new, what=what)
             if not isinstance(answer, bool):
                 raise Fault(f"hint() returned {show(answer)} for {event.label}, expected a bool")
-
-
-def _some(nodes: Nodes, names: Sequence[str], dice: random.Random) -> Nodes:
-    chosen = {name for name in names if dice.random() < 0.5}
-    return nodes.take(np.array([name in chosen for name in nodes.names], np.bool_))
-
-
-def _expect_same_in_a_subset(found: Any, expected: Any) -> None:
-    expect_same(found, expected, "in a subset", "among all nodes")
 
 
 CHECKS: Final[tuple[Check, ...]] = (
