@@ -12,6 +12,7 @@ from mooring.api import codec
 from mooring.cache.cache import Cache
 from mooring.cache.nodes import NodeTable
 from mooring.cache.pods import Pod
+from mooring.testing._bench import show
 
 Digest = Mapping[str, object]
 """What is kept -> its value."""
@@ -38,20 +39,16 @@ def digest(cache: Cache, pod: Pod) -> Digest:
         "known pods": sorted(pod.uid for pod in cache.pods()),
         "assumed pods": sorted(cache._assumed),
     }
-    resources = table.resources
-    for name, column in resources.allocatable.items():
-        parts[f"allocatable {name}"] = column.view.tolist()
-    for name, column in resources.requested.items():
-        parts[f"requested {name}"] = column.view.tolist()
-    for name, column in resources.nonzero_requested.items():
-        parts[f"nonzero {name}"] = column.view.tolist()
+    for kind in ("allocatable", "requested", "nonzero_requested"):
+        for name, column in getattr(table.resources, kind).items():
+            parts[f"{kind} {name}"] = column.view.tolist()
     for row, node in enumerate(table.api):
         parts[f"node {table.names[row]}"] = codec.encode(node)
         parts[f"pods on {table.names[row]}"] = {
             uid: _content(resident) for uid, resident in table.pods[row].items()
         }
-    for kind, store in cache.objects._stores.items():
-        parts[f"objects {kind.__name__}"] = {
+    for type_, store in cache.objects._stores.items():
+        parts[f"objects {type_.__name__}"] = {
             key: codec.encode(value) for key, value in store.items()
         }
     return parts
@@ -59,12 +56,11 @@ def digest(cache: Cache, pod: Pod) -> Digest:
 
 def differences(before: Digest, after: Digest) -> list[str]:
     """What differs, in words."""
-    changes = [
-        f"{part}: {_short(before.get(part))} became {_short(after.get(part))}"
+    return [
+        f"{part}: {show(before.get(part))} became {show(after.get(part))}"
         for part in {**before, **after}
         if before.get(part) != after.get(part)
     ]
-    return changes
 
 
 def contradictions(table: NodeTable) -> list[str]:
@@ -75,20 +71,15 @@ def contradictions(table: NodeTable) -> list[str]:
         held = [labels.values[code] if code < len(labels.values) else code for code in codes]
         meant = [node.metadata.labels.get(key) for node in table.api]
         if held != meant:
-            found.append(f"labels {key}: {_short(meant)} became {_short(held)}")
+            found.append(f"labels {key}: {show(meant)} became {show(held)}")
     for question, counter in table._counters.items():
         held_counts = counter.per_row.view.tolist()
         counts = [sum(map(counter.matches, pods.values())) for pods in table.pods]
         if held_counts != counts:
-            found.append(f"count {question!r}: {_short(counts)} became {_short(held_counts)}")
+            found.append(f"count {question!r}: {show(counts)} became {show(held_counts)}")
     return found
 
 
 def _content(pod: Pod) -> tuple[object, ...]:
     computed = (dict(pod.all_requests), dict(pod.usage), pod.nonzero_requests, pod.host_ports)
     return (codec.encode(pod.api), pod.node_name, pod.priority, dict(pod.labels), *computed)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."

@@ -172,42 +172,38 @@ class Sandbox:
 
     def wait_until_bound(self, *keys: str, seconds: float = PATIENCE) -> None:
         """Wait until these pods, or all that there are, have a node."""
-
-        def waiting() -> list[str]:
-            return [_key(item) for item in self._items(keys) if not item.fields["spec.nodeName"]]
-
-        def say() -> str:
-            return "; ".join(f"{key} is not bound: {self.why(key)}" for key in waiting())
-
-        self._wait_for_pods(keys, waiting, say, seconds)
+        self._wait_for_pods(
+            keys,
+            lambda item: bool(item.fields["spec.nodeName"]),
+            lambda key: f"{key} is not bound: {self.why(key)}",
+            seconds,
+        )
 
     def wait_until_running(self, *keys: str, seconds: float = PATIENCE) -> None:
         """Wait until these pods, or all that there are, run; or have run to their end."""
-
-        def waiting() -> list[str]:
-            done = ("Running", "Succeeded")
-            return [
-                _key(item) for item in self._items(keys) if item.fields["status.phase"] not in done
-            ]
-
-        def say() -> str:
-            return "; ".join(
-                f"{key} is {self.phase_of(key)}: {self.why(key) or 'bound'}" for key in waiting()
-            )
-
-        self._wait_for_pods(keys, waiting, say, seconds)
+        self._wait_for_pods(
+            keys,
+            lambda item: item.fields["status.phase"] in ("Running", "Succeeded"),
+            lambda key: f"{key} is {self.phase_of(key)}: {self.why(key) or 'bound'}",
+            seconds,
+        )
 
     def _wait_for_pods(
         self,
         keys: tuple[str, ...],
-        waiting: Callable[[], list[str]],
-        say: Callable[[], str],
+        is_done: Callable[[Item], bool],
+        describe: Callable[[str], str],
         seconds: float,
     ) -> None:
-        def is_done() -> bool:
-            return len(self._items(keys)) >= max(len(keys), 1) and not waiting()
+        def waiting() -> list[str]:
+            items = [item for item in self._items(keys) if not is_done(item)]
+            return [f"{item.namespace}/{item.name}" for item in items]
 
-        self.wait_until(is_done, seconds, or_say=lambda: say() or "there are no such pods")
+        self.wait_until(
+            lambda: len(self._items(keys)) >= max(len(keys), 1) and not waiting(),
+            seconds,
+            or_say=lambda: "; ".join(map(describe, waiting())) or "there are no such pods",
+        )
 
     # --- looking -------------------------------------------------------------------------------
 
@@ -240,7 +236,7 @@ class Sandbox:
     def events(self, key: str = "", reason: str = "") -> list[SeenEvent]:
         """Events in the order of their creation: all, about one object, or of one reason."""
         namespace, name = _split(key) if key else ("", "")
-        items = sorted(self.cluster.store.items(_EVENTS), key=_age)
+        items = sorted(self.cluster.store.items(_EVENTS), key=lambda item: item.version)
         found = []
         for item in items:
             value = self.cluster.verbs.get(_EVENTS, item.namespace, item.name)
@@ -288,14 +284,6 @@ class Sandbox:
 def _split(key: str) -> tuple[str, str]:
     namespace, _, name = key.rpartition("/")
     return namespace or "default", name
-
-
-def _key(item: Item) -> str:
-    return f"{item.namespace}/{item.name}"
-
-
-def _age(item: Item) -> int:
-    return item.version
 
 
 def _seen(value: Object) -> SeenEvent:
