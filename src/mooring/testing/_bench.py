@@ -70,6 +70,17 @@ def named_like(value: K, known: Object) -> K:
     return changed_in(value, "metadata", name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
 
+def taking_over(value: S, other: S, *parts: str) -> Iterator[tuple[str, Any, S]]:
+    """Fields in which these parts differ, what they are there, and the value with that alone."""
+    for part in parts:
+        source = getattr(other, part)
+        for field in structs.fields(source):
+            theirs = getattr(source, field.name)
+            changed = changed_in(value, part, **{field.name: theirs})
+            if changed != value:
+                yield field.name, theirs, changed
+
+
 class Case(msgspec.Struct, frozen=True):
     """A pod to place in a cluster. Shrinking makes smaller cases of it."""
 

@@ -15,7 +15,7 @@ from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.testing._bench import Case, changed_in, named_like, show
+from mooring.testing._bench import Case, named_like, show, taking_over
 from mooring.testing._other_pods import seen_running, twin_of
 from mooring.testing._random_clusters import random_node
 from mooring.testing._random_pods import Dice
@@ -24,14 +24,6 @@ T = TypeVar("T", core.Node, Pod, Object)
 _Thing = Pod | Object | None
 
 NEW_NODE: Final = "node-new"
-_ASPECTS: Final = {
-    "labels": "metadata",
-    "annotations": "metadata",
-    "taints": "spec",
-    "unschedulable": "spec",
-    "allocatable": "status",
-    "images": "status",
-}
 
 
 class Change(NamedTuple):
@@ -111,11 +103,8 @@ def _pod_changes(case: Case, on: str) -> Iterator[Change]:
 def _node_changes(case: Case, old: core.Node) -> Iterator[Change]:
     """The node with one thing of another node."""
     other = _other_node(case.seed, old.name)
-    for field, part in _ASPECTS.items():
-        value = getattr(getattr(other, part), field)
-        new = changed_in(old, part, **{field: value})
-        if new != old:
-            yield Change(f"{field} of node {old.name} became {show(value)}", old, new, old.name)
+    for field, value, new in taking_over(old, other, "metadata", "spec", "status"):
+        yield Change(f"{field} of node {old.name} became {show(value)}", old, new, old.name)
 
 
 def _object_changes(case: Case, kind: type[Object]) -> Iterator[Change]:

@@ -6,30 +6,34 @@ first one. Any other pod differs in something that a cache key may leave out.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import structs
 
-from mooring.api import core
-from mooring.api.meta import Condition, OwnerReference, ResourceList
+from mooring.api import codec, core
+from mooring.api.meta import Condition, ResourceList
 from mooring.cache.pods import Pod
-from mooring.testing._bench import changed_in
+from mooring.framework.depends_on import everything_of
+from mooring.testing._bench import changed_in, taking_over
+from mooring.testing._random_pods import FEATURES, REQUIRED, Dice, random_pod
 from mooring.testing.builders import ZONE
-from mooring.testing.builders import pod as build_pod
 
 _Change = Callable[[core.Pod], core.Pod]
 _LATER: Final = "2026-01-01T01:00:00Z"
 
 
 def other_pods(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """How it differs, and the pod: twins, then what a key may leave out, one thing at a time."""
-    for words, change in {**TWINS, **_BESIDES, **_REQUESTS}.items():
-        changed = change(pod.api)
-        if changed != pod.api:
-            yield f"a pod {words}", Pod(changed)
-    far = Pod(_changed(pod.api, _BESIDES))
-    yield "a pod with the same requests that differs in all else", far
+    """How it differs, and the pod: twins, then pods that differ in one thing that may matter."""
+    for words, change in TWINS.items():
+        yield f"a pod {words}", Pod(change(pod.api))
+    for words, api in _strangers(pod.api):
+        other = Pod(api)
+        if everything_of(other) != everything_of(pod):
+            yield f"a pod with other {words}", other
+    far = changed_in(_STRANGER, "spec", **{name: getattr(pod.spec, name) for name in _REQUESTING})
+    yield "a pod with the same requests that differs in nearly all else", Pod(far)
 
 
 def twin_of(pod: Pod) -> Pod:
@@ -77,102 +81,61 @@ TWINS: Final[Mapping[str, _Change]] = {
 }
 """What may differ between pods of one class whatever the plugins, one thing at a time."""
 
-_STRANGER: Final[core.Pod] = build_pod(
-    "stranger",
-    namespace="elsewhere",
-    labels={"app": "stranger", "tier": "front"},
-    annotations={"note": "stranger"},
-    priority=1_000,
-    requests={"cpu": "3", "memory": "3Gi", "nvidia.com/gpu": "1"},
-    image="stranger:v1",
-    ports=[80, "443/UDP"],
-    tolerates=[""],
-    node_selector={"disk": "ssd"},
-    affinity={
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
-                ]
-            }
+
+def _stranger() -> core.Pod:
+    """A random pod with every feature, and with what no random pod has."""
+    features = len(FEATURES)
+    in_zone_a = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
+    near_web = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    raw = random_pod(Dice(random.Random(0)), "stranger", [], features=features, is_huge=False)
+    raw["metadata"] |= {
+        "namespace": "elsewhere",
+        "labels": {"app": "stranger", "tier": "front"},
+        "annotations": {"note": "stranger"},
+    }
+    raw["spec"] |= {
+        "priority": 1_000,
+        "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"disk": "ssd"},
+        "affinity": {
+            "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [in_zone_a]}},
+            "podAntiAffinity": {REQUIRED: [near_web]},
         },
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
-            ]
-        },
-    },
-    spread={"zone": 1},
-    spec={
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "stranger"}}],
         "overhead": {"cpu": "250m", "memory": "100Mi"},
         "resources": {"requests": {"cpu": "3", "memory": "3Gi"}},
-        "initContainers": [
-            {"name": "i0", "image": "stranger:v1", "resources": {"requests": {"cpu": "3"}}}
-        ],
+        "initContainers": [{"name": "i0", "resources": {"requests": {"cpu": "3"}}}],
         "hostNetwork": True,
         "hostUsers": False,
         "resourceClaims": [{"name": "device", "resourceClaimName": "stranger"}],
-    },
-).api
-_OWNER: Final = OwnerReference(
-    kind="ReplicaSet", name="stranger", uid="uid-stranger", controller=True
-)
-
-
-def _of_stranger(part: str, *fields: str) -> dict[str, _Change]:
-    """Changes that take over one field each, by the words for the field."""
-    source = getattr(_STRANGER, part)
-    return {
-        f"with other {field.replace('_', ' ')}": _always(part, **{field: getattr(source, field)})
-        for field in fields
     }
+    requests = {"cpu": "3", "memory": "3Gi", "nvidia.com/gpu": "1"}
+    raw["spec"]["containers"][0] |= {"image": "stranger:v1", "resources": {"requests": requests}}
+    return codec.convert(raw, core.Pod)
 
 
-def _less_strict(api: core.Pod) -> core.Pod:
+_STRANGER: Final[core.Pod] = _stranger()
+_REQUESTING: Final = ("containers", "init_containers", "overhead", "resources")
+
+
+def _strangers(api: core.Pod) -> Iterator[tuple[str, core.Pod]]:
+    """The pod with one thing of the stranger, the smallest things first."""
+    containers = api.spec.containers or (core.Container(),)
+    first, theirs = containers[0], _STRANGER.spec.containers[0]
+    fields: dict[str, dict[str, Any]] = {
+        "image": {"image": theirs.image},
+        "ports": {"ports": theirs.ports},
+    }
+    for name, quantity in theirs.resources.requests.items():
+        requests = ResourceList({**first.resources.requests, name: quantity})
+        fields[name] = {"resources": structs.replace(first.resources, requests=requests)}
+    for words, values in fields.items():
+        changed_first = structs.replace(first, **values)
+        yield words, changed_in(api, "spec", containers=(changed_first, *containers[1:]))
     constraints = [
         structs.replace(one, max_skew=one.max_skew + 10)
         for one in api.spec.topology_spread_constraints
     ]
-    return changed_in(api, "spec", topology_spread_constraints=tuple(constraints))
-
-
-def _first_container(**fields: Any) -> _Change:
-    def change(api: core.Pod) -> core.Pod:
-        first, *others = api.spec.containers or (core.Container(),)
-        return changed_in(api, "spec", containers=(structs.replace(first, **fields), *others))
-
-    return change
-
-
-def _requesting(resource: str) -> _Change:
-    wanted = _STRANGER.spec.containers[0].resources.requests[resource]
-
-    def change(api: core.Pod) -> core.Pod:
-        first = (api.spec.containers or (core.Container(),))[0]
-        requests = ResourceList({**first.resources.requests, resource: wanted})
-        resources = structs.replace(first.resources, requests=requests)
-        return _first_container(resources=resources)(api)
-
-    return change
-
-
-_BESIDES: Final[Mapping[str, _Change]] = {
-    **_of_stranger("metadata", "namespace", "labels", "annotations"),
-    "with other owner": _always("metadata", owner_references=(_OWNER,)),
-    **_of_stranger("spec", "priority", "tolerations", "node_selector", "affinity"),
-    **_of_stranger("spec", "topology_spread_constraints", "volumes", "host_network"),
-    **_of_stranger("spec", "host_users", "resource_claims"),
-    "with other max skew": _less_strict,
-    "with other image": _first_container(image=_STRANGER.spec.containers[0].image),
-    "with other ports": _first_container(ports=_STRANGER.spec.containers[0].ports),
-}
-"""What may be different about a pod besides what it requests."""
-
-_REQUESTS: Final[Mapping[str, _Change]] = {
-    "with other cpu": _requesting("cpu"),
-    "with other memory": _requesting("memory"),
-    "with other extended resources": _requesting("nvidia.com/gpu"),
-    **_of_stranger("spec", "overhead", "init_containers", "resources"),
-}
-"""What makes a pod request something else."""
+    yield "max skew", changed_in(api, "spec", topology_spread_constraints=tuple(constraints))
+    for field, _, changed in taking_over(api, _STRANGER, "metadata", "spec"):
+        yield field.replace("_", " "), changed

@@ -25,8 +25,8 @@ from mooring.testing._bench import Case, named_like
 
 _VERSIONS: Final = 3  # of an object, for every event
 _INCLUDES: Final[Mapping[str, Sequence[str]]] = {
-    POD: (POD, ASSIGNED_POD, UNSCHEDULABLE_POD),
-    ANY_RESOURCE: (POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE),
+    POD: (ASSIGNED_POD, UNSCHEDULABLE_POD),
+    ANY_RESOURCE: (ASSIGNED_POD, UNSCHEDULABLE_POD, NODE),
 }
 
 
@@ -63,7 +63,7 @@ def _versions(resource: str, case: Case) -> Sequence[Any]:
     cluster = case.cluster
     if resource == UNSCHEDULABLE_POD:
         return _states_of_pod([case.pod, *case.bystanders], "")
-    if resource in _INCLUDES[POD]:
+    if resource == ASSIGNED_POD:
         pods = [*cluster.residents, case.pod]
         return _states_of_pod(pods, pods[0].node_name or "gone")
     kind = next((kind for kind in codec.KINDS if resource.rpartition("/")[2] == kind.KIND), None)

@@ -43,7 +43,7 @@ IMAGES: Final[Mapping[tuple[str, ...], int]] = {
 TOPOLOGIES: Final = (ZONE, REGION, HOSTNAME, "disk", "nowhere")
 TIMES: Final = ("2025-12-31T23:00:00Z", "2025-12-31T23:30:00Z", "2026-01-01T00:00:00Z")
 OWNER: Final = "owner"
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -211,7 +211,7 @@ def _pod_terms(dice: Dice, _: Sequence[str]) -> _Raw:
     terms: _Raw = {}
     is_required = dice.sometimes()
     if is_required:
-        terms[_REQUIRED] = [_pod_term(dice) for _ in range(dice.number(1, 2))]
+        terms[REQUIRED] = [_pod_term(dice) for _ in range(dice.number(1, 2))]
     if not is_required or dice.sometimes():
         terms[_PREFERRED] = [
             {"weight": dice.one((1, 10, 100)), "podAffinityTerm": _pod_term(dice)}
@@ -271,9 +271,9 @@ def _owner(dice: Dice, _: Sequence[str]) -> list[_Raw]:
 _NODE_AFFINITY: Final = "spec.affinity.nodeAffinity"
 FEATURES: Final[Sequence[tuple[str, Callable[[Dice, Sequence[str]], Any]]]] = (
     ("spec.nodeSelector", lambda dice, _: dice.some_of({**NODE_LABELS, ZONE: ZONES})),
-    (f"{_NODE_AFFINITY}.{_REQUIRED}", _required_nodes),
+    (f"{_NODE_AFFINITY}.{REQUIRED}", _required_nodes),
     (f"{_NODE_AFFINITY}.{_PREFERRED}", _preferred_nodes),
-    (f"{_NODE_AFFINITY}.{_REQUIRED}", _named_nodes),
+    (f"{_NODE_AFFINITY}.{REQUIRED}", _named_nodes),
     ("spec.tolerations", _tolerations),
     ("spec.tolerations", _tolerations),
     ("spec.containers.0.ports", _host_ports),

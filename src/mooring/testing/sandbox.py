@@ -22,7 +22,7 @@ import msgspec
 
 from mooring import config as cfg
 from mooring.api.selectors import parse_label_query
-from mooring.apiserver.resources import known
+from mooring.apiserver.resources import Resource, known
 from mooring.apiserver.store import Item, Object
 from mooring.controller import Controller, Options
 from mooring.errors import InternalError
@@ -105,16 +105,12 @@ class Sandbox:
 
     def delete(self, kind: str, key: str, **options: Any) -> None:
         """Delete an object, gracefully if it is a pod: `delete("deployment", "web")`."""
-        of = find_resource(kind)
-        namespace, name = _split(key) if of.namespaced else ("", key)
         options.setdefault("propagation", "Background")
-        self.cluster.verbs.delete(of, namespace, name, **options)
+        self.cluster.verbs.delete(*_find(kind, key), **options)
 
     def get(self, kind: str, key: str) -> Object:
         """One object, as JSON: `get("deployment", "web")["status"]`."""
-        of = find_resource(kind)
-        namespace, name = _split(key) if of.namespaced else ("", key)
-        return self.cluster.verbs.get(of, namespace, name)
+        return self.cluster.verbs.get(*_find(kind, key))
 
     def all(self, kind: str, namespace: str = "") -> list[Object]:
         """All objects of a kind, by name."""
@@ -284,6 +280,11 @@ class Sandbox:
 def _split(key: str) -> tuple[str, str]:
     namespace, _, name = key.rpartition("/")
     return namespace or "default", name
+
+
+def _find(kind: str, key: str) -> tuple[Resource, str, str]:
+    of = find_resource(kind)
+    return (of, *_split(key)) if of.namespaced else (of, "", key)
 
 
 def _seen(value: Object) -> SeenEvent:
