@@ -106,7 +106,7 @@ def _traced(bench: Bench, taken: Sequence[Step], step: Step) -> str | None:
     for first in taken:
         if first.pod is not None:
             memory = bench.forgetful()
-            bench.evaluate(first.pod, memory=memory)
+            _with_memory(bench, first.pod, memory)
             text = _take(bench, memory, first, step)
             if text is not None:
                 return text
@@ -119,7 +119,7 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
     before = bench.evaluate() if step.change is not None and step.change.is_structural else None
     with after(bench, step):
         pod = step.pod or bench.case.pod
-        kept, fresh = bench.evaluate(pod, memory=memory), bench.evaluate(pod)
+        kept, fresh = _with_memory(bench, pod, memory), bench.evaluate(pod)
         key, is_kept = _key_of(bench, pod), depends_on_of(bench.plugin, pod) is not None
         differs = difference(fresh, kept)
         if differs is None and before is not None and is_kept and key == key_before:
@@ -130,7 +130,7 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
             return None
         if step.is_alike and (key is _LEFT_OUT) != (key_before is _LEFT_OUT):
             return None  # a matter of `check_applies_to_is_true`
-        if difference(fresh, bench.evaluate(pod, memory=bench.forgetful())) is not None:
+        if difference(fresh, _with_memory(bench, pod, bench.forgetful())) is not None:
             claim = "with depends_on, pre_score is given all nodes and not only those that fit"
         elif difference(fresh, kept) is not None and _is_per_node(bench, step, kept):
             claim = "nodes that changed are asked about in the per-node form, which says otherwise"
@@ -138,6 +138,12 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
             claim = _claim(bench, step, key_before, differs)
         source = f" from {first.words.removeprefix('for ')}" if step.pod is not None else ""
         return f"{differs.text(step.words, f'was kept{source}')}; {claim}"
+
+
+def _with_memory(bench: Bench, pod: Pod, memory: PodEvaluator) -> Answers:
+    """Kept answers: nothing is kept of a key before its second pod."""
+    bench.evaluate(pod, memory=memory)
+    return bench.evaluate(pod, memory=memory)
 
 
 def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:

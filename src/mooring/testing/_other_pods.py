@@ -132,10 +132,12 @@ def _strangers(api: core.Pod) -> Iterator[tuple[str, core.Pod]]:
     for words, values in fields.items():
         changed_first = structs.replace(first, **values)
         yield words, changed_in(api, "spec", containers=(changed_first, *containers[1:]))
-    constraints = [
-        structs.replace(one, max_skew=one.max_skew + 10)
-        for one in api.spec.topology_spread_constraints
-    ]
-    yield "max skew", changed_in(api, "spec", topology_spread_constraints=tuple(constraints))
+    for action in ("DoNotSchedule", "ScheduleAnyway"):
+        constraints = [
+            structs.replace(one, max_skew=one.max_skew + 10 * (one.when_unsatisfiable == action))
+            for one in api.spec.topology_spread_constraints
+        ]
+        changed = changed_in(api, "spec", topology_spread_constraints=tuple(constraints))
+        yield f"max skew of {action}", changed
     for field, _, changed in taking_over(api, _STRANGER, "metadata", "spec"):
         yield field.replace("_", " "), changed
