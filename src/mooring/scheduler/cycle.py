@@ -146,10 +146,12 @@ class Cycle:
 
     def _compare(self, check: DoubleCheck, evaluation: Evaluation) -> None:
         """Evaluate again without the memory."""
-        again = self._evaluator.begin(
-            CycleState(), evaluation.pod, evaluation.nodes, use_memory=False
+        pod, nodes, begin = evaluation.pod, evaluation.nodes, self._evaluator.begin
+        check.compare(
+            evaluation,
+            lambda: begin(CycleState(), pod, nodes, use_memory=False),
+            *self._limits(evaluation),
         )
-        check.compare(evaluation, again, *self._limits(evaluation))
 
     # --- filter --------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 
 from mooring.decision.evaluation import Evaluation
 from mooring.observe.metrics import Metrics
@@ -24,10 +25,20 @@ class DoubleCheck:
         return self._random.random() < self._share
 
     def compare(
-        self, by_class: Evaluation, in_full: Evaluation, limit: int | None, start: int
+        self,
+        by_class: Evaluation,
+        evaluate_in_full: Callable[[], Evaluation],
+        limit: int | None,
+        start: int,
     ) -> None:
-        """Compare feasible nodes, reasons, scores and the best node."""
-        difference = _difference(by_class, in_full, limit, start)
+        """Compare feasible nodes, reasons, scores and the best node.
+
+        A difference has to be there twice: a process that is stopped for a while finds that a
+        plugin took too long, in one of the two evaluations.
+        """
+        difference = _difference(by_class, evaluate_in_full(), limit, start)
+        if difference:
+            difference = _difference(by_class, evaluate_in_full(), limit, start)
         if not difference:
             self._equal.add()
             return
@@ -56,6 +67,9 @@ def _difference(by_class: Evaluation, in_full: Evaluation, limit: int | None, st
         return ""
     by_class.choose()
     in_full.choose()
+    for evaluation, way in ((by_class, "by class"), (in_full, "in full")):
+        if not evaluation.status.ok:
+            return f"{way}: {evaluation.status.message}"
     if by_class.row != in_full.row:
         names = by_class.nodes.names
         return f"node: {names[by_class.row]} by class, {names[in_full.row]} in full"
