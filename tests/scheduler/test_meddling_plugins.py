@@ -97,7 +97,6 @@ def test_a_node_cannot_be_written_to(what: str) -> None:
 
 VERDICTS: dict[str, Callable[[Any], Any]] = {
     "statuses": lambda verdicts: verdicts.statuses.clear(),
-    "index": lambda verdicts: verdicts.index.fill(0),
     "size": lambda verdicts: setattr(verdicts, "size", 7),
     "one": lambda verdicts: verdicts.set(0, fw.OK),
     "all": lambda verdicts: setattr(verdicts, "index", None),
@@ -122,6 +121,22 @@ def test_verdicts_can_be_scribbled_on_without_changing_what_others_read(what: st
         sim.schedule(pod("p"))
         assert sim.why("p") == "0/2 nodes are available: 2 full."
         assert seen == [["full", "full"]]
+        verdicts = sim.attempts[0].decision.verdicts
+        assert verdicts is not None
+        assert [verdicts.status(row).message for row in range(2)] == ["full", "full"]
+
+
+def test_the_numbers_of_verdicts_are_read_only_after_filter() -> None:
+    log: Log = []
+
+    def scribble(self: Any, state: Any, pod: Any, nodes: Any, verdicts: Any) -> fw.Status:
+        verdicts.index.fill(0)
+        return fw.Status.unschedulable()
+
+    first = probe("First", log, filter=fw.Status.unschedulable("full"), post_filter=scribble)
+    with world(first) as sim:
+        sim.schedule(pod("p"))
+        assert "read-only" in sim.why("p")
         verdicts = sim.attempts[0].decision.verdicts
         assert verdicts is not None
         assert [verdicts.status(row).message for row in range(2)] == ["full", "full"]

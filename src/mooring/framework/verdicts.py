@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from mooring.cache.arrays import BoolArray, IntArray, any_of
+from mooring.cache.arrays import BoolArray, IntArray, any_of, frozen
 from mooring.framework.status import OK, Status
 
 _FEW: Final = 3  # up to so many numbers are faster looked for one by one
@@ -59,7 +59,8 @@ class Verdicts:
             if not refused.any():
                 return self
             self.index = np.zeros(self.size, dtype=np.int64)
-        self.index[refused & (self.index == 0)] = self._number(status)
+        index = self._own(self.index)
+        index[refused & (index == 0)] = self._number(status)
         return self
 
     def reject_all(self, status: Status) -> Verdicts:
@@ -72,7 +73,7 @@ class Verdicts:
             if status.ok:
                 return
             self.index = np.zeros(self.size, dtype=np.int64)
-        self.index[row] = 0 if status.ok else self._number(status)
+        self._own(self.index)[row] = 0 if status.ok else self._number(status)
 
     def add(self, answers: Verdicts) -> BoolArray | None:
         """Take over refusals of rows that still pass: of which; None: of none."""
@@ -91,20 +92,20 @@ class Verdicts:
             return None
         index += len(self.statuses)
         self.statuses = self.statuses + answers.statuses
-        np.copyto(self.index, index, where=fresh)
+        np.copyto(self._own(self.index), index, where=fresh)
         return fresh
 
     def replace(self, rows: IntArray, answers: Verdicts) -> None:
         """Give these rows other answers, whatever they had; `answers` has one for each."""
         if answers.index is None:
             if self.index is not None:
-                self.index[rows] = 0
+                self._own(self.index)[rows] = 0
             return
         if self.index is None:
             self.index = np.zeros(self.size, dtype=np.int64)
         used = zip(answers.statuses, answers.counts(), strict=True)
         numbers = [self._number(status) if count else 0 for status, count in used]
-        self.index[rows] = np.array([0, *numbers], dtype=np.int64).take(answers.index)
+        self._own(self.index)[rows] = np.array([0, *numbers], dtype=np.int64).take(answers.index)
 
     def drop_unused(self) -> None:
         """Forget statuses that no row has any more; the same array holds the new numbers."""
@@ -122,6 +123,19 @@ class Verdicts:
         other.index = None if self.index is None else self.index.copy()
         other.statuses = list(self.statuses)
         return other
+
+    def to_read(self) -> Verdicts:
+        """The same answers, for as long as these stay as they are: only a change makes a copy."""
+        other = Verdicts(self.size)
+        other.index = None if self.index is None else frozen(self.index[:])
+        other.statuses = list(self.statuses)
+        return other
+
+    def _own(self, index: IntArray) -> IntArray:
+        """The index, to be written to."""
+        if not index.flags.writeable:
+            self.index = index = index.copy()
+        return index
 
     @property
     def is_well_formed(self) -> bool:

@@ -21,7 +21,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
-from mooring.framework._internal import FinalByLabel, LabelScores
+from mooring.framework._internal import FinalByLabel, InternalPlugin, LabelScores
 from mooring.framework.results import OnlyNodes
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
@@ -245,7 +245,8 @@ class PluginCaller(Asker):
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> tuple[IntArray, IntArray]:
         """Raw and normalized, to be read before the plugin is called again. Raises PluginFault."""
-        ask = self.score_all if normalizes(plugin) else self.raw_scores
+        is_trusted = isinstance(plugin, InternalPlugin) and not normalizes(plugin)
+        ask = self.raw_scores if is_trusted else self.score_all  # which copies them
         raw = ask(plugin, state, pod, nodes)
         return raw, self.normalized(plugin, state, pod, nodes, raw)
 

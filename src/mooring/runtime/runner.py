@@ -75,7 +75,7 @@ class Runner(Asker):
         reports: dict[str, object] = {}
         nominate: str | None = None
         for plugin in self._post_filter:
-            ask, own = plugin.post_filter, verdicts.copy()
+            ask, own = plugin.post_filter, verdicts.to_read()
             answer = self.ask(plugin, "PostFilter", ask, state, pod, nodes, own, accept=(Nominate,))
             choose = answer.choose if isinstance(answer, Nominate) else None
             if review is not None and choose is not None:
