@@ -5,7 +5,7 @@ form is the specification; the vectorised one does the same in columns of floats
 """
 
 import abc
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -46,7 +46,6 @@ class Asks(msgspec.Struct, frozen=True, eq=False):
     each: tuple[Ask, ...]
     resources: tuple[str, ...]
     amounts: FloatArray  # (n, 1)
-    weights: FloatArray  # (n, 1)
     total_weight: int
     are_weighted: bool  # not all by 1
 
@@ -56,11 +55,19 @@ class Asks(msgspec.Struct, frozen=True, eq=False):
         return cls(
             each,
             tuple([ask.resource for ask in each]),
-            np.array([ask.amount for ask in each], dtype=np.float64).reshape(-1, 1),
-            np.array(weights, dtype=np.float64).reshape(-1, 1),
+            _column([ask.amount for ask in each]),
             sum(weights),
             weights != [1] * len(weights),
         )
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n, 1); rarely looked at: mostly all are 1."""
+        return _column([ask.weight for ask in self.each])
+
+
+def _column(numbers: Sequence[int]) -> FloatArray:
+    return np.array(numbers, dtype=np.float64).reshape(-1, 1)
 
 
 class Capacity(msgspec.Struct, frozen=True, eq=False):
