@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mooring.cache.objects import Objects
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.memory import ClassMemory
@@ -14,10 +16,15 @@ class PodEvaluator:
     """Begins evaluations; with `objects`, it has a memory."""
 
     def __init__(
-        self, plugins: DecisionPlugins, nominator: Nominator, objects: Objects | None = None
+        self,
+        plugins: DecisionPlugins,
+        nominator: Nominator,
+        objects: Objects | None = None,
+        *,
+        is_ours: Callable[[Pod], bool] = lambda pod: True,
     ) -> None:
         self.plugins: DecisionPlugins = plugins
-        self.what_if: WhatIfs = WhatIfs(plugins, nominator)
+        self.what_if: WhatIfs = WhatIfs(plugins, nominator, is_ours)
         self.memory: ClassMemory | None = None
         if objects is not None:
             self.memory = ClassMemory(plugins, objects)

@@ -33,9 +33,15 @@ from mooring.runtime import PluginFault, as_error, running
 
 
 class WhatIfs:
-    """What the filters say of nodes as they might be."""
+    """What the filters of a profile say of nodes as they might be; plugins ask by `handle.what_if`.
 
-    def __init__(self, plugins: DecisionPlugins, nominator: Nominator) -> None:
+    `is_ours` says whether this process schedules a pod.
+    """
+
+    def __init__(
+        self, plugins: DecisionPlugins, nominator: Nominator, is_ours: Callable[[Pod], bool]
+    ) -> None:
+        self.is_ours: Callable[[Pod], bool] = is_ours
         self._caller = plugins.caller
         self._nominator = nominator
         self._filters = plugins.filters
@@ -83,7 +89,7 @@ class WhatIfs:
                 return status
         return OK
 
-    def filter_node_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status:
+    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         """As `filter_node`, with and without the pods that have a claim on the node."""
         status = self.filter_beside_nominated(state, pod, node)
         if status is not None and not status.ok:
@@ -127,7 +133,7 @@ class WhatIfs:
                     return as_error(running(point, plugin), status)
         return OK
 
-    def fixed_filters(self, pod: Pod) -> frozenset[str]:
+    def fixed(self, pod: Pod) -> frozenset[str]:
         """The names of the filters that do not look at the pods of a node."""
         return frozenset(
             plugin.name for plugin in self._filters if depends_on_of(plugin, pod) is NODE
@@ -195,8 +201,8 @@ class WhatIfs:
         imagined = Imagined(nodes, np.array(rows, dtype=np.int64), without, claims)
         return None if imagined.beside is not None and imagined.beside.overlaps else imagined
 
-    def filter_imagined(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        """As `filter_node_with_nominated` for each of them; None if something broke."""
+    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+        """As `fits` for each of them; None if something broke."""
         filters, beside = self.active_filters(state), nodes.beside
         verdicts = self._ask_imagined(filters, state, pod, nodes)
         if beside is None or verdicts is None:
@@ -261,42 +267,6 @@ class WhatIfs:
             state.active_filters = (len(skipped), found)
         active: list[Filter] = found
         return active
-
-
-class ProfileWhatIf:
-    """Fulfils `framework.WhatIf` for the plugins of one profile."""
-
-    def __init__(self, filters: WhatIfs, is_ours: Callable[[Pod], bool]) -> None:
-        self._filters = filters
-        self._is_ours = is_ours
-
-    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
-        return self._filters.add_pod(state, pod, added, node)
-
-    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
-        return self._filters.remove_pod(state, pod, removed, node)
-
-    def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        return self._filters.filter_node_with_nominated(state, pod, node)
-
-    def imagine(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
-        return self._filters.imagine(state, pod, nodes, rows, without)
-
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
-        return self._filters.filter_imagined(state, pod, nodes)
-
-    def fixed(self, pod: Pod) -> frozenset[str]:
-        return self._filters.fixed_filters(pod)
-
-    def is_ours(self, pod: Pod) -> bool:
-        return self._is_ours(pod)
 
 
 def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:

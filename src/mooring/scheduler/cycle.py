@@ -162,7 +162,7 @@ class Cycle:
         if node is None:
             return None
         what_if = self._evaluator.what_if
-        status = what_if.filter_node_with_nominated(evaluation.state, pod, node)
+        status = what_if.fits(evaluation.state, pod, node)
         if status.ok and await self._is_agreed(pod, nodes, node):
             rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
             return Decision(OK, node.name, evaluated=1, names=nodes.names, found=1, rows=rows)

@@ -19,7 +19,6 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, InternalError, Problem
 from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
@@ -206,9 +205,9 @@ class Scheduler:
     def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
-        evaluator = PodEvaluator(plugins, self.queue.nominator, self.cache.objects)
-        what_if = ProfileWhatIf(evaluator.what_if, self.handlers.is_ours)
-        handle.attach(self.queue.nominator, what_if, self.queue.activate)
+        nominator, is_ours = self.queue.nominator, self.handlers.is_ours
+        evaluator = PodEvaluator(plugins, nominator, self.cache.objects, is_ours=is_ours)
+        handle.attach(nominator, evaluator.what_if, self.queue.activate)
         committer = Committer(profile, self.guard)
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:

@@ -22,7 +22,6 @@ from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, InternalError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
@@ -137,8 +136,7 @@ class Trial:
         self.evaluator: PodEvaluator = PodEvaluator(
             DecisionPlugins(self.profile, guard), self.nominator, cache.objects
         )
-        what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)
-        handle.attach(self.nominator, what_if, lambda keys: None)
+        handle.attach(self.nominator, self.evaluator.what_if, lambda keys: None)
 
     def imagine(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
         """The same pod on other nodes: some added or put in place of others, some gone."""
@@ -172,7 +170,7 @@ class Trial:
         statuses = evaluation.filter_verdicts().each()
         is_broken = not evaluation.status.ok
         if is_broken:  # a plugin failed on some node: say what each node gives, one by one
-            fits = self.evaluator.what_if.filter_node_with_nominated
+            fits = self.evaluator.what_if.fits
             statuses = [fits(self.state, self.pod, node) for node in self.nodes]
         only = evaluation.outcome.only
         answers: Result = {}

@@ -16,7 +16,6 @@ import msgspec
 from mooring import config as cfg
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.whatif import ProfileWhatIf
 from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.handle import ExtenderHandle
@@ -123,8 +122,7 @@ class Hosted:
             DecisionPlugins(self.profile, self.guard), handle.nominator
         )
         self.committer: Committer = Committer(self.profile, self.guard)
-        # All pods are ours: they were offered by who schedules them.
-        handle.what_if = ProfileWhatIf(self.evaluator.what_if, lambda pod: True)
+        handle.what_if = self.evaluator.what_if
 
     @property
     def filters(self) -> bool:
