@@ -202,3 +202,18 @@ def test_an_array_that_a_plugin_keeps_is_not_the_one_that_decides() -> None:
         scores = sim.attempts[0].decision.scores
         assert scores is not None
         assert scores.totals.tolist() == [0, 50]
+
+
+@pytest.mark.parametrize("point", ["pre_score", "reserve", "permit"])
+def test_a_state_that_a_plugin_empties_costs_nobody_the_scheduler(point: str) -> None:
+    log: Log = []
+
+    def empty(self: Any, state: Any, *_: Any) -> fw.Status:
+        for key in list(state):
+            del state[key]
+        return fw.OK
+
+    with world(probe("First", log, **{point: empty}), probe("Second", log)) as sim:
+        sim.schedule(pod("p"), pod("q"))
+        assert sim.node_of("p")
+        assert sim.node_of("q")

@@ -113,8 +113,8 @@ class _Template(Generic[T]):
     )
 
     def __init__(self, spec: core.PodSpec, example: Pod) -> None:
-        self.spec = spec
-        self.example = example
+        self.spec: core.PodSpec = spec
+        self.example: Pod = example
         self.keys: tuple[Hashable, ...] = ()
         self.versions: tuple[Hashable, ...] | None = None  # of what the keys were made of
         self.moment: Hashable = None

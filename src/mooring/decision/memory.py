@@ -30,7 +30,7 @@ from mooring.framework import OK, CycleState, Nodes, Pod, PreFilter, Status, Ver
 
 MOST_BYTES: Final = 64 * 2**20
 """What classes and results may take, about; the least recently used go first."""
-MOST_KEYS: Final = 20_000
+MOST_KEYS: Final = 4_000
 """Keys of which it is remembered that a pod had them."""
 _BYTES_OF_CLASS: Final = 10  # per row
 _BYTES_OF_RESULTS: Final = 4

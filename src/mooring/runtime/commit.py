@@ -76,8 +76,9 @@ class Committer(Asker):
         """OK to go on; with holds, by plugin and in seconds, only after they are lifted."""
         started = self.guard.timer()
         holds: dict[str, float] = {}
+        left_out = state.get(_LEFT_OUT) or ()  # a plugin may have emptied the state
         for plugin in self._permit:
-            if plugin.name in state[_LEFT_OUT]:
+            if plugin.name in left_out:
                 continue
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", ask, state, pod, node_name, accept=(Wait,))
@@ -96,9 +97,10 @@ class Committer(Asker):
             return SKIP
         started = self.guard.timer()
         result = SKIP
+        left_out = state.get(_LEFT_OUT) or ()
         for plugin in self._pre_bind:
             status = SKIP
-            if plugin.name not in state[_LEFT_OUT]:
+            if plugin.name not in left_out:
                 ask = plugin.pre_flight
                 status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
             if status.skipped:

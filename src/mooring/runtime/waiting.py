@@ -18,13 +18,21 @@ class WaitingPod:
 
     def __init__(self, pod: Pod, node_name: str, holds: Mapping[str, float]) -> None:
         loop = asyncio.get_running_loop()
-        self.pod: Pod = pod
-        self.node_name: str = node_name
+        self._pod = pod
+        self._node_name = node_name
         self._signal: asyncio.Future[Status] = loop.create_future()
         self._timers = {
             plugin: loop.call_later(timeout, self._expire, plugin, timeout)
             for plugin, timeout in holds.items()
         }
+
+    @property
+    def pod(self) -> Pod:
+        return self._pod
+
+    @property
+    def node_name(self) -> str:
+        return self._node_name
 
     @property
     def pending_plugins(self) -> Sequence[str]:
