@@ -106,7 +106,7 @@ def _traced(bench: Bench, taken: Sequence[Step], step: Step) -> str | None:
     for first in taken:
         if first.pod is not None:
             memory = bench.forgetful()
-            _with_memory(bench, first.pod, memory)
+            _with_memory(bench, first.pod, memory, bench.evaluate(first.pod))
             text = _take(bench, memory, first, step)
             if text is not None:
                 return text
@@ -119,7 +119,8 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
     before = bench.evaluate() if step.change is not None and step.change.is_structural else None
     with after(bench, step):
         pod = step.pod or bench.case.pod
-        kept, fresh = _with_memory(bench, pod, memory), bench.evaluate(pod)
+        fresh = bench.evaluate(pod)
+        kept = _with_memory(bench, pod, memory, fresh)
         key, is_kept = _key_of(bench, pod), depends_on_of(bench.plugin, pod) is not None
         differs = difference(fresh, kept)
         if differs is None and before is not None and is_kept and key == key_before:
@@ -130,7 +131,8 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
             return None
         if step.is_alike and (key is _LEFT_OUT) != (key_before is _LEFT_OUT):
             return None  # a matter of `check_applies_to_is_true`
-        if difference(fresh, _with_memory(bench, pod, bench.forgetful())) is not None:
+        alone = _with_memory(bench, pod, bench.forgetful(), fresh)
+        if difference(fresh, alone) is not None:
             claim = "with depends_on, pre_score is given all nodes and not only those that fit"
         elif difference(fresh, kept) is not None and _is_per_node(bench, step, kept):
             claim = "nodes that changed are asked about in the per-node form, which says otherwise"
@@ -140,10 +142,14 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
         return f"{differs.text(step.words, f'was kept{source}')}; {claim}"
 
 
-def _with_memory(bench: Bench, pod: Pod, memory: PodEvaluator) -> Answers:
-    """Kept answers: nothing is kept of a key before its second pod."""
-    bench.evaluate(pod, memory=memory)
-    return bench.evaluate(pod, memory=memory)
+def _with_memory(bench: Bench, pod: Pod, memory: PodEvaluator, fresh: Answers) -> Answers:
+    """What is said with a memory; if possible, something else than `fresh`.
+
+    Of a pod that comes twice: nothing is kept of a key before its second pod, and the first one is
+    evaluated together with what is kept for pods with other keys.
+    """
+    first, second = (bench.evaluate(pod, memory=memory) for _ in range(2))
+    return second if difference(fresh, first) is None else first
 
 
 def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:
