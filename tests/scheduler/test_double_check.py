@@ -68,7 +68,11 @@ def running() -> Simulation:
     [
         ("refuses", "b", "feasible nodes: 3 by class, 2 in full"),
         ("likes", "c", "node: a by class, c in full"),
-        ("failures", 1_000, 'in full: running "Moody" filter plugin: RuntimeError: not now'),
+        (
+            "failures",
+            1_000,
+            'OK by class, running "Moody" filter plugin: RuntimeError: not now in full',
+        ),
     ],
 )
 def test_finds_answers_that_are_out_of_date(
@@ -89,3 +93,15 @@ def test_a_plugin_that_fails_once_in_a_full_evaluation_makes_no_difference() -> 
         sim.schedule(pod("then"))
         assert Moody.failures == 0
         assert checked(sim) == (4, 0)
+
+
+def test_an_evaluation_that_fails_either_way_makes_no_difference() -> None:
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    odd = {"key": "size", "operator": "Gt", "values": ["many"]}
+    wish = {"weight": 1, "preference": {"matchExpressions": [odd]}}
+    with running() as sim:
+        sim.schedule(
+            *(pod(f"odd{i}", affinity={"nodeAffinity": {preferred: [wish]}}) for i in "ab")
+        )
+        assert "Invalid value" in sim.why("oddb")
+        assert checked(sim)[1] == 0

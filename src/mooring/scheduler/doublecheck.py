@@ -51,8 +51,8 @@ def _difference(by_class: Evaluation, in_full: Evaluation, limit: int | None, st
     if not in_full.outcome.status.ok:
         return f"PreFilter in full: {in_full.outcome.status.message}"
     in_full.filter(limit, start)
-    if not in_full.status.ok:
-        return f"in full: {in_full.status.message}"
+    if _has_failed(by_class, in_full):
+        return _other_failure(by_class, in_full)
     if by_class.count != in_full.count:
         return f"feasible nodes: {by_class.count} by class, {in_full.count} in full"
     for name, mine, full in zip(
@@ -67,9 +67,8 @@ def _difference(by_class: Evaluation, in_full: Evaluation, limit: int | None, st
         return ""
     by_class.choose()
     in_full.choose()
-    for evaluation, way in ((by_class, "by class"), (in_full, "in full")):
-        if not evaluation.status.ok:
-            return f"{way}: {evaluation.status.message}"
+    if _has_failed(by_class, in_full):
+        return _other_failure(by_class, in_full)
     if by_class.row != in_full.row:
         names = by_class.nodes.names
         return f"node: {names[by_class.row]} by class, {names[in_full.row]} in full"
@@ -84,3 +83,13 @@ def _difference(by_class: Evaluation, in_full: Evaluation, limit: int | None, st
                 plugin = mine_table.plugin
                 return f"{kind} of {plugin}: {mine_column} by class, {full_column} in full"
     return ""
+
+
+def _has_failed(by_class: Evaluation, in_full: Evaluation) -> bool:
+    return not (by_class.status.ok and in_full.status.ok)
+
+
+def _other_failure(by_class: Evaluation, in_full: Evaluation) -> str:
+    """Empty if both evaluations failed in the same way."""
+    mine, full = by_class.status.message, in_full.status.message
+    return "" if mine == full else f"{mine or 'OK'} by class, {full or 'OK'} in full"
