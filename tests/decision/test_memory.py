@@ -119,9 +119,28 @@ def life(dice: Dice) -> list[Step]:
     return steps
 
 
+LOW: dict[str, int] = {
+    "columns.FEW": 2,
+    "domains._ONE_BY_ONE": 2,
+    "memory.FEW": 2,
+    "memory.MOST_KEYS": 20,
+    "memory._MOST_STATUSES": 2,
+    "normalize._FEW": 3,
+    "normalize._MOST_GROUPS": 3,
+    "normalize._MOST_NEW": 3,
+    "results._MOST_STATUSES": 2,
+}
+"""Limits above which many rows are treated in another way than few."""
+
+
+@pytest.mark.parametrize("limits", [{}, LOW], ids=["usual limits", "low limits"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_answers_as_a_full_evaluation_would_when_many_nodes_change(seed: int) -> None:
-    rng = random.Random(1000 + seed)
+def test_answers_as_a_full_evaluation_would_when_many_nodes_change(
+    seed: int, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in limits.items():
+        monkeypatch.setattr(f"mooring.decision.{name}", limit)
+    rng = random.Random(1000 + seed + len(limits))
     counted = 0
     while counted < WANTED // len(SEEDS):
         counted += live(busy_life(Dice(rng)), rng.getrandbits(32))
