@@ -74,7 +74,7 @@ class Columns:
             (one, DomainAnswers(one.name, partial(ask, one, "Filter"), np.zeros(size, np.bool_)))
             for one in by_domain
         ]
-        self._uncached_filters = [
+        self.uncached_filters: list[str] = [
             name for name in names if name not in known and name not in plugins.domain_filters
         ]
 
@@ -89,13 +89,13 @@ class Columns:
             for one in plugins.scorers
             if one.name not in known and one.name not in plugins.domain_scorers
         ]
-        self._uncached_scorer_names = [one.name for one in self._uncached_scorers]
+        self.uncached_scorers: list[str] = [one.name for one in self._uncached_scorers]
         by_domain_names = [one.name for one in self._domain_scorers]
         self._domain_pre_scorers = [
             one for one in plugins.pre_scorers if one.name in by_domain_names
         ]
         self._uncached_pre_scorers = [
-            one for one in plugins.pre_scorers if one.name in self._uncached_scorer_names
+            one for one in plugins.pre_scorers if one.name in self.uncached_scorers
         ]
 
         self._domain_columns: list[BoolArray] = [each.column for _, each in self._domain_filters]
@@ -305,14 +305,12 @@ class Columns:
             scores.refresh(partial(self._normalize, scores.plugin, state, pod, nodes))
 
     def asks_filters(self, state: CycleState) -> bool:
-        """Whether some filter has to be asked about the nodes for this very pod."""
-        names = self._uncached_filters
-        return bool(names) and not state.skip_filter.issuperset(names)
+        """Whether one of `uncached_filters` has to be asked about the nodes for this pod."""
+        return not state.skip_filter.issuperset(self.uncached_filters)
 
     def asks_scorers(self, state: CycleState) -> bool:
-        """Whether some scorer has to be asked about the nodes for this very pod."""
-        names = self._uncached_scorer_names
-        return bool(names) and not state.skip_score.issuperset(names)
+        """Whether one of `uncached_scorers` has to be asked about the nodes for this pod."""
+        return not state.skip_score.issuperset(self.uncached_scorers)
 
     def _follow_domain_scores(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         self._pre_score(self._domain_pre_scorers, state, pod, nodes)

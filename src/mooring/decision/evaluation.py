@@ -128,7 +128,7 @@ class Evaluation:
     def _filter_by_class(self, columns: Columns, limit: int | None, start: int) -> None:
         state, pod, nodes = self.state, self.pod, self.nodes
         self.count = columns.feasible.count
-        if columns.asks_filters(state):
+        if columns.uncached_filters and columns.asks_filters(state):
             if self.count:
                 self._run_filters(limit, start, columns.feasible.count)
             return
@@ -280,7 +280,7 @@ class Evaluation:
     def _choose_by_class(self, columns: Columns) -> None:
         state, pod, nodes = self.state, self.pod, self.nodes
         rows = None if self._feasible is None else self.rows
-        if rows is None and not columns.asks_scorers(state):
+        if rows is None and not (columns.uncached_scorers and columns.asks_scorers(state)):
             self.row = columns.feasible.best()
             return
         try:

@@ -208,10 +208,11 @@ class ClassKeys(Generic[T]):
                 template.begin(self._keys_by_spec(pod))
                 template.versions = versions
             template.moment = moment
+        moment = template.moment
         entry = template.latest
         if entry is None or template.latest_labels != labels:  # to compare is cheaper than to hash
             entry = template.entry(labels, len(self._others))
-        if entry.moment != moment:
+        if entry.moment is not moment:
             for place, one in enumerate(self._others):
                 version = one.version()
                 if version is None or version != entry.versions[place]:

@@ -76,9 +76,8 @@ class Committer(Asker):
         """OK to go on; with holds, by plugin and in seconds, only after they are lifted."""
         started = self.guard.timer()
         holds: dict[str, float] = {}
-        left_out = state.get(_LEFT_OUT) or ()  # a plugin may have emptied the state
         for plugin in self._permit:
-            if plugin.name in left_out:
+            if plugin.name in (state.get(_LEFT_OUT) or ()):  # a plugin may have emptied the state
                 continue
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", ask, state, pod, node_name, accept=(Wait,))

@@ -107,7 +107,7 @@ class Cycle:
         return decision
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
-        if evaluation.passed_pre_filter:
+        if evaluation.outcome.status is OK:
             if evaluation.pod.nominated_node_name:
                 nominated = await self._try_nominated(evaluation)
                 if nominated is not None:
@@ -122,8 +122,8 @@ class Cycle:
                 self._runner.took("Filter", started, evaluation.status)
             if self._check is not None and evaluation.by_class and self._check.is_due():
                 self._compare(self._check, evaluation)
-        if not evaluation.passed_pre_filter:
-            status = evaluation.outcome.status
+        status = evaluation.outcome.status
+        if status is not OK:
             if status.rejected:
                 return await self._refused_before(evaluation)
             return Decision(status, nominate="")
