@@ -120,7 +120,7 @@ def test_reports_every_problem_of_every_profile_with_its_place() -> None:
         """
 - schedulerName: one
   plugins:
-    filter: {enabled: [{name: Nobody}, {name: Bright}]}
+    filter: {enabled: [{name: Missing}, {name: Bright}]}
     multiPoint: {enabled: [{name: "no.such:Thing"}]}
     placementScore: {enabled: [{name: Warm}]}
 - schedulerName: two
@@ -133,7 +133,7 @@ def test_reports_every_problem_of_every_profile_with_its_place() -> None:
 """
     )
     text = "\n".join(sorted(found))
-    assert 'profiles[0].plugins.filter.enabled[0].name: plugin "Nobody" does not exist' in text
+    assert 'profiles[0].plugins.filter.enabled[0].name: plugin "Missing" does not exist' in text
     assert (
         'profiles[0].plugins.filter.enabled[1]: plugin "Bright" does not extend FilterPlugin plugin'
         in text
@@ -153,11 +153,11 @@ def test_reports_every_problem_of_every_profile_with_its_place() -> None:
 
 
 def test_reports_what_cannot_be_found_once() -> None:
-    wanted = '[{name: Nobody}, {name: "no.such:Thing"}]'
+    wanted = '[{name: Missing}, {name: "no.such:Thing"}]'
     found = problems(f"- plugins: {{score: {{enabled: {wanted}}}, filter: {{enabled: {wanted}}}}}")
     assert len(found) == 2
     assert "can't import no.such:Thing" in found[0]
-    assert found[1].endswith('plugin "Nobody" does not exist')
+    assert found[1].endswith('plugin "Missing" does not exist')
 
 
 def test_does_not_report_what_follows_from_another_problem() -> None:

@@ -53,7 +53,7 @@ class Answering:
 
     async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
         question, state = await self._read("prioritize", args)
-        points = np.zeros(len(question.names), dtype=np.int64)  # a node nobody knows has none
+        points = np.zeros(len(question.names), dtype=np.int64)  # an unknown node gets none
         if len(question.nodes):
             with self._hosted.handle.looking_at(question.seen):
                 # A refusal was told when the nodes were filtered; Score may read what was stored.
