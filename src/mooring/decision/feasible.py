@@ -85,20 +85,6 @@ class FeasibleNodes:
     are given.
     """
 
-    __slots__ = (
-        "_feasible",
-        "_feasible_cells",
-        "_listed",
-        "_order",
-        "_rank_cells",
-        "_ranked",
-        "_ranked_cells",
-        "_ranks",
-        "_tie_cells",
-        "_ties",
-        "count",
-    )
-
     def __init__(self, nodes: Nodes, feasible: BoolArray | None, totals: IntArray | None) -> None:
         """By row; None: all nodes are feasible, all totals are zero."""
         size = len(nodes)

@@ -45,18 +45,6 @@ BY_NODE_AND_PODS: Final = 2  # and their pods
 class KeyedPlugin:
     """A plugin, and how its part of the key of a pod's class is found."""
 
-    __slots__ = (
-        "_applies",
-        "_depends_on",
-        "_has_tables",
-        "_objects",
-        "_reads",
-        "counts",
-        "name",
-        "plugin",
-        "version",
-    )
-
     def __init__(self, plugin: Base, objects: Objects) -> None:
         self.plugin: Base = plugin
         self.name: str = plugin.name
@@ -99,18 +87,6 @@ class KeyedPlugin:
 
 class _Template(Generic[T]):
     """Pods with one spec: the keys that follow from it, and the entries by labels."""
-
-    __slots__ = (
-        "classes",
-        "entries",
-        "example",
-        "keys",
-        "latest",
-        "latest_labels",
-        "moment",
-        "spec",
-        "versions",
-    )
 
     def __init__(self, spec: core.PodSpec, example: Pod) -> None:
         self.spec: core.PodSpec = spec

@@ -42,21 +42,6 @@ _MOST_STATUSES: Final = 64  # statuses that no node has any more are not worth l
 class PodClass:
     """A class of pods, and what is kept for it."""
 
-    __slots__ = (
-        "_is_plain",
-        "_plugins",
-        "_refusals",
-        "columns",
-        "is_shared",
-        "left_out",
-        "outcome",
-        "previous",
-        "results",
-        "state",
-        "uncached_pre_filters",
-        "used_at",
-    )
-
     def __init__(
         self,
         plugins: DecisionPlugins,

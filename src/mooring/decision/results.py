@@ -132,27 +132,6 @@ class Results:
     `sees_pods` if the answers depend on the pods of a node, and not only on the node's object.
     """
 
-    __slots__ = (
-        "_caller",
-        "_filter",
-        "_normalizes_itself",
-        "_score",
-        "_shape",
-        "has_state",
-        "mark",
-        "normalizes",
-        "plugin",
-        "pre_filter",
-        "score_cells",
-        "scores",
-        "sees_pods",
-        "skips_score",
-        "state",
-        "varies",
-        "verdict_cells",
-        "verdicts",
-    )
-
     def __init__(
         self,
         plugin: Base,
