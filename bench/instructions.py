@@ -5,17 +5,17 @@
     python -m bench.inprocess --instructions --nodes 500 --workload basic --workload mixed
 
 A count does not depend on the load of the machine, so a change of one percent can be seen. It says
-nothing about cache misses: `bench.inprocess` without `--instructions` measures time.
+nothing about cache misses: `bench.inprocess` without `--instructions` measures time. Counts of two
+machines differ: numpy chooses its code by the processor.
 
-Each process under valgrind is counted as a whole. Set-up is subtracted: `bench.inprocess --child`
-runs each workload twice, with `FEW` pods after the warm-up and with more, and the difference is
-divided by the difference of the pods. The cost of building the pods is measured the same way, in
-processes that only build them, and subtracted as well. What remains is the cost of receiving a
-pod, queueing, deciding and binding it.
+One process per tree and number of nodes runs `bench/counted.py` under valgrind: it adds the nodes
+once and forks a process per workload. Counted is what happens between the moments when pods, built
+already, are given to the cluster, and when all of them are placed: receiving a pod, queueing,
+deciding and binding it. The first pods of a workload are not counted.
 
-Each tree is measured with its own `bench/`, and only by what `bench/` has offered since commit
-3db2a99: the `--child` mode and the names `WORKLOADS` and `WARM_UP`. A workload that the other tree
-does not have is shown without a ratio.
+Each tree is measured with its own workloads, and only by what it has offered since commit 3db2a99:
+`WORKLOADS` and `cluster` of `bench.workloads`, `WARM_UP` of `bench.inprocess`, and `Simulation`. A
+workload that the other tree does not have is shown without a ratio.
 
 Noise: with a fixed hash seed and one OpenBLAS thread, repeated runs of one tree on a busy machine
 differed by less than 0.05 %, and the same commit in another folder by 0.1 to 0.2 %. With as many
@@ -31,28 +31,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.goals import multiples
-from bench.trees import HERE, trees
+from bench.trees import HERE, ROOT, trees
 
-FEW = 200  # pods of the shorter run, after the warm-up
-PODS = 400  # further pods of the longer run: those that are counted
+PODS = 400  # counted, of each workload
 Results = dict[str, float]  # "workload @ nodes" -> thousand instructions per pod
 
 _VALGRIND = ("valgrind", "--quiet", "--tool=cachegrind", "--cache-sim=no", "--vgdb=no")
 _REPEATABLE = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+_COUNTED = ROOT / "bench" / "counted.py"
 _LIST = "import json, bench.workloads as w; print(json.dumps(list(w.WORKLOADS)))"
-_BUILD = """
-import gc, sys
-from bench.inprocess import WARM_UP
-from bench.workloads import WORKLOADS
-gc.set_threshold(50_000)  # as the benchmark does
-make = WORKLOADS[sys.argv[1]]
-pods = [make(i) for i in range(WARM_UP + int(sys.argv[2]))]
-"""
 
 
 class CountError(Exception):
@@ -60,27 +52,12 @@ class CountError(Exception):
 
 
 class Process(NamedTuple):
-    """One process to count; `nodes` is None for a process that only builds the pods."""
+    """One process to count: these workloads of a tree, on so many nodes."""
 
     tree: str
-    workload: str
-    nodes: int | None
-    pods: int
-
-    @property
-    def words(self) -> list[str]:
-        """The arguments of the interpreter."""
-        if self.nodes is None:
-            return ["-c", _BUILD, self.workload, str(self.pods)]
-        asked = [f"--pods={self.pods}", f"--nodes={self.nodes}", f"--workload={self.workload}"]
-        return ["-m", "bench.inprocess", "--child", *asked]
-
-    def __str__(self) -> str:
-        where = "pods built" if self.nodes is None else f"@ {self.nodes}"
-        return f"{self.tree}: {self.workload} {where}, {self.pods} pods"
-
-
-Counts = Mapping[Process, int]
+    path: Path
+    nodes: int
+    workloads: tuple[str, ...]
 
 
 def run(
@@ -89,12 +66,27 @@ def run(
     """Count these workloads, `jobs` processes at a time; the lines to print."""
     if shutil.which(_VALGRIND[0]) is None:
         raise CountError("valgrind is not installed or not in PATH; it counts the instructions")
-    with trees(against) as paths:
-        known = {name: prepared(path) for name, path in paths.items()}
-        processes = plan(known, names, sizes, pods)
-        counts = count_all(processes, paths, jobs)
-    found = {name: per_pod(counts, processes, name, pods) for name in paths}
+    found: dict[str, Results] = {}
+    with trees(against) as paths, ThreadPoolExecutor(jobs) as pool:
+        processes = plan(paths, names, sizes)
+        try:
+            counts = pool.map(lambda process: count(process, pods), processes)
+            for process, counted in zip(processes, counts, strict=True):
+                found.setdefault(process.tree, {}).update(counted)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return table(found[HERE], found.get(against), against)
+
+
+def plan(paths: Mapping[str, Path], names: Sequence[str], sizes: Sequence[int]) -> list[Process]:
+    """The processes to count: of each tree, with those of the workloads that it has."""
+    known = {tree: prepared(path) for tree, path in paths.items()}
+    return [
+        Process(tree, path, nodes, tuple(name for name in names if name in known[tree]))
+        for nodes in sizes
+        for tree, path in paths.items()
+    ]
 
 
 # --- counting ------------------------------------------------------------------------------------
@@ -102,88 +94,52 @@ def run(
 
 def prepared(tree: Path) -> list[str]:
     """The workloads that a tree has; its bytecode is compiled, so that no count includes that."""
-    _python(tree, "-m", "compileall", "-q", "src", "bench")
-    workloads: list[str] = json.loads(_python(tree, "-c", _LIST))
+    python = [sys.executable]
+    _complete([*python, "-m", "compileall", "-q", "src", "bench"], tree)
+    workloads: list[str] = json.loads(_complete([*python, "-c", _LIST], tree))
     return workloads
 
 
-def plan(
-    known: Mapping[str, Sequence[str]], names: Sequence[str], sizes: Sequence[int], pods: int
-) -> list[Process]:
-    """The processes to count: of each tree, for the workloads that it has."""
-    return [
-        Process(tree, name, nodes, count)
-        for name in names
-        for nodes in (None, *sizes)
-        for tree, workloads in known.items()
-        if name in workloads
-        for count in (FEW, FEW + pods)
-    ]
-
-
-def count_all(
-    processes: Sequence[Process], paths: Mapping[str, Path], jobs: int
-) -> dict[Process, int]:
-    """Count them, `jobs` at a time, with a line of progress on stderr for each."""
-    counts: dict[Process, int] = {}
-    with ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(count, paths[each.tree], each.words): each for each in processes}
-        try:
-            for done in as_completed(running):
-                process = running[done]
-                try:
-                    counts[process] = done.result()
-                except CountError as error:
-                    raise CountError(f"{process}: {error}") from None
-                told = f"{len(counts)} of {len(processes)}: {process}"
-                print(f"{told}: {counts[process] / 1e6:,.0f} million instructions", file=sys.stderr)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return counts
-
-
-def count(tree: Path, words: Sequence[str]) -> int:
-    """The instructions of one Python process with the mooring and the bench of `tree`."""
+def count(process: Process, pods: int) -> Results:
+    """Thousand instructions per pod of each workload, with a line of progress on stderr."""
+    tree, path, nodes, workloads = process
+    found: Results = {}
     with tempfile.TemporaryDirectory(prefix="mooring-instructions-") as scratch:
-        out = Path(scratch) / "cachegrind.out"
-        _python(tree, *words, under=(*_VALGRIND, f"--cachegrind-out-file={out}"))
-        if not out.exists():
-            raise CountError("valgrind wrote no counts")
-        last = out.read_text(encoding="utf-8", errors="replace").splitlines()[-1]
+        out = Path(scratch) / "counts"
+        command = [*_VALGRIND, f"--cachegrind-out-file={out}.%p", sys.executable, str(_COUNTED)]
+        try:
+            lines = _complete([*command, str(nodes), str(pods), *workloads], path).splitlines()
+            for workload, moments in map(json.loads, lines):
+                first, applied, ready, last = (read(Path(f"{out}.{each}")) for each in moments)
+                key = f"{workload} @ {nodes}"
+                found[key] = (applied - first + last - ready) / pods / 1e3
+                print(f"{tree}: {key}: {found[key]:.1f}", file=sys.stderr)
+        except CountError as error:
+            raise CountError(f"{tree} @ {nodes}: {error}") from None
+    return found
+
+
+def read(counts: Path) -> int:
+    """The instructions that a process had counted when it ended."""
+    if not counts.exists():
+        raise CountError("valgrind wrote no counts")
+    last = counts.read_text(encoding="utf-8", errors="replace").splitlines()[-1]
     title, _, number = last.partition(":")
     if title != "summary":
         raise CountError(f"the counts of valgrind end with {last!r} instead of a summary")
     return int(number)
 
 
-def _python(tree: Path, *words: str, under: Sequence[str] = ()) -> str:
-    env = {**os.environ, **_REPEATABLE, "PYTHONPATH": str(tree / "src")}
-    done = subprocess.run(
-        [*under, sys.executable, *words], cwd=tree, env=env, text=True, capture_output=True
-    )
+def _complete(command: Sequence[str], tree: Path) -> str:
+    """What a command prints, run with the mooring and the bench of a tree."""
+    env = {**os.environ, **_REPEATABLE, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
+    done = subprocess.run(command, cwd=tree, env=env, text=True, capture_output=True)
     if done.returncode:
         raise CountError(f"the process ended with {done.returncode}:\n{done.stderr.strip()}")
     return done.stdout
 
 
-# --- reading the counts --------------------------------------------------------------------------
-
-
-def per_pod(counts: Counts, processes: Sequence[Process], tree: str, pods: int) -> Results:
-    """Thousand instructions per pod of one tree, without set-up and without building the pods."""
-
-    def between(workload: str, nodes: int | None) -> int:
-        few, many = (Process(tree, workload, nodes, number) for number in (FEW, FEW + pods))
-        return counts[many] - counts[few]
-
-    return {
-        f"{each.workload} @ {each.nodes}": (
-            (between(each.workload, each.nodes) - between(each.workload, None)) / pods / 1e3
-        )
-        for each in processes
-        if each.tree == tree and each.nodes is not None
-    }
+# --- showing the counts --------------------------------------------------------------------------
 
 
 def table(here: Results, there: Results | None = None, against: str = "") -> list[str]:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from bench.instructions import FEW, CountError, Process, count, per_pod, plan, table
+from bench.instructions import CountError, plan, read, table
 from bench.trees import HERE, ROOT
 
 from bench import inprocess
 
-# Writes counts as cachegrind does: a pod costs 590,000 instructions, 70,000 of them to build it.
+# Does what valgrind and `bench/counted.py` do together: 400 pods cost 70,000 instructions each to
+# be received and 450,000 to be placed; what is between does not count.
 VALGRIND = f"""#!{sys.executable}
-import sys
+import json, sys
 words = sys.argv[1:]
 out = next(word for word in words if word.startswith("--cachegrind-out-file=")).partition("=")[2]
-is_child = "bench.inprocess" in words
-pods = next(word for word in words if word.startswith("--pods=")) if is_child else words[-1]
-cost = int(pods.rpartition("=")[2]) * (590_000 if is_child else 70_000) + 1_000_000_000
-open(out, "w").write(f"desc: ...\\nevents: Ir\\nfn=main\\n1 {{cost}}\\nsummary: {{cost}}\\n")
+script = next(word for word in words if word.endswith("counted.py"))
+nodes, pods, *names = words[words.index(script) + 1 :]
+total = 1_000_000_000
+for place, name in enumerate(names):
+    moments = []
+    for moment, cost in enumerate((0, 70_000, 9_999_999, 450_000)):
+        total += cost * int(pods)
+        moments.append(10 * place + moment)
+        with open(out.replace("%p", str(moments[-1])), "w") as file:
+            file.write(f"desc: ...\\nevents: Ir\\nfn=main\\n1 {{total}}\\nsummary: {{total}}\\n")
+    print(json.dumps([name, moments]))
 """
 
 
@@ -37,20 +46,21 @@ def install(folder: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_counts_each_tree_by_the_workloads_that_it_has() -> None:
-    known = {HERE: ["basic", "new"], "old": ["basic"]}
-    processes = plan(known, ["basic", "new"], [500, 5000], 400)
-    assert len(processes) == len(set(processes)) == 3 * 3 * 2
-    assert {each.workload for each in processes if each.tree == "old"} == {"basic"}
-    assert {each.pods for each in processes} == {FEW, FEW + 400}
-
-
-def test_subtracts_set_up_and_the_building_of_pods() -> None:
-    processes = plan({HERE: ["basic"]}, ["basic"], [500], 400)
-    building = {FEW: 1_000_000, FEW + 400: 1_000_000 + 400 * 70_000}
-    whole = {FEW: 3_000_000_000, FEW + 400: 3_000_000_000 + 400 * 590_000}
-    counts = {p: (building if p.nodes is None else whole)[p.pods] for p in processes}
-    assert per_pod(counts, processes, HERE, 400) == {"basic @ 500": pytest.approx(520.0)}
+def test_counts_each_tree_by_the_workloads_that_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known = {ROOT: ["basic", "new"], tmp_path: ["basic"]}
+    monkeypatch.setattr("bench.instructions.prepared", known.__getitem__)
+    paths = {HERE: ROOT, "old": tmp_path}
+    processes = plan(paths, ["basic", "new"], [500, 5000])
+    assert [(each.tree, each.nodes) for each in processes] == [
+        (HERE, 500),
+        ("old", 500),
+        (HERE, 5000),
+        ("old", 5000),
+    ]
+    assert {each.workloads for each in processes if each.tree == HERE} == {("basic", "new")}
+    assert {each.workloads for each in processes if each.tree == "old"} == {("basic",)}
 
 
 def test_shows_ratios_where_both_trees_have_the_workload_and_the_worst_at_the_end() -> None:
@@ -64,24 +74,23 @@ def test_shows_ratios_where_both_trees_have_the_workload_and_the_worst_at_the_en
     assert table({"basic @ 500": 520.0})[1:] == [basic[:49]]
 
 
-def test_runs_all_processes_under_valgrind(
+def test_counts_what_happens_to_a_pod_from_receiving_it_to_its_placement(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(folder, VALGRIND)
-    asked = ["--instructions", "--nodes", "500", "--workload", "basic"]
+    asked = ["--instructions", "--nodes", "500", "--workload", "basic", "--workload", "mixed"]
     assert inprocess.main(asked) == 0
     told = capsys.readouterr()
     assert told.out.splitlines()[1].split() == ["basic", "@", "500", "520.0"]
-    assert "4 of 4: here: basic" in told.err
+    assert told.out.splitlines()[2].split() == ["mixed", "@", "500", "520.0"]
+    assert "here: mixed @ 500: 520.0" in told.err
 
 
 def test_names_the_process_that_failed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(folder, "#!/bin/sh\necho broken >&2\nexit 3\n")
     asked = ["--instructions", "--nodes", "500", "--workload", "basic", "--jobs", "1"]
     assert inprocess.main(asked) == 2
-    assert capsys.readouterr().err == (
-        "here: basic pods built, 200 pods: the process ended with 3:\nbroken\n"
-    )
+    assert capsys.readouterr().err == "here @ 500: the process ended with 3:\nbroken\n"
 
 
 def test_says_in_a_line_that_valgrind_is_missing(
@@ -99,12 +108,20 @@ def test_refuses_the_workload_that_cannot_be_counted(capsys: pytest.CaptureFixtu
     assert inprocess.PLUGIN in capsys.readouterr().err
 
 
-def test_refuses_counts_that_are_incomplete(folder: Path) -> None:
-    install(folder, VALGRIND.replace("summary:", "sum"))
+def test_refuses_counts_that_are_incomplete(tmp_path: Path) -> None:
+    counts = tmp_path / "counts"
+    with pytest.raises(CountError, match="wrote no counts"):
+        read(counts)
+    counts.write_text("events: Ir\nsum 1\n")
     with pytest.raises(CountError, match="instead of a summary"):
-        count(ROOT, Process(HERE, "basic", None, FEW).words)
+        read(counts)
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
-def test_reads_the_count_of_the_real_valgrind() -> None:
-    assert count(ROOT, ["-S", "-c", "pass"]) > 1_000_000
+def test_reads_the_counts_of_moments_from_the_real_valgrind(tmp_path: Path) -> None:
+    code = "from bench.counted import mark; print(mark()); sum(range(10**5)); print(mark())"
+    options = ["--quiet", "--tool=cachegrind", "--cache-sim=no"]
+    command = ["valgrind", *options, f"--cachegrind-out-file={tmp_path}/%p", sys.executable, "-c"]
+    done = subprocess.run([*command, code], cwd=ROOT, capture_output=True, text=True, check=True)
+    first, last = (read(tmp_path / name) for name in done.stdout.split())
+    assert 10**6 < last - first < 10**8

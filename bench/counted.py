@@ -1,0 +1,68 @@
+"""The part of `bench.instructions` that runs under valgrind, with the mooring of any tree.
+
+    valgrind --tool=cachegrind --cachegrind-out-file=counts.%p python bench/counted.py 500 400 basic
+
+The nodes are added once; each workload continues from there in a process of its own, made by
+`fork`. To read the counts of a moment, a process is forked that ends at once: valgrind writes what
+had been counted until then to the file of that process.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+FEW = 200  # pods after the warm-up that are not counted
+
+
+def main(nodes: int, pods: int, names: list[str]) -> None:
+    """Print one JSON line per workload: its name, and the processes whose counts to compare."""
+    # Not at the top: without them a test under valgrind takes a second.
+    from bench.inprocess import WARM_UP
+    from bench.workloads import WORKLOADS, cluster
+    from mooring.simulator import Simulation
+
+    gc.set_threshold(50_000)  # this, and to freeze what is there, as `mooring run` does
+    with Simulation(keep_attempts=False) as sim:
+        sim.apply(*cluster(nodes))
+        for name in names:
+            child = os.fork()
+            if not child:
+                _run(sim, WORKLOADS[name], name, WARM_UP + FEW, pods)
+            _, status = os.waitpid(child, 0)
+            if status:
+                raise SystemExit(
+                    f"{name}: the process ended with {os.waitstatus_to_exitcode(status)}"
+                )
+
+
+def _run(sim: Any, make: Callable[[int], Any], name: str, before: int, pods: int) -> None:
+    sim.schedule(*(make(i) for i in range(before)))
+    counted = [make(i) for i in range(before, before + pods)]
+    marks = [mark()]
+    sim.apply(*counted)
+    marks.append(mark())
+    gc.collect()
+    gc.freeze()
+    marks.append(mark())
+    sim.settle()
+    marks.append(mark())
+    print(json.dumps([name, marks]), flush=True)
+    os._exit(0)
+
+
+def mark() -> int:
+    """The id of a process that has counted what this one has counted until now."""
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
