@@ -5,10 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
+.PHONY: help setup check test test-scheduler demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 setup: $(STAMP) ## create .venv with the locked dependencies and mooring itself
 	@$(BIN)/python -m compileall -q src bench
@@ -31,6 +31,12 @@ check: setup ## format, lint, types, layers
 
 test: setup ## all tests, JOBS=3 at a time: some wait for servers
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal
+
+# The rooms of the scheduler; no real control plane, no laptop cluster but where a test serves it.
+SCHEDULER := api cache config decision framework observe parity plugins preemption queue runtime scheduler simulator
+
+test-scheduler: setup ## the tests of the scheduler alone, without the laptop cluster: some minutes
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal $(addprefix tests/,$(SCHEDULER))
 
 oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
 	$(BIN)/python -m tests.oracle.oracle

@@ -16,8 +16,8 @@ import sys
 import time
 from typing import Any
 
-from mooring.apiserver.resources import known
-from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 
 DEPLOYMENTS = known("deployments", "apps")
 _ZONES = tuple(f"zone-{number}" for number in range(10))

@@ -25,11 +25,11 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.apiserver.resources import known
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.embedded import EmbeddedCluster
 from mooring.extender import Extender
 from mooring.extender.serving.app import App, Options
 from mooring.framework.plugin import Base
-from mooring.simulator.embedded import EmbeddedCluster
 
 ZONES = tuple(f"zone-{number}" for number in range(10))
 ZONE = "topology.kubernetes.io/zone"

@@ -13,28 +13,28 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.apiserver.both import container
-from tests.apiserver.desk import PODS, Desk
+from tests.cluster.apiserver.both import container
+from tests.cluster.apiserver.desk import PODS, Desk
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring import config as cfg
 from mooring.api import codec
 from mooring.api.coordination import Lease
-from mooring.apiserver.calls import JSON, Call, Reply
-from mooring.apiserver.decoding import YAML, decode_object, decode_wish
-from mooring.apiserver.patching.patch import (
+from mooring.client._reading import bookmarked, read_event
+from mooring.client.errors import Refused, refusal
+from mooring.client.kubeconfig import load_kubeconfig
+from mooring.cluster.apiserver.calls import JSON, Call, Reply
+from mooring.cluster.apiserver.decoding import YAML, decode_object, decode_wish
+from mooring.cluster.apiserver.patching.patch import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
 )
-from mooring.apiserver.protobuf import PROTOBUF, decode_protobuf
-from mooring.client._reading import bookmarked, read_event
-from mooring.client.errors import Refused, refusal
-from mooring.client.kubeconfig import load_kubeconfig
+from mooring.cluster.apiserver.protobuf import PROTOBUF, decode_protobuf
+from mooring.cluster.manifests import read_objects
 from mooring.errors import ApiError, ConfigError
 from mooring.extender import wire
-from mooring.simulator.manifests import read_objects
 from mooring.simulator.scenario import read_scenarios
 
 POD: Final = {"apiVersion": "v1", "kind": "Pod", **container(), "metadata": {"name": "p"}}

@@ -8,9 +8,9 @@ from extender_basic import Basic
 from mooring import config as cfg
 from mooring.api.codec import encode
 from mooring.api.core import Pod
+from mooring.cluster.embedded import EmbeddedCluster
 from mooring.extender.serving.app import App, Options
 from mooring.extender.wire import ExtenderArgs, ExtenderBindingArgs, NodeList
-from mooring.simulator.embedded import EmbeddedCluster
 from mooring.testing import check_plugin, node, pod
 
 NAMES = ("node-1", "node-2", "node-3")

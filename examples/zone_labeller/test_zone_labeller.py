@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.resources import known
+from mooring.cluster.apiserver.resources import known
 from mooring.testing import node
 from mooring.testing.sandbox import Sandbox
 from zone_labeller import ZONE, ZoneLabeller

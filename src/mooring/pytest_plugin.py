@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from mooring.cluster.embedded import RunningScheduler
     from mooring.simulator import Simulation
-    from mooring.simulator.embedded import RunningScheduler
     from mooring.testing.sandbox import Sandbox
 
 

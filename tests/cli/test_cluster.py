@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from tests.cli.clusters import Running
 
-from mooring.apiserver.resources import known
-from mooring.apiserver.server import new_store
-from mooring.apiserver.store import Store
 from mooring.cli import main
 from mooring.cli.cluster_report import Report
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.client.transport import Request
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.server import new_store
+from mooring.cluster.apiserver.store import Store
 
 READY = "Ctrl-C ends it."
 POD = """

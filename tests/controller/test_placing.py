@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import mooring.framework as fw
-from mooring.apiserver.resources import known
-from mooring.apiserver.store import Change, Object
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Change, Object
 from mooring.controller import NotNow, Options, controller
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox

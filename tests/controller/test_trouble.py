@@ -15,11 +15,11 @@ from tests.controller.bad_network import BadNetwork, is_bind
 import mooring.framework as fw
 from mooring.api.core import Binding
 from mooring.api.meta import ObjectMeta, ObjectReference
-from mooring.apiserver.resources import known
-from mooring.apiserver.store import Change
 from mooring.client.client import ApiClient
 from mooring.client.errors import Conflict
 from mooring.client.transport import Answer, Fence, Request, Transport
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Change
 from mooring.controller import Election, Options, Runner, controller
 from mooring.testing import pod
 from mooring.testing.sandbox import Sandbox

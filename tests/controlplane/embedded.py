@@ -23,11 +23,11 @@ from tests.controlplane.pki import Pair, replace
 from tests.controlplane.plane import Plane
 from tests.controlplane.users import User
 
-from mooring.apiserver._auth import Attributes, attributes
-from mooring.apiserver.calls import ADMIN, Call, Reply, Watching
-from mooring.apiserver.http import HttpServer
-from mooring.apiserver.protobuf import as_json
-from mooring.apiserver.server import ApiServer
+from mooring.cluster.apiserver._auth import Attributes, attributes
+from mooring.cluster.apiserver.calls import ADMIN, Call, Reply, Watching
+from mooring.cluster.apiserver.http import HttpServer
+from mooring.cluster.apiserver.protobuf import as_json
+from mooring.cluster.apiserver.server import ApiServer
 
 Garble = Callable[[Attributes], bytes | None]
 

@@ -13,9 +13,9 @@ from functools import partial
 import pytest
 
 import mooring.framework as fw
+from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 from mooring.scheduler.scheduler import Attempt
 from mooring.simulator import Simulation
-from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
 from mooring.testing import node, pod
 from mooring.testing.builders import ZONE
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from mooring.apiserver.resources import known
-from mooring.apiserver.store import Object
-from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Object
+from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
 
 _PODS = known("pods")
 _EVENTS = known("events")

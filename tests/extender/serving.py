@@ -16,10 +16,10 @@ from mooring.api.codec import to_builtins
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.client.endpoint import Tls
+from mooring.cluster.embedded import EmbeddedCluster
 from mooring.extender import Extender
 from mooring.extender.serving.app import App, Options
 from mooring.framework.plugin import Base
-from mooring.simulator.embedded import EmbeddedCluster
 from mooring.testing import node, pod
 
 

@@ -8,8 +8,8 @@ from tests.extender.serving import Served, binding, serve
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.meta import ObjectMeta, ObjectReference
-from mooring.apiserver.resources import known
-from mooring.apiserver.store import Item
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Item
 from mooring.extender import Extender
 from mooring.testing import node, pod
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.extender.rogue import Payload, Rogue, answering, saying
 from tests.extender.scene import NODES, Scene, configuration, play, pod
 
-from mooring.apiserver.resources import known
+from mooring.cluster.apiserver.resources import known
 
 
 def names_in(payload: Payload) -> list[str]:

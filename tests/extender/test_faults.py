@@ -12,7 +12,7 @@ import pytest
 from tests.extender.rogue import Act, Payload, Rogue, answering, endless, hang, reset, saying
 from tests.extender.scene import NODES, Scene, configuration, play, pod
 
-from mooring.apiserver.store import Object
+from mooring.cluster.apiserver.store import Object
 
 LIMIT = 64 * 1024 * 1024  # bytes of memory that no answer may cost
 DEEP = b'{"Nodes":' + b"[" * 100_000

@@ -9,7 +9,7 @@ import pytest
 from tests.extender.serving import Served, about, serve
 
 import mooring.framework as fw
-from mooring.apiserver.resources import known
+from mooring.cluster.apiserver.resources import known
 from mooring.extender import Extender
 from mooring.testing import node, pod
 

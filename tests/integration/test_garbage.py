@@ -13,7 +13,7 @@ from tests.garbage import NO_OBJECT
 from tests.integration.looking import wait_for_event, wait_until_bound
 from tests.integration.starting import NAME, Mooring, start_mooring
 
-from mooring.apiserver._auth import Attributes
+from mooring.cluster.apiserver._auth import Attributes
 
 ELECTED = {
     "leaderElection": {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.client.errors import NotFound, Refused
-from mooring.simulator.embedded import RunningScheduler
+from mooring.cluster.embedded import RunningScheduler
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox, SeenEvent
 

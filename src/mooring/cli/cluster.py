@@ -15,21 +15,21 @@ from typing import Final
 
 from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.kubeconfig import refuse_to_overwrite
-from mooring.apiserver.persistence import Persistence
-from mooring.apiserver.resources import known
-from mooring.apiserver.server import new_store
-from mooring.apiserver.store import Object, Store
 from mooring.cli.cluster_report import Report
 from mooring.cli.config import print_problems, registry_with
 from mooring.client.errors import Refused
+from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
+from mooring.cluster.apiserver.persistence import Persistence
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.server import new_store
+from mooring.cluster.apiserver.store import Object, Store
+from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.cluster.machines import MachineTemplate, make_nodes
+from mooring.cluster.manifests import read_objects
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.signals import handle_signals
-from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
-from mooring.simulator.machines import MachineTemplate, make_nodes
-from mooring.simulator.manifests import read_objects
 
 _NODES: Final = known("nodes")
 _DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from mooring.api.wellknown import ZONE
-from mooring.apiserver.resources import known
-from mooring.apiserver.store import Change, Store
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Change, Store
 
 _PODS: Final = known("pods")
 _NODES: Final = known("nodes")

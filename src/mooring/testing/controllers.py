@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 
+from mooring.cluster.embedded import EmbeddedCluster
 from mooring.controller.app import Controller
 from mooring.controller.runner import Options, Runner
 from mooring.simulator.clock import VirtualLoop
-from mooring.simulator.embedded import EmbeddedCluster
 
 
 class RunningController:

@@ -22,15 +22,15 @@ import msgspec
 
 from mooring import config as cfg
 from mooring.api.selectors import parse_label_query
-from mooring.apiserver.resources import Resource, known
-from mooring.apiserver.store import Item, Object
+from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.store import Item, Object
+from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.cluster.machines import MachineTemplate
+from mooring.cluster.manifests import find_resource
 from mooring.controller import Controller, Options
 from mooring.errors import InternalError
 from mooring.framework.plugin import Base
 from mooring.simulator.clock import VirtualClock, VirtualLoop
-from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
-from mooring.simulator.machines import MachineTemplate
-from mooring.simulator.manifests import find_resource
 from mooring.testing.controllers import RunningController, run_controller
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from mooring.cli.demo import manifests
 from mooring.cli.demo.plugin import PreferSpot
 from mooring.cli.demo.screen import Screen
 from mooring.cli.demo.story import Story
+from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 from mooring.observe.signals import handle_signals
-from mooring.simulator.embedded import EmbeddedCluster, run_scheduler
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.api.wellknown import ZONE
-from mooring.simulator.machines import MachineTemplate
+from mooring.cluster.machines import MachineTemplate
 
 CONFIG: Final = """\
 apiVersion: kubescheduler.config.k8s.io/v1

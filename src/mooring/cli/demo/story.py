@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mooring.api.wellknown import ZONE
-from mooring.apiserver.resources import known
 from mooring.cli.demo import manifests
 from mooring.cli.demo.screen import Screen
-from mooring.simulator.embedded import EmbeddedCluster, RunningScheduler
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler
 
 _PODS: Final = known("pods")
 _BATCH: Final = 20  # pods of two cores: more than there is room for

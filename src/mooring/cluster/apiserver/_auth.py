@@ -1,0 +1,205 @@
+"""Who asks, and whether he may.
+
+    client certificate of our authority ─┐
+    bearer token we know ────────────────┴─▶ Caller ─▶ in system:masters ─────────▶ yes
+    neither: 401, but for health and version           anybody else: the hook, if there is one
+
+Who may impersonate (`kubectl --as`) becomes the caller that he names, with that one's rights.
+
+There is no RBAC in the embedded server: its users are those of one developer. Roles and bindings
+can be created and read like any other object, and decide nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mooring.client.errors import Forbidden, Unauthorized
+from mooring.cluster.apiserver.calls import Call, Caller
+from mooring.cluster.apiserver.failures import bad_request
+
+MASTERS: Final = "system:masters"
+AUTHENTICATED: Final = "system:authenticated"
+NOBODY: Final = Caller(name="system:anonymous", groups=("system:unauthenticated",))
+
+_OPEN: Final = ("/healthz", "/livez", "/readyz", "/version")
+_OPEN_BELOW: Final = ("/healthz/", "/livez/", "/readyz/")  # single checks
+
+_ACCOUNT: Final = "system:serviceaccount:"
+_ACCOUNTS: Final = "system:serviceaccounts"
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}
+_OF_ALL: Final = {"get": "list", "delete": "deletecollection"}
+
+
+class Attributes(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wants to do, in the terms of a SubjectAccessReview."""
+
+    verb: str
+    path: str
+    group: str = ""
+    resource: str = ""  # empty for what is no resource, such as /metrics
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+Authorize = Callable[[Caller, Attributes], str]
+"""Why this caller may not do this; empty if he may."""
+
+
+class Authenticator:
+    """Knows tokens, and reads certificates that the TLS layer has verified."""
+
+    def __init__(self, tokens: Mapping[str, Caller] | None = None) -> None:
+        self._salt = os.urandom(32)
+        # By digest: how long a look-up takes says nothing about the tokens.
+        self._callers: dict[bytes, Caller] = {}
+        for token, caller in (tokens or {}).items():
+            self.add(token, caller)
+
+    def add(self, token: str, caller: Caller) -> None:
+        """From now on, who shows this token is this caller."""
+        self._callers[self._digest(token)] = _authenticated(caller)
+
+    def by_token(self, token: str) -> Caller | None:
+        return self._callers.get(self._digest(token))
+
+    def caller(self, authorization: str, certificate: Mapping[str, Any] | None) -> Caller | None:
+        """By certificate, as `SSLObject.getpeercert` gives it, or else by Authorization header."""
+        if certificate:
+            return by_certificate(certificate)
+        scheme, _, token = authorization.partition(" ")
+        return self.by_token(token.strip()) if scheme.lower() == "bearer" else None
+
+    def _digest(self, token: str) -> bytes:
+        encoded = token.encode(errors="surrogateescape")
+        return hashlib.blake2b(encoded, key=self._salt, digest_size=16).digest()
+
+
+def by_certificate(certificate: Mapping[str, Any]) -> Caller | None:
+    """The common name is the user, organizations are the groups."""
+    subject = [pair for names in certificate.get("subject", ()) for pair in names]
+    name = next((value for key, value in subject if key == "commonName"), "")
+    groups = tuple(value for key, value in subject if key == "organizationName")
+    return _authenticated(Caller(name=name, groups=groups)) if name else None
+
+
+def _authenticated(caller: Caller) -> Caller:
+    if AUTHENTICATED in caller.groups:
+        return caller
+    return msgspec.structs.replace(caller, groups=(*caller.groups, AUTHENTICATED))
+
+
+def admit(caller: Caller | None, path: str) -> Caller:
+    """The caller; nobody, for what everybody may see; or else raises Unauthorized."""
+    if caller is not None:
+        return caller
+    if path in _OPEN or path.startswith(_OPEN_BELOW):
+        return NOBODY
+    raise Unauthorized("Unauthorized", code=401, reason="Unauthorized")
+
+
+def check(authorize: Authorize, call: Call) -> None:
+    """Ask the hook; raises Forbidden."""
+    if MASTERS in call.caller.groups or call.caller is NOBODY:
+        return
+    asked = attributes(call)
+    why_not = authorize(call.caller, asked)
+    if why_not:
+        raise Forbidden(f"{_sentence(call.caller, asked)}: {why_not}", code=403, reason="Forbidden")
+
+
+# --- impersonation -------------------------------------------------------------------------------
+
+
+def impersonated(
+    caller: Caller, user: str, groups: Sequence[str], uid: str, authorize: Authorize | None
+) -> Caller:
+    """Whom the caller wants to be taken for, if he wants that; raises Forbidden if he may not."""
+    if not (user or groups or uid):
+        return caller
+    if not user:
+        wanted = ", ".join(groups) or uid
+        raise bad_request(f"requested {wanted} without impersonating a user name")
+    account = user.removeprefix(_ACCOUNT).split(":") if user.startswith(_ACCOUNT) else []
+    is_account = len(account) == 2
+    if is_account:
+        resource, namespace, name = "serviceaccounts", account[0], account[1]
+    else:
+        resource, namespace, name = "users", "", user
+    _check_impersonation(authorize, caller, resource, namespace, name)
+    for group in groups:
+        _check_impersonation(authorize, caller, "groups", "", group)
+    if is_account and not groups:
+        groups = (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}")
+    found = Caller(name=user, groups=tuple(groups), uid=uid)
+    return found if user == NOBODY.name else _authenticated(found)
+
+
+def _check_impersonation(
+    authorize: Authorize | None, caller: Caller, resource: str, namespace: str, name: str
+) -> None:
+    asked = Attributes(
+        verb="impersonate", path="", resource=resource, namespace=namespace, name=name
+    )
+    if caller is NOBODY:
+        why_not = "nobody is logged in"
+    elif authorize is None or MASTERS in caller.groups:
+        return
+    else:
+        why_not = authorize(caller, asked)
+    if why_not:
+        raise Forbidden(f"{_sentence(caller, asked)}: {why_not}", code=403, reason="Forbidden")
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+def _sentence(caller: Caller, asked: Attributes) -> str:
+    who = f'User "{caller.name}" cannot {asked.verb}'
+    if not asked.resource:
+        return f'forbidden: {who} path "{asked.path}"'
+    qualified = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+    one = f'{qualified} "{asked.name}"' if asked.name else qualified
+    sub = f"/{asked.subresource}" if asked.subresource else ""
+    where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+    resource = f'resource "{asked.resource}{sub}" in API group "{asked.group}"'
+    return f"{one} is forbidden: {who} {resource} {where}"
+
+
+def attributes(call: Call) -> Attributes:
+    """What a call wants, by method and path alone."""
+    verb = _VERBS.get(call.method, call.method.lower())
+    parts = call.path.strip("/").split("/")
+    group = ""
+    if parts[0] == "apis" and len(parts) > 3:
+        group, rest = parts[1], parts[3:]
+    elif parts[0] == "api" and len(parts) > 2:
+        rest = parts[2:]
+    else:
+        return Attributes(verb=verb, path=call.path)
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    elif rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]  # as the real server has it: a namespace is in itself
+    resource, name, subresource = (*rest, "", "")[:3]
+    if not name:
+        verb = _OF_ALL.get(verb, verb)
+    if verb in ("get", "list") and call.query.get("watch") in ("true", "1"):
+        verb = "watch"
+    return Attributes(
+        verb=verb,
+        path=call.path,
+        group=group,
+        resource=resource,
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+    )

@@ -1,0 +1,223 @@
+"""Bytes to objects: only fields that are known, each with a value of its type.
+
+A kube-apiserver decodes into structs: what does not fit is refused, what it does not know is
+dropped, what is null was never there. Here `schema.py` says what fits, and msgspec checks it while
+it decodes. What comes out is plain dictionaries that defaults and validation can rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
+from mooring.cluster.apiserver._gotext import go_kind, json_error
+from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.fitting import explained, type_of, without_nulls
+from mooring.cluster.apiserver.resources import Resource, by_kind
+from mooring.cluster.apiserver.schema import ANY, Shape, shape_of
+from mooring.cluster.apiserver.store import Object
+
+YAML: Final = "application/yaml"
+_SHOWN: Final = 30  # bytes of a body that nobody could read
+
+
+def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[Object, list[str]]:
+    """An object of this kind, and the fields in it that do not exist."""
+    if content_type.startswith(YAML):
+        body = _from_yaml(body, resource.kind)
+    head = _head(body, resource.kind)
+    check_kind(resource, head.api_version, head.kind)
+    kind, shape = resource.kind, _shape(resource)
+    try:
+        value, whole = _decoded(body, shape)
+        return value, [] if value == whole else list(unknown_fields(whole, shape))
+    except (ValueError, RecursionError) as error:
+        why = why_unreadable(error)
+        raise bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+        ) from error
+
+
+def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
+    """An object that is a wish rather than a thing: a Binding, an Eviction, a Scale, a review."""
+    head = _head(body, kind)
+    version = api_version.rpartition("/")[2]
+    start = f'{head.kind or kind} in version "{version}" cannot be handled as a {kind}'
+    if head.kind not in ("", kind):
+        raise bad_request(f"{start}: unknown conversion")
+    try:
+        return _decoded(body, shape_of(api_version, kind) or ANY)[0]
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"{start}: {why_unreadable(error)}") from error
+
+
+def fit_wish(api_version: str, kind: str, value: Object) -> Object:
+    """The same for what a patch has made of one."""
+    try:
+        return _fit(value, shape_of(api_version, kind) or ANY)
+    except ValueError as error:
+        raise bad_request(str(error)) from error
+
+
+def _decoded(body: bytes, shape: Shape) -> tuple[Object, Any]:
+    """What fits of a body, and all of it; raises ValueError with what does not."""
+    whole = msgspec.json.decode(body)
+    try:
+        value: Object = _decoder(shape.name).decode(body)
+    except msgspec.ValidationError as error:
+        if b"null" not in body:
+            raise ValueError(explained(error, whole, shape)) from error
+        whole = without_nulls(whole, shape)
+        return _fit(whole, shape), whole
+    if b"null" in body:
+        return without_nulls(value, shape), without_nulls(whole, shape)
+    return value, whole
+
+
+def fit(resource: Resource, value: Object) -> Object:
+    """What fits of an object that is decoded already; raises ValueError with what does not."""
+    shape = _shape(resource)
+    try:
+        fitting: Object = msgspec.convert(value, type_of(shape))
+    except msgspec.ValidationError:
+        return _fit(without_nulls(value, shape), shape)
+    return fitting
+
+
+def _fit(value: Object, shape: Shape) -> Object:
+    try:
+        fitting: Object = msgspec.convert(value, type_of(shape))
+    except msgspec.ValidationError as error:
+        raise ValueError(explained(error, value, shape)) from error
+    return fitting
+
+
+def unknown_fields(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
+    """Where an object has fields that its kind has not."""
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from unknown_fields(inner, shape.items, f"{path}[{index}]")
+    elif isinstance(value, dict) and shape.form in ("struct", "map"):
+        for name, inner in value.items():
+            place = f"{path}.{name}" if path else name
+            within = shape.at(name)
+            if within is None:
+                yield f'unknown field "{place}"'
+            else:
+                yield from unknown_fields(inner, within, place)
+
+
+def check_kind(resource: Resource, api_version: str, kind: str) -> None:
+    """Refuse an object that says it is something else; one that says nothing is believed."""
+    kind, wanted = kind or resource.kind, resource.kind
+    api_version = api_version or resource.api_version
+    if (api_version, kind) == (resource.api_version, wanted):
+        return
+    group, _, version = api_version.rpartition("/")
+    if group.count("/"):
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {wanted}): unexpected "
+            f"GroupVersion string: {api_version}"
+        )
+    start = f'{kind} in version "{version}" cannot be handled as a {wanted}'
+    if (group, kind) == (resource.group, wanted) and version.startswith("v1"):
+        raise bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    if by_kind(api_version, kind) is None:
+        raise bad_request(
+            f'{start}: no kind "{kind}" is registered for version "{api_version}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+        )
+    internal = resource.group.partition(".")[0] or "core"
+    raise bad_request(
+        f"{start}: converting ({version}.{kind}) to ({internal}.{wanted}): unknown conversion"
+    )
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+class _Head(msgspec.Struct):
+    api_version: str = msgspec.field(default="", name="apiVersion")
+    kind: str = ""
+
+
+_read_head: Final = msgspec.json.Decoder(_Head).decode
+
+
+def _head(body: bytes, kind: str) -> _Head:
+    try:
+        return _read_head(body)
+    except NOT_JSON as error:
+        why = _parse_problem(body, error)
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get "
+            f"version/kind; json parse error: {why} ({_summary(body)})"
+        ) from error
+
+
+def _parse_problem(body: bytes, error: Exception) -> str:
+    if not isinstance(error, msgspec.ValidationError):
+        return json_error(body)
+    try:
+        value = msgspec.json.decode(body)
+    except NOT_JSON:  # the rest of it is no JSON
+        return json_error(body)
+    if isinstance(value, dict):
+        # Neither, if a name is there twice: the last value is the one that is kept.
+        field = next(
+            (key for key in ("apiVersion", "kind") if not isinstance(value.get(key, ""), str)),
+            "kind",
+        )
+        kind = go_kind(value.get(field))
+        return f"json: cannot unmarshal {kind} into Go struct field .{field} of type string"
+    return (
+        f"json: cannot unmarshal {go_kind(value)} into Go value of type struct {{ APIVersion "
+        'string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    )
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    shown = body[:_SHOWN]
+    text = shown.decode(errors="replace") if body.startswith(b"{") else shown.hex()
+    return f"{text} ..." if len(body) > _SHOWN else text
+
+
+def _from_yaml(body: bytes, kind: str) -> bytes:
+    try:
+        return msgspec.json.encode(yaml.load(body, Loader=_Loader))
+    except NOT_YAML as error:
+        why = why_unreadable(error)
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): {why}"
+        ) from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads times as text, as JSON has them."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@cache
+def _shape(resource: Resource) -> Shape:
+    return shape_of(resource.api_version, resource.kind) or ANY
+
+
+@cache
+def _decoder(name: str) -> msgspec.json.Decoder[Any]:
+    shape = Shape(form="struct", name=name) if name else ANY
+    return msgspec.json.Decoder(type_of(shape))

@@ -1,0 +1,165 @@
+"""What a pod, or the template of one, has although nobody wrote it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.cluster.apiserver.quantities import canonical, spell_resources
+from mooring.cluster.apiserver.store import Object
+
+_SPEC: Final = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
+_CONTAINER: Final = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_PROBE: Final = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+}
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_READABLE: Final = 0o644  # the mode of files in volumes
+
+
+def fill_in_pod(pod: Object) -> None:
+    """Of pods, not of templates: requests are what limits are, unless they say otherwise."""
+    spec = pod.setdefault("spec", {})
+    fill_in_spec(spec)
+    for container in _containers(spec):
+        resources = container["resources"]
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **resources.get("requests", {})}
+    spec.setdefault("enableServiceLinks", True)
+    if spec.get("hostNetwork"):
+        for container in _containers(spec):
+            for port in container.get("ports", ()):
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort", 0)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    _fill_in_whole(spec)
+
+
+def fill_in_template(holder: Object) -> None:
+    """Of the template in anything that makes pods."""
+    template = holder.setdefault("template", {})
+    template.setdefault("metadata", {})
+    fill_in_spec(template.setdefault("spec", {}))
+
+
+def fill_in_spec(spec: Object) -> None:
+    for field, usual in _SPEC.items():
+        if spec.get(field) in (None, ""):
+            spec[field] = usual
+    spec.setdefault("securityContext", {})
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in _containers(spec):
+        _fill_in_container(container)
+    for container in spec.get("ephemeralContainers", ()):
+        _fill_in_container(container)
+    for volume in spec.get("volumes", ()):
+        _fill_in_volume(volume)
+    spell_resources(spec, "overhead")
+    if "resources" in spec:
+        spell_resources(spec["resources"], "requests", "limits")
+
+
+def _containers(spec: Object) -> list[Object]:
+    found: list[Object] = spec.get("containers", [])
+    return [*found, *spec["initContainers"]] if spec.get("initContainers") else found
+
+
+def _fill_in_container(container: Object) -> None:
+    for field, usual in _CONTAINER.items():
+        if not container.get(field):
+            container[field] = usual
+    if not container.get("imagePullPolicy"):
+        is_latest = _tag(container.get("image", "")) == "latest"
+        container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
+    spell_resources(container.setdefault("resources", {}), "requests", "limits")
+    for port in container.get("ports", ()):
+        if not port.get("protocol"):
+            port["protocol"] = "TCP"
+    for variable in container.get("env", ()):
+        _fill_in_source(variable.get("valueFrom", {}))
+    for field in _PROBES:
+        if field in container:
+            _fill_in_probe(container[field])
+    for hook in container.get("lifecycle", {}).values():
+        if isinstance(hook, dict) and "httpGet" in hook:
+            _fill_in_http(hook["httpGet"])
+
+
+def _fill_in_probe(probe: Object) -> None:
+    for field, usual in _PROBE.items():
+        if not probe.get(field):
+            probe[field] = usual
+    if "httpGet" in probe:
+        _fill_in_http(probe["httpGet"])
+    if "grpc" in probe:
+        probe["grpc"].setdefault("service", "")
+
+
+def _fill_in_http(get: Object) -> None:
+    get["path"] = get.get("path") or "/"
+    get["scheme"] = get.get("scheme") or "HTTP"
+
+
+def _fill_in_source(source: Object) -> None:
+    if "fieldRef" in source:
+        source["fieldRef"].setdefault("apiVersion", "v1")
+    if "resourceFieldRef" in source:
+        reference = source["resourceFieldRef"]
+        reference["divisor"] = canonical(reference.get("divisor", "0"))
+
+
+def _fill_in_volume(volume: Object) -> None:
+    if not volume.keys() - {"name"}:
+        volume["emptyDir"] = {}
+    if "sizeLimit" in volume.get("emptyDir", {}):
+        volume["emptyDir"]["sizeLimit"] = canonical(volume["emptyDir"]["sizeLimit"])
+    for kind in ("secret", "configMap", "downwardAPI", "projected"):
+        if kind in volume:
+            volume[kind].setdefault("defaultMode", _READABLE)
+    for item in volume.get("downwardAPI", {}).get("items", ()):
+        _fill_in_source(item)
+    for source in volume.get("projected", {}).get("sources", ()):
+        if "serviceAccountToken" in source:
+            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+        for item in source.get("downwardAPI", {}).get("items", ()):
+            _fill_in_source(item)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    claim = volume.get("ephemeral", {}).get("volumeClaimTemplate", {})
+    if "spec" in claim:
+        claim["spec"].setdefault("volumeMode", "Filesystem")
+        spell_resources(claim["spec"].get("resources", {}), "requests", "limits")
+
+
+def _fill_in_whole(spec: Object) -> None:
+    """Requests of a pod as a whole: its containers' where they name some, else its limits."""
+    whole: Any = spec.get("resources")
+    if not whole or not whole.get("limits"):
+        return
+    requests = dict(whole.get("requests", {}))
+    named = {name for one in _containers(spec) for name in one["resources"].get("requests", ())}
+    for name, amount in whole["limits"].items():
+        if name not in requests and name not in named:
+            requests[name] = amount
+    if requests:
+        whole["requests"] = requests
+
+
+def _tag(image: str) -> str:
+    """The tag of an image; `latest` if it has neither a tag nor a digest."""
+    name, has_digest, _ = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return tag or ("" if has_digest else "latest")

@@ -1,0 +1,137 @@
+"""What things that make pods have although nobody wrote it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.cluster.apiserver.defaulting.pods import fill_in_template
+from mooring.cluster.apiserver.quantities import spell_resources
+from mooring.cluster.apiserver.store import Object
+
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+def fill_in_deployment(value: Object) -> None:
+    spec = _spec_with_template(value)
+    spec.setdefault("replicas", 1)
+    strategy = spec.setdefault("strategy", {})
+    strategy["type"] = strategy.get("type") or "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+
+
+def fill_in_replica_set(value: Object) -> None:
+    _spec_with_template(value).setdefault("replicas", 1)
+
+
+def fill_in_replication_controller(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    if "template" in spec:
+        fill_in_template(spec)
+        if labels := spec["template"]["metadata"].get("labels"):
+            spec["selector"] = spec.get("selector") or dict(labels)
+            if not value["metadata"].get("labels"):
+                value["metadata"]["labels"] = dict(labels)
+
+
+def fill_in_stateful_set(value: Object) -> None:
+    spec = _spec_with_template(value)
+    spec.setdefault("replicas", 1)
+    spec.setdefault("serviceName", "")
+    spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
+    strategy = spec.setdefault("updateStrategy", {})
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
+        strategy["rollingUpdate"].setdefault("partition", 0)
+    policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for field in ("whenDeleted", "whenScaled"):
+        policy[field] = policy.get(field) or "Retain"
+    spec.setdefault("revisionHistoryLimit", 10)
+    for claim in spec.get("volumeClaimTemplates", ()):
+        claim.setdefault("apiVersion", "v1")
+        claim.setdefault("kind", "PersistentVolumeClaim")
+        claim.setdefault("metadata", {})
+        fill_in_claim(claim)
+        claim["status"] = {"phase": "Pending"}
+
+
+def fill_in_daemon_set(value: Object) -> None:
+    spec = _spec_with_template(value)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy["type"] = strategy.get("type") or "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    value["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "1")
+
+
+def fill_in_job(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    _fill_in_job_spec(spec)
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 6 if "backoffLimitPerIndex" not in spec else 2**31 - 1)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault(
+        "podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    )
+    if not spec.setdefault("manualSelector", False) and "uid" in value["metadata"]:
+        _select_own_pods(value["metadata"], spec)
+    labels = spec["template"]["metadata"].get("labels")
+    if labels and not value["metadata"].get("labels"):
+        value["metadata"]["labels"] = dict(labels)
+
+
+def _select_own_pods(meta: Object, spec: Object) -> None:
+    """A job finds its pods by its uid."""
+    labels = spec["template"]["metadata"].setdefault("labels", {})
+    for key in ("batch.kubernetes.io/job-name", "job-name"):
+        labels.setdefault(key, meta.get("name", ""))
+    for key in ("batch.kubernetes.io/controller-uid", "controller-uid"):
+        labels.setdefault(key, meta["uid"])
+    exact = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    exact.setdefault("batch.kubernetes.io/controller-uid", meta["uid"])
+
+
+def _fill_in_job_spec(spec: Object) -> None:
+    fill_in_template(spec)
+    for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
+        for pattern in rule.get("onPodConditions", ()):
+            pattern["status"] = pattern.get("status") or "True"
+
+
+def fill_in_cron_job(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    job = spec.setdefault("jobTemplate", {})
+    job.setdefault("metadata", {})
+    _fill_in_job_spec(job.setdefault("spec", {}))
+
+
+def _spec_with_template(value: Object) -> Object:
+    spec: Object = value.setdefault("spec", {})
+    fill_in_template(spec)
+    return spec
+
+
+def fill_in_claim(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    spell_resources(spec.setdefault("resources", {}), "requests", "limits")
+    for field, other in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
+        if field in spec:
+            spec.setdefault(other, dict(spec[field]))

@@ -1,0 +1,68 @@
+"""Evictions: deletions of pods that ask the disruption budget first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver import pods
+from mooring.cluster.apiserver.failures import bad_request, not_found
+from mooring.cluster.apiserver.preconditions import check_preconditions
+from mooring.cluster.apiserver.store import Object, Store
+
+Delete = Callable[..., Object]
+"""`Verbs.delete`."""
+
+
+def evict(
+    store: Store,
+    delete: Delete,
+    namespace: str,
+    name: str,
+    eviction: Object,
+    *,
+    now: str,
+    dry_run: bool,
+) -> None:
+    """Delete a pod, unless its disruption budget forbids it."""
+    if eviction.get("metadata", {}).get("name", "") != name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = eviction.get("deleteOptions") or {}
+    preconditions = options.get("preconditions") or {}
+    uid, version = preconditions.get("uid", ""), preconditions.get("resourceVersion", "")
+    dry_run = dry_run or bool(options.get("dryRun"))
+    item = store.get(pods.PODS, namespace, name)
+    if item is None:
+        raise not_found(pods.PODS, name)
+    pod = item.decoded()
+    if not pods.ignores_budgets(pod):
+        _spend_budget(store, namespace, pod, now, dry_run)
+    check_preconditions(pods.PODS, item, uid, version)
+    if not dry_run:
+        pods.set_condition(pod.setdefault("status", {}), dict(pods.EVICTED), now)
+        store.put(pods.PODS, pod)
+    delete(
+        pods.PODS,
+        namespace,
+        name,
+        uid=uid,
+        grace=options.get("gracePeriodSeconds"),
+        propagation=options.get("propagationPolicy", ""),
+        dry_run=dry_run,
+    )
+
+
+def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: bool) -> None:
+    all_budgets = (item.decoded() for item in store.list(pods.BUDGETS, namespace))
+    budgets = pods.budgets_of(pod, all_budgets)
+    if len(budgets) > 1:
+        raise Refused(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+            "not support.",
+            code=500,
+        )
+    for budget in budgets:
+        if not pods.spares_budget(pod, budget):
+            pods.spend_budget(pod, budget, now)
+            if not dry_run:
+                store.put(pods.BUDGETS, budget)

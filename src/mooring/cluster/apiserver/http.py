@@ -1,0 +1,324 @@
+"""The embedded server on a socket: HTTPS with an authority of its own, for kubectl and the rest.
+
+    socket ─▶ TLS ─▶ who is it? ─▶ Call ─▶ ApiServer.handle ─┬─▶ Reply, zipped if big and asked
+                     401, 403      413                       └─▶ Watching, chunk by chunk
+
+One event loop does all of it. A watch sends a batch at once and then rests for a moment, the longer
+the more watches there are: changes that come in between go out together, and a hundred watches
+leave time for requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+
+from mooring.client import certificates
+from mooring.client.certificates import Authority, Pair
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver import kubeconfig
+from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
+from mooring.cluster.apiserver.bootstrap import publish_authority
+from mooring.cluster.apiserver.calls import ADMIN, JSON, Call, Caller, Reply, Watching
+from mooring.cluster.apiserver.failures import status_of
+from mooring.cluster.apiserver.server import ApiServer
+from mooring.errors import ConfigError, Problem
+
+log = logging.getLogger(__name__)
+
+BODY_LIMIT: Final = 3 * 1024 * 1024  # bytes, as kube-apiserver's
+_ZIP_FROM: Final = 128 * 1024  # bytes; likewise
+_ZIP_LEVEL: Final = 1  # likewise
+_REST: Final = 0.0002  # seconds between batches of a watch, for every watch there is
+_SHORTEST_REST: Final = 0.002  # less is not worth a timer
+_IDLE: Final = 180.0  # seconds until an unused connection is closed; clients close theirs before
+_HANDSHAKE: Final = 10.0  # seconds
+_GOODBYE: Final = 1.0  # seconds for requests under way, and for the end of TLS
+_BACKLOG: Final = 1024
+_LONGEST_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
+
+_HEADERS: Final = {
+    "Cache-Control": "no-cache, private",
+    "Content-Type": JSON,
+    "Server": "mooring",
+}
+
+# What aiohttp complains about is what strangers send, once for every time they do.
+_UNHEARD: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")
+_UNHEARD.setLevel(logging.CRITICAL + 1)
+
+
+class Handler(Protocol):
+    """What answers: the ApiServer."""
+
+    async def handle(self, call: Call) -> Reply | Watching: ...
+
+
+class HttpServer:
+    """Carries requests over sockets to one ApiServer.
+
+    A token for the administrator is made up unless `tokens` are given; the kubeconfig shows the
+    first of them. Only loopback addresses are served unless `exposed`. Without TLS there are no
+    certificates, and kubectl sends no tokens. `authorize` may refuse callers outside of
+    system:masters.
+    """
+
+    def __init__(
+        self,
+        server: Handler,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        tls: bool = True,
+        exposed: bool = False,
+        tokens: Mapping[str, Caller] | None = None,
+        authorize: Authorize | None = None,
+        body_limit: int = BODY_LIMIT,
+    ) -> None:
+        self._server = server
+        self._address = _checked(address, exposed=exposed)
+        if not 0 <= port <= 65535:
+            raise ConfigError([Problem("--port", f"expected 0 to 65535, got {port}")])
+        self._port = port
+        self._body_limit = body_limit
+        self.token: str = secrets.token_urlsafe(32) if tokens is None else next(iter(tokens), "")
+        self.authenticator: Authenticator = Authenticator(
+            {self.token: ADMIN} if tokens is None else tokens
+        )
+        self._authorize = authorize
+        if isinstance(server, ApiServer):  # who asks it gets the answers that we act upon
+            server.reviews.authenticate = self.authenticator.by_token
+            self._authorize = authorize or server.reviews.authorize
+            server.reviews.authorize = self._authorize
+        self._authority = Authority("mooring") if tls else None
+        if isinstance(server, ApiServer) and self._authority is not None:
+            publish_authority(server.verbs, self._authority.certificate)
+        self._web: web.Server | None = None
+        self._listener: asyncio.Server | None = None
+        self._watches: set[asyncio.Task[Any]] = set()
+        self._is_closing = False
+        self.url: str = ""  # from the start on
+
+    # --- living --------------------------------------------------------------------------------
+
+    async def start(self) -> str:
+        """Begin to serve; the URL."""
+        listening = _listening(self._address, self._port)
+        self._web = web.Server(
+            self._handle,
+            request_factory=self._make_request,
+            handler_cancellation=True,  # a watch whose reader has gone ends at once
+            access_log=None,
+            auto_decompress=False,
+            keepalive_timeout=_IDLE,
+            lingering_time=_GOODBYE,
+            logger=_UNHEARD,
+            max_field_size=_LONGEST_LINE,
+            max_line_size=_LONGEST_LINE,
+        )
+        options: dict[str, Any] = {}
+        if self._authority is not None:
+            options = {
+                "ssl": self._tls(self._authority),
+                "ssl_handshake_timeout": _HANDSHAKE,
+                "ssl_shutdown_timeout": _GOODBYE,
+            }
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._web, sock=listening, backlog=_BACKLOG, **options
+        )
+        host, port = listening.getsockname()[:2]
+        scheme = "https" if self._authority is not None else "http"
+        self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        return self.url
+
+    async def close(self) -> None:
+        """Accept nobody any more; requests under way end, and watches are ended."""
+        if self._listener is None or self._web is None:
+            return
+        self._is_closing = True
+        self._listener.close()
+        for task in self._watches:
+            task.cancel()
+        if self._watches:
+            await asyncio.wait(list(self._watches), timeout=_GOODBYE)
+        self._web.pre_shutdown()  # connections at rest need no time
+        await self._web.shutdown(_GOODBYE)
+        await self._listener.wait_closed()
+        self._listener = self._web = None
+
+    def _tls(self, authority: Authority) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.verify_mode = ssl.CERT_OPTIONAL
+        certificates.load(context, authority.server([self._address]))
+        certificates.trust(context, authority.certificate)
+        return context
+
+    # --- credentials ---------------------------------------------------------------------------
+
+    @property
+    def authority(self) -> bytes:
+        """Whom clients have to trust, PEM; empty without TLS."""
+        return self._authority.certificate if self._authority is not None else b""
+
+    def client_certificate(self, user: str, *groups: str) -> Pair:
+        """A certificate that makes its bearer this user."""
+        if self._authority is None:
+            raise ValueError("expected a server with TLS: without it nobody can show a certificate")
+        return self._authority.client(user, groups)
+
+    def kubeconfig(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the administrator's kubeconfig; ConfigError if the file is somebody else's."""
+        if not self.url:
+            raise ValueError("expected a server that has been started: its port is not known yet")
+        text = kubeconfig.render(self.url, authority=self.authority, token=self.token)
+        kubeconfig.write(path, text, force=force)
+
+    # --- requests ------------------------------------------------------------------------------
+
+    def _make_request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(
+            message, payload, protocol, writer, task, loop, client_max_size=self._body_limit
+        )
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            answer = await self._server.handle(await self._call(request))
+        except Refused as error:
+            answer = _refusal(error)
+        except Exception:
+            log.exception("answering a request broke", extra={"path": request.path})
+            answer = _refusal(Refused("Internal error occurred", code=500, reason="InternalError"))
+        if isinstance(answer, Watching):
+            return await self._stream(request, answer)
+        return await _response(request, answer)
+
+    async def _call(self, request: web.BaseRequest) -> Call:
+        target, _, query = request.raw_path.partition("?")
+        path = request.path if target[:1] != "/" else unquote(target) if "%" in target else target
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        caller = self.authenticator.caller(
+            headers.get("authorization", ""), request.get_extra_info("peercert")
+        )
+        caller = impersonated(
+            admit(caller, path),
+            headers.get("impersonate-user", ""),
+            request.headers.getall("Impersonate-Group", ()),
+            headers.get("impersonate-uid", ""),
+            self._authorize,
+        )
+        call = Call(
+            method=request.method,
+            path=path,
+            query=dict(parse_qsl(query, keep_blank_values=True)) if query else {},
+            headers=headers,
+            caller=caller,
+        )
+        if self._authorize is not None:
+            check(self._authorize, call)
+        if not request.body_exists:
+            return call
+        return msgspec.structs.replace(call, body=await self._body(request))
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        too_large = Refused(
+            f"Request entity too large: limit is {self._body_limit}",
+            code=413,
+            reason="RequestEntityTooLarge",
+        )
+        if (request.content_length or 0) > self._body_limit:
+            raise too_large
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # the answer is yet to come
+        try:
+            return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise too_large from None
+
+    # --- watches -------------------------------------------------------------------------------
+
+    async def _stream(self, request: web.BaseRequest, watching: Watching) -> web.StreamResponse:
+        response = web.StreamResponse(headers=_HEADERS | {"Content-Type": watching.content_type})
+        task = asyncio.current_task()
+        assert task is not None
+        self._watches.add(task)
+        try:
+            await response.prepare(request)
+            async for chunk in watching.chunks:
+                await response.write(chunk)
+                rest = _REST * len(self._watches)
+                if rest >= _SHORTEST_REST:
+                    await asyncio.sleep(rest)
+        except asyncio.CancelledError:
+            if not self._is_closing:
+                raise
+            task.uncancel()  # it was us: the reader deserves a proper end
+        except ConnectionError as error:
+            log.debug("a watch ended early", extra={"path": request.path, "error": str(error)})
+        finally:
+            self._watches.discard(task)
+            if isinstance(watching.chunks, AsyncGenerator):
+                await watching.chunks.aclose()  # at once, and with it the subscription
+        return response
+
+
+async def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
+    headers = {**_HEADERS, "Content-Type": reply.content_type, **reply.headers}
+    body = reply.body
+    if len(body) >= _ZIP_FROM:
+        headers["Vary"] = "Accept-Encoding"
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            # In a thread, because it takes as long as dozens of requests.
+            body = await asyncio.to_thread(gzip.compress, body, _ZIP_LEVEL, mtime=0)
+    return web.Response(body=body, status=reply.status, headers=headers)
+
+
+def _refusal(error: Refused) -> Reply:
+    return Reply(status=error.code, body=msgspec.json.encode(status_of(error)))
+
+
+def _checked(address: str, *, exposed: bool) -> str:
+    try:
+        is_loopback = ipaddress.ip_address(address).is_loopback
+    except ValueError as error:
+        raise ConfigError([Problem("--address", f"expected an IP address: {error}")]) from error
+    if not is_loopback and not exposed:
+        text = f"{address} can be reached from outside; only loopback is served unless --expose"
+        raise ConfigError([Problem("--address", text)])
+    return address
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        text = f"can't listen on {address}, port {port}: {why}"
+        raise ConfigError([Problem("--port", text)]) from error

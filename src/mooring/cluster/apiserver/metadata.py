@@ -1,0 +1,192 @@
+"""What every object has: identity, labels, owners, finalizers; filled in, kept and checked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mooring.cluster.apiserver import names
+from mooring.cluster.apiserver.failures import (
+    Problem,
+    Problems,
+    not_allowed,
+    required,
+    wrong,
+)
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.store import Object
+
+Faults = Callable[[str], tuple[str, ...]]
+
+LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # of generated names; they can't form words
+_LONGEST_PREFIX: Final = 58  # of a generated name, whose suffix has 5 letters
+_MOST_ANNOTATIONS: Final = 256 * 1024  # bytes
+_STANDARD_FINALIZERS: Final = ("kubernetes", "foregroundDeletion", "orphan")
+_MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+
+_NAMED: Final[Mapping[str, Faults]] = {
+    "namespaces": names.label_faults,
+    "services": names.service_name_faults,
+    "statefulsets.apps": names.label_faults,
+    "clusterrolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "clusterroles.rbac.authorization.k8s.io": names.path_segment_faults,
+    "rolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "roles.rbac.authorization.k8s.io": names.path_segment_faults,
+}
+
+
+def new_uid(rng: random.Random) -> str:
+    """A version 4 UUID."""
+    digits = f"{rng.getrandbits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def generated_name(prefix: str, rng: random.Random) -> str:
+    return prefix[:_LONGEST_PREFIX] + "".join(rng.choices(LETTERS, k=5))
+
+
+def fill(meta: Object, uid: str, now: str) -> None:
+    """Make the metadata of a new object the server's own where it is the server's to say."""
+    meta["uid"] = uid
+    meta["creationTimestamp"] = now
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        meta.pop(field, None)
+    tidy(meta)
+
+
+def carry_over(meta: Object, before: Object) -> None:
+    """Make the metadata of an update the server's own where it is the server's to say."""
+    if not meta.get("uid"):
+        meta["uid"] = before.get("uid", "")
+    meta["creationTimestamp"] = before.get("creationTimestamp", "")
+    if "deletionTimestamp" in before:
+        meta["deletionTimestamp"] = before["deletionTimestamp"]
+    if "deletionGracePeriodSeconds" in before:
+        meta.setdefault("deletionGracePeriodSeconds", before["deletionGracePeriodSeconds"])
+    meta.pop("selfLink", None)
+    tidy(meta)
+
+
+def tidy(meta: Object) -> None:
+    """Leave out what is empty, so that equal metadata looks equal."""
+    for field in _MAY_BE_EMPTY:
+        if field in meta and not meta[field]:
+            del meta[field]
+
+
+# --- what may be wrong -------------------------------------------------------------------------
+
+
+def problems(resource: Resource, meta: Mapping[str, Any]) -> Problems:
+    """What is wrong with the metadata of an object, new or changed."""
+    found: Problems = []
+    faults = _NAMED.get(resource.key, names.subdomain_faults)
+    if prefix := meta.get("generateName", ""):
+        hidden = names.without_dash(prefix)
+        found += [wrong("metadata.generateName", prefix, fault) for fault in faults(hidden)]
+    name = meta.get("name", "")
+    if name:
+        found += [wrong("metadata.name", name, fault) for fault in faults(name)]
+    else:
+        found.append(required("metadata.name", "name or generateName is required"))
+    if resource.namespaced:
+        namespace = meta.get("namespace", "")
+        for fault in names.label_faults(namespace):
+            found.append(wrong("metadata.namespace", namespace, fault))
+    if labels := meta.get("labels"):
+        found += label_problems(labels, "metadata.labels")
+    if annotations := meta.get("annotations"):
+        found += _annotation_problems(annotations, "metadata.annotations")
+    if owners := meta.get("ownerReferences"):
+        found += _owner_problems(owners)
+    if finalizers := meta.get("finalizers"):
+        found += _finalizer_problems(finalizers)
+    return found
+
+
+def update_problems(meta: Mapping[str, Any], before: Mapping[str, Any]) -> Problems:
+    """What may not change."""
+    found: Problems = []
+    if "deletionTimestamp" in before:
+        known = set(before.get("finalizers", ()))
+        added = [name for name in meta.get("finalizers", ()) if name not in known]
+        if added:
+            listed = ", ".join(f'"{name}"' for name in added)
+            why = "no new finalizers can be added if the object is being deleted, found new "
+            found.append(
+                not_allowed("metadata.finalizers", f"{why}finalizers []string{{{listed}}}")
+            )
+    for field in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if meta.get(field) != before.get(field):
+            found.append(wrong(f"metadata.{field}", meta.get(field), "field is immutable"))
+    return found
+
+
+def label_problems(labels: Mapping[str, str], field: str) -> Problems:
+    found: Problems = []
+    for key, value in labels.items():
+        for fault in names.qualified_name_faults(key):
+            found.append(wrong(field, key, fault))
+        for fault in names.label_value_faults(value):
+            found.append(wrong(field, value, fault))
+    return found
+
+
+def template_problems(meta: Mapping[str, Any], field: str) -> Problems:
+    """Of the metadata in a pod template, which has no name."""
+    found = label_problems(meta.get("labels") or {}, f"{field}.labels")
+    return found + _annotation_problems(meta.get("annotations") or {}, f"{field}.annotations")
+
+
+def _annotation_problems(annotations: Mapping[str, str], field: str) -> Problems:
+    found: Problems = []
+    size = 0
+    for key, value in annotations.items():
+        for fault in names.qualified_name_faults(key.lower()):
+            found.append(wrong(field, key, fault))
+        size += len(key) + len(value)
+    if size > _MOST_ANNOTATIONS:
+        message = f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
+        found.append(Problem(field, message, "FieldValueTooLong"))
+    return found
+
+
+def _owner_problems(owners: list[Object]) -> Problems:
+    found: Problems = []
+    field = "metadata.ownerReferences"
+    controller: Object | None = None
+    for owner in owners:
+        if not owner.get("apiVersion"):
+            found.append(wrong(f"{field}.apiVersion", "", "version must not be empty"))
+        for part in ("kind", "name", "uid"):
+            if not owner.get(part):
+                found.append(wrong(f"{field}.{part}", owner.get(part, ""), "must not be empty"))
+        if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
+            why = "/v1, Kind=Event is disallowed from being an owner"
+            found.append(wrong(field, owner, why))
+        if owner.get("controller"):
+            if controller is not None:
+                both = " and ".join(
+                    f"{one.get('kind', '')}/{one.get('name', '')}" for one in (controller, owner)
+                )
+                why = "Only one reference can have Controller set to true. Found "
+                found.append(wrong(field, owners, f'{why}"true" in references for {both}'))
+            controller = owner
+    return found
+
+
+def _finalizer_problems(finalizers: list[str]) -> Problems:
+    found: Problems = []
+    field = "metadata.finalizers"
+    for name in finalizers:
+        found += [wrong(field, name, fault) for fault in names.qualified_name_faults(name)]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(wrong(field, finalizers, why))
+    for index, name in enumerate(finalizers):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(wrong(f"{field}[{index}]", name, why))
+    return found

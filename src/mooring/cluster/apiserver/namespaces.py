@@ -1,0 +1,53 @@
+"""The end of namespaces: everything in one goes first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.cluster.apiserver.failures import forbidden
+from mooring.cluster.apiserver.resources import RESOURCES, Resource, known
+from mooring.cluster.apiserver.store import Item, Store
+
+NAMESPACES: Final = known("namespaces")
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+
+
+class Namespaces:
+    """Which namespaces are ending, and how much is left in them.
+
+    Nothing can be created in a namespace that is ending, so counting down is enough.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left: dict[str, int] = {}
+        for item in store.list(NAMESPACES):
+            if b'"deletionTimestamp":' in item.raw:  # from before a restart
+                self._left[item.name] = len(self._content(item.name))
+
+    def check_mortal(self, name: str) -> None:
+        """Refuse to end what every cluster needs."""
+        if name in _IMMORTAL:
+            raise forbidden(NAMESPACES, name, "this namespace may not be deleted")
+
+    def begin_end(self, name: str) -> list[tuple[Resource, Item]]:
+        """What there is to delete before the namespace itself."""
+        content = self._content(name)
+        if content:
+            self._left[name] = len(content)
+        return content
+
+    def has_emptied(self, name: str) -> bool:
+        """Count one object less; True if that was the last one of a namespace that is ending."""
+        left = self._left.get(name)
+        if left is None:
+            return False
+        if left > 1:
+            self._left[name] = left - 1
+            return False
+        del self._left[name]
+        return True
+
+    def _content(self, name: str) -> list[tuple[Resource, Item]]:
+        kinds = {found.key: found for found in RESOURCES if found.namespaced and not found.storage}
+        return [(found, item) for found in kinds.values() for item in self._store.list(found, name)]

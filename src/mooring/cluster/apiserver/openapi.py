@@ -1,0 +1,223 @@
+"""OpenAPI v3, as far as kubectl reads it.
+
+kubectl looks up whether the server checks fields itself (the parameter `fieldValidation`), and how
+lists are merged when it makes a patch. `kubectl explain` finds the fields, but no prose. Of a kind
+that v3 does not know kubectl looks for in v2, as protobuf: that one is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha512
+from typing import Final
+
+import msgspec
+
+from mooring.cluster.apiserver.calls import Reply
+from mooring.cluster.apiserver.discovery import GIT_VERSION, groups
+from mooring.cluster.apiserver.resources import RESOURCES, Resource
+from mooring.cluster.apiserver.schema import Shape, all_types, shape_of
+from mooring.cluster.apiserver.store import Object
+
+_ROOT: Final = "/openapi/v3"
+_OLD: Final = "/openapi/v2"
+_OLD_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_REF: Final = "#/components/schemas/"
+_VALUES: Final[dict[str, Object]] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "intorstring": {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+}
+_QUERIES: Final = {
+    "put": ("dryRun", "fieldManager", "fieldValidation"),
+    "post": ("dryRun", "fieldManager", "fieldValidation"),
+    "patch": ("dryRun", "fieldManager", "fieldValidation", "force"),
+    "get": (),
+    "delete": ("dryRun", "gracePeriodSeconds", "propagationPolicy"),
+}
+
+
+def openapi(path: str, accept: str) -> Reply | None:
+    """The answer to a request below /openapi; None if there is nothing at the path."""
+    path = path.rstrip("/")
+    if path == _OLD:
+        return _old_document(accept)
+    if path == _ROOT:
+        return Reply(body=_index())
+    place = path.removeprefix(f"{_ROOT}/")
+    if place != path and place in _places():
+        return Reply(body=_document(place))
+    return None
+
+
+def _old_document(accept: str) -> Reply:
+    """Version 2, in which there is nothing."""
+    info = {"title": "Kubernetes", "version": GIT_VERSION}
+    if "protobuf" not in accept:
+        document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
+        return Reply(body=msgspec.json.encode(document))
+    about = _text_field(1, info["title"].encode()) + _text_field(2, info["version"].encode())
+    body = _text_field(1, b"2.0") + _text_field(2, about)
+    return Reply(body=body, content_type=_OLD_PROTOBUF)
+
+
+def _text_field(number: int, content: bytes) -> bytes:
+    """A short field of a protobuf message."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def _places() -> dict[str, str]:
+    """Where the documents of the groups are."""
+    return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
+
+
+@cache
+def _index() -> bytes:
+    paths = {place: {"serverRelativeURL": _address(place)} for place in _places()}
+    return msgspec.json.encode({"paths": paths})
+
+
+def _address(place: str) -> str:
+    """With a hash, so that kubectl may keep what it got under the same address."""
+    return f"{_ROOT}/{place}?hash={sha512(_document(place)).hexdigest().upper()}"
+
+
+@cache
+def _document(place: str) -> bytes:
+    resources = [one for one in RESOURCES if one.group == _places()[place]]
+    paths: Object = {}
+    for resource in resources:
+        paths.update(_paths(resource, f"/{place}"))
+    document = {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": GIT_VERSION},
+        "paths": paths,
+        "components": {"schemas": _schemas(resources)},
+    }
+    return msgspec.json.encode(document)
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+def _paths(resource: Resource, root: str) -> Iterator[tuple[str, Object]]:
+    everywhere = f"{root}/{resource.name}"
+    collection = everywhere
+    if resource.namespaced:
+        collection = f"{root}/namespaces/{{namespace}}/{resource.name}"
+        yield everywhere, {"get": _operation(resource, "get", "list")}
+    yield (
+        collection,
+        {
+            "get": _operation(resource, "get", "list"),
+            "post": _operation(resource, "post"),
+            "delete": _operation(resource, "delete", "deletecollection"),
+        },
+    )
+    one = {method: _operation(resource, method) for method in ("get", "put", "patch", "delete")}
+    yield f"{collection}/{{name}}", one
+
+
+def _operation(resource: Resource, method: str, action: str = "") -> Object:
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    queries = [
+        {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+        for name in _QUERIES[method]
+    ]
+    content: Object = {"application/json": {"schema": {"$ref": _REF + _full(_type_of(resource))}}}
+    return {
+        "parameters": queries,
+        "responses": {"200": {"description": "OK", "content": content}},
+        "x-kubernetes-action": action or method,
+        "x-kubernetes-group-version-kind": kind,
+    }
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _schemas(resources: list[Resource]) -> Object:
+    kinds = {_type_of(resource): resource for resource in resources}
+    waiting, found = list(kinds), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [
+                inner for inner in map(_struct_in, all_types()[name].fields.values()) if inner
+            ]
+    return {_full(name): _type(name, kinds.get(name)) for name in sorted(found)}
+
+
+def _type(name: str, resource: Resource | None) -> Object:
+    known = all_types()[name]
+    schema: Object = {
+        "type": "object",
+        "properties": {field: _field(shape) for field, shape in known.fields.items()},
+    }
+    if known.is_atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    if resource is not None:
+        kind = {"group": resource.group, "kind": resource.kind, "version": resource.version}
+        schema["x-kubernetes-group-version-kind"] = [kind]
+    return schema
+
+
+def _field(shape: Shape) -> Object:
+    schema = _bare(shape)
+    if shape.form == "list":
+        relation = "atomic" if shape.is_atomic else "map" if shape.keys else "set"
+        schema["x-kubernetes-list-type"] = relation
+        if shape.keys:
+            schema["x-kubernetes-list-map-keys"] = [key.name for key in shape.keys]
+    elif shape.form == "map" and shape.is_atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    if shape.strategies:
+        schema["x-kubernetes-patch-strategy"] = ",".join(shape.strategies)
+    if shape.merge_key:
+        schema["x-kubernetes-patch-merge-key"] = shape.merge_key
+    return schema
+
+
+def _bare(shape: Shape) -> Object:
+    if shape.form == "struct":
+        return {"allOf": [{"$ref": _REF + _full(shape.name)}]}
+    if shape.form == "list":
+        return {"type": "array", "items": _element(shape.items)}
+    if shape.form == "map":
+        return {"type": "object", "additionalProperties": _element(shape.items)}
+    return dict(_VALUES.get(shape.name, {"type": "object"}))
+
+
+def _element(shape: Shape) -> Object:
+    return {"$ref": _REF + _full(shape.name)} if shape.form == "struct" else _bare(shape)
+
+
+def _struct_in(shape: Shape) -> str:
+    while shape.form in ("list", "map"):
+        shape = shape.items
+    return shape.name if shape.form == "struct" else ""
+
+
+def _type_of(resource: Resource) -> str:
+    shape = shape_of(resource.api_version, resource.kind)
+    if shape is None:
+        raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
+    return shape.name
+
+
+def _full(name: str) -> str:
+    """As OpenAPI calls a type of schema.txt."""
+    package = "apimachinery.pkg.apis" if name.startswith("meta.") else "api"
+    return f"io.k8s.{package}.{name}"

@@ -1,0 +1,267 @@
+"""Server-side apply: an object says what it wants, and whose wish it is.
+
+What was applied last time and is not wished any more goes away, unless somebody else owns it. What
+somebody else owns and is to become different is a conflict, unless the caller forces it.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, YAML_INT, readable_int, why_unreadable
+from mooring.client.errors import Conflict, ServerError
+from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.patching.fieldsets import (
+    Fields,
+    compare,
+    fields_of,
+    in_reading_order,
+    path_text,
+    with_named_fields,
+    without,
+)
+from mooring.cluster.apiserver.patching.managers import (
+    APPLY,
+    BEFORE_FIRST_APPLY,
+    UPDATE,
+    Entry,
+    Managers,
+    forget_empty,
+    give_up,
+    ownable,
+    owned_changes,
+    read_managers,
+    write_managers,
+)
+from mooring.cluster.apiserver.patching.overlay import misfit, overlay
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.schema import Shape, empty_object, shape_of
+from mooring.cluster.apiserver.store import Object
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_KUBECTL: Final = "kubectl"  # allowed to take over what `kubectl apply` without --server-side set
+
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class _Conflicts(Exception):
+    """Others own what the caller wants to be different."""
+
+    def __init__(self, found: list[tuple[Entry, Fields]]) -> None:
+        super().__init__()
+        self.found = found
+
+
+def applied(
+    resource: Resource,
+    live: Object | None,
+    body: bytes,
+    *,
+    manager: str,
+    force: bool,
+    subresource: str,
+    now: str,
+) -> Object:
+    """The object after an apply, with its managedFields; raises Refused and Conflict."""
+    config = _decoded(resource, body)
+    shape = shape_of(resource.api_version, resource.kind)
+    if shape is None:
+        raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
+    if said := misfit(config, shape):
+        meta = config.get("metadata")
+        named = meta if isinstance(meta, dict) else {}
+        place = f"{named.get('namespace', '')}/{named.get('name', '')}"
+        raise ServerError(
+            f"failed to create typed patch object ({place}; {_kind(config)}): {said}", code=500
+        )
+    before: Object = live or {"apiVersion": resource.api_version, "kind": resource.kind}
+    before.setdefault("metadata", {})
+    managers = read_managers(before["metadata"].pop("managedFields", None)) or {}
+    if live is not None and not managers:
+        _claim_everything(managers, live, shape, subresource, now)
+    wish = Entry(manager, APPLY, resource.api_version, set(), subresource, now)
+    try:
+        new = _apply(before, config, managers, wish, shape, force)
+    except _Conflicts as conflicts:
+        allowed = _set_by_kubectl(before, shape) if manager == _KUBECTL else set()
+        left = [(entry, fields - allowed) for entry, fields in conflicts.found]
+        if any(fields for _, fields in left):
+            raise _refused([pair for pair in left if pair[1]]) from None
+        new = _apply(before, config, managers, wish, shape, True)
+    if manager == _KUBECTL:
+        _renew_last_applied(new, config)
+    return new
+
+
+def _apply(
+    live: Object, config: Object, known: Managers, wish: Entry, shape: Shape, force: bool
+) -> Object:
+    managers = copy.deepcopy(known)
+    last = managers.pop(wish.identity, None)
+    merged = overlay(copy.deepcopy(live), copy.deepcopy(config), shape)
+    wished = fields_of(config, shape)
+    mine = msgspec.structs.replace(wish, fields=ownable(wished, wish.subresource))
+    new = merged
+    if last is not None:
+        owned = wished.union(*(entry.fields for entry in managers.values()))
+        new = _pruned(merged, last.fields, owned, shape)
+        new["metadata"] = {**_identity(merged["metadata"]), **new.get("metadata", {})}
+    changes = owned_changes(live, new, shape, wish.subresource)
+    changed = changes.modified | changes.added
+    conflicts = [(entry, entry.fields & changed) for entry in managers.values()]
+    if not force and any(fields for _, fields in conflicts):
+        raise _Conflicts([pair for pair in conflicts if pair[1]])
+    give_up(managers.values(), changes)
+    if new == live:
+        mine.time = last.time if last is not None else ""  # nothing happened to the object
+    managers[mine.identity] = mine
+    forget_empty(managers)
+    result: Object = copy.deepcopy(new)
+    write_managers(result, managers)
+    return result
+
+
+def _pruned(merged: Object, last: Fields, owned: Fields, shape: Shape) -> Any:
+    """Without what was applied last time and nobody owns now."""
+    everything = with_named_fields(fields_of(merged, shape), shape)
+    was = with_named_fields(last, shape)
+    owned = with_named_fields(owned, shape)
+    remains = _named_fields(without(merged, was, shape), shape)
+    remains = _named_fields(without(merged, everything - (remains | owned), shape), shape)
+    # What nobody ever owned, such as defaults, is not ours to take away.
+    return without(merged, (everything - remains) & was, shape)
+
+
+def _named_fields(value: Any, shape: Shape) -> Fields:
+    return with_named_fields(fields_of(value, shape), shape)
+
+
+def _identity(meta: Object) -> Object:
+    """Who does not name the object does not want it to have no name."""
+    return {key: meta[key] for key in _IDENTITY if key in meta}
+
+
+def _claim_everything(
+    managers: Managers, live: Object, shape: Shape, subresource: str, now: str
+) -> None:
+    """Nobody wrote down who set what: it was there before the first apply."""
+    changes = owned_changes(empty_object(shape), live, shape, subresource)
+    fields = changes.added | changes.modified
+    entry = Entry(BEFORE_FIRST_APPLY, UPDATE, live["apiVersion"], fields, subresource, now)
+    if fields:
+        managers[entry.identity] = entry
+
+
+# --- kubectl without --server-side ----------------------------------------------------------------
+
+
+def _set_by_kubectl(live: Object, shape: Shape) -> Fields:
+    """What a client-side apply wrote and is still as it wrote it."""
+    written = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    if not written:
+        return set()
+    try:
+        last = msgspec.json.decode(written)
+    except NOT_JSON:
+        return set()
+    if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
+        return set()
+    changes = compare(last, live, shape)
+    return fields_of(last, shape) - changes.modified - changes.added - changes.removed
+
+
+def _renew_last_applied(new: Object, config: Object) -> None:
+    """Who goes back to a client-side apply finds what was applied last."""
+    annotations = new["metadata"].get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return
+    config = copy.deepcopy(config)
+    own = config.get("metadata", {}).get("annotations")
+    if own:
+        own.pop(LAST_APPLIED, None)
+    annotations[LAST_APPLIED] = msgspec.json.encode(config, order="sorted").decode() + "\n"
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _decoded(resource: Resource, body: bytes) -> Object:
+    config = _parsed(body)
+    if config is None:
+        config = {}
+    if not isinstance(config, dict):
+        kind = "array" if isinstance(config, list) else "string"
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+            f"unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )
+    if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
+        raise bad_request(f"invalid object type: {_kind(config)}")
+    meta = config.get("metadata")
+    if isinstance(meta, dict) and "managedFields" in meta:
+        raise bad_request("metadata.managedFields must be nil")
+    return config
+
+
+def _parsed(body: bytes) -> Any:
+    """JSON or YAML; kubectl sends JSON, and reading that as YAML takes a hundred times as long."""
+    try:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return msgspec.json.decode(body)
+        return yaml.load(body, Loader=_Loader)
+    except NOT_YAML as error:
+        words = why_unreadable(error).partition("\n")[0]
+        raise bad_request(
+            f"error decoding YAML: error converting YAML to JSON: yaml: {words}"
+        ) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: times stay text, and a lone surrogate is no text."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        text = super().construct_scalar(node)
+        text.encode()
+        return text
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
+    for letter, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_constructor(YAML_INT, readable_int)
+
+
+def _kind(config: Object) -> str:
+    group, _, version = str(config.get("apiVersion") or "").rpartition("/")
+    return f"{group}/{version}, Kind={config.get('kind') or ''}"
+
+
+def _refused(conflicts: list[tuple[Entry, Fields]]) -> Conflict:
+    conflicts.sort(key=lambda pair: pair[0].identity)
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {entry.described()}",
+            "field": path_text(path),
+        }
+        for entry, fields in conflicts
+        for path in in_reading_order(fields)
+    ]
+    if len(causes) == 1:
+        [cause] = causes
+        said = f"1 conflict: {cause['message']}: {cause['field']}"
+    else:
+        lines: list[str] = []
+        for entry, fields in conflicts:
+            lines.append(f"conflicts with {entry.described()}:")
+            lines += [f"- {path_text(path)}" for path in in_reading_order(fields)]
+        said = f"{len(causes)} conflicts: " + "\n".join(lines)
+    message = f"Apply failed with {said}"
+    return Conflict(message, code=409, reason="Conflict", details={"causes": causes})

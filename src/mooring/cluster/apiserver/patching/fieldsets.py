@@ -1,0 +1,267 @@
+"""Sets of fields: who owns what in an object, as `metadata.managedFields` says it.
+
+A path is a tuple of steps, each spelt as in FieldsV1: `f:spec`, `k:{"name":"c"}` for an element of
+a list with keys, `v:"x"` for one of a set. A set of fields is a plain set of paths, so that union,
+intersection and difference are Python's. How far a path goes into an object is the schema's affair:
+what is atomic is owned as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
+
+from mooring.cluster.apiserver.schema import ANY, Shape
+
+Path = tuple[str, ...]
+Fields = set[Path]
+Tree = dict[str, Any]  # FieldsV1: {} is a member, {".": {}, ...} a member with members below it
+
+
+class Unset:
+    """Nothing is there; not even null."""
+
+
+UNSET: Final = Unset()
+
+
+class Comparison(NamedTuple):
+    """What changed from one object to another."""
+
+    removed: Fields
+    modified: Fields
+    added: Fields
+
+
+def fields_of(value: Any, shape: Shape) -> Fields:
+    """All fields that an applied object claims."""
+    found: Fields = set()
+    _collect(value, shape, (), found)
+    return found
+
+
+def compare(old: Any, new: Any, shape: Shape) -> Comparison:
+    """What is there no longer, what is different, and what is new."""
+    found = Comparison(set(), set(), set())
+    _compare(old, new, shape, (), found)
+    return found
+
+
+def with_named_fields(fields: AbstractSet[Path], shape: Shape) -> Fields:
+    """The set together with the structs' fields on the way to its members."""
+    found = set(fields)
+    for path in fields:
+        here: Shape | None = shape
+        for length, step in enumerate(path, start=1):
+            if here is None:
+                break
+            if here.form == "struct" and length < len(path) and here.at(step[2:]) is not None:
+                found.add(path[:length])
+            here = here.at(step[2:]) if step.startswith("f:") else here.items
+    return found
+
+
+def without(value: Any, fields: AbstractSet[Path], shape: Shape) -> Any:
+    """The object without these fields; what becomes empty on the way stays, empty."""
+    left = _remove(value, to_tree(fields), shape)
+    return {} if left is UNSET else left
+
+
+# --- how they are written -------------------------------------------------------------------------
+
+
+def to_tree(fields: Iterable[Path]) -> Tree:
+    """As FieldsV1."""
+    root: Tree = {}
+    for path in sorted(fields):
+        here = root
+        for depth, step in enumerate(path, start=1):
+            is_known = step in here
+            here = here.setdefault(step, {})
+            if is_known and not here and depth < len(path):
+                here["."] = {}  # a shorter path came first: it is a member, and not the last one
+    return root
+
+
+def from_tree(tree: Tree) -> Fields:
+    """From FieldsV1."""
+    return set(_paths(tree, ()))
+
+
+def _paths(tree: Tree, path: Path) -> Iterator[Path]:
+    for step, below in tree.items():
+        if step == ".":
+            continue
+        if not below or "." in below:
+            yield (*path, step)
+        yield from _paths(below, (*path, step))
+
+
+def in_reading_order(fields: Iterable[Path]) -> list[Path]:
+    """Members of a level before what is below the level."""
+    return sorted(fields, key=lambda path: [*((1, step) for step in path[:-1]), (0, path[-1])])
+
+
+def path_text(path: Path) -> str:
+    """As messages name it: `.spec.containers[name="c"].image`."""
+    return "".join(map(_step_text, path))
+
+
+def _step_text(step: str) -> str:
+    kind, rest = step[0], step[2:]
+    if kind == "f":
+        return f".{rest}"
+    if kind == "v":
+        return f"[={rest}]"
+    keys = json.loads(rest)
+    return "[" + ",".join(f"{name}={json.dumps(value)}" for name, value in keys.items()) + "]"
+
+
+# --- elements of lists ----------------------------------------------------------------------------
+
+
+def step_of(element: Any, shape: Shape) -> str:
+    """What tells an element of a set or of a list with keys apart; ValueError if nothing does."""
+    if not shape.keys:
+        if isinstance(element, dict):
+            raise ValueError("associative list without keys has an element that's a map type")
+        return f"v:{_compact(element)}"
+    if not isinstance(element, dict):
+        if element is None:
+            raise ValueError("associative list with keys may not have a null element")
+        raise ValueError("associative list with keys may not have non-map elements")
+    found = {
+        key.name: element.get(key.name, key.default)
+        for key in shape.keys
+        if key.name in element or key.default is not None
+    }
+    if not found:
+        names = " ".join(f'"{key.name}"' for key in shape.keys)
+        raise ValueError(
+            f"associative list with keys has an element that omits all key fields [{names}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return f"k:{_compact(found)}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _steps(elements: list[Any], shape: Shape) -> dict[str, list[Any]]:
+    """The elements by what tells them apart; live objects may have several that nothing does."""
+    found: dict[str, list[Any]] = {}
+    for element in elements:
+        found.setdefault(step_of(element, shape), []).append(element)
+    return found
+
+
+# --- walking --------------------------------------------------------------------------------------
+
+
+def is_leaf(value: Any, shape: Shape) -> bool:
+    """Whether this is owned and replaced as a whole."""
+    if isinstance(value, dict):
+        return shape.is_atomic
+    if isinstance(value, list):
+        return shape.form != "list" or shape.is_atomic
+    return value is not None or shape.form not in ("struct", "map", "list") or shape.is_atomic
+
+
+def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
+    if is_leaf(value, shape):
+        found.add(path)
+    elif isinstance(value, list):
+        for step, elements in _steps(value, shape).items():
+            if len(elements) == 1:
+                _collect(elements[0], shape.items, (*path, step), found)
+            found.add((*path, step))
+    elif value is not None:
+        for name, inner in value.items():
+            below = (*path, f"f:{name}")
+            _collect(inner, shape.at(name) or ANY, below, found)
+            is_empty = inner is None or inner == {}
+            if is_empty or shape.form != "struct" or name not in shape.fields:
+                found.add(below)
+
+
+def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Comparison) -> None:
+    some = _or(old, _or(new, None))
+    both_empty = old in (UNSET, None, {}, []) and new in (UNSET, None, {}, [])
+    if is_leaf(some, shape) or both_empty or type(some) is not type(_or(new, some)):
+        if old is UNSET:
+            found.added.add(path)
+        elif new is UNSET:
+            found.removed.add(path)
+        elif old != new:
+            found.modified.add(path)
+        return
+    if isinstance(some, list):
+        _compare_lists(_or(old, []), _or(new, []), shape, path, found)
+    else:
+        before, after = _or(old, {}), _or(new, {})
+        for name in before.keys() | after.keys():
+            inner = shape.at(name) or ANY
+            below = (*path, f"f:{name}")
+            _compare(before.get(name, UNSET), after.get(name, UNSET), inner, below, found)
+    if old is UNSET:
+        found.added.add(path)
+    elif new is UNSET:
+        found.removed.add(path)
+
+
+def _compare_lists(
+    old: list[Any], new: list[Any], shape: Shape, path: Path, found: Comparison
+) -> None:
+    before, after = _steps(old, shape), _steps(new, shape)
+    for step in before.keys() | after.keys():
+        was, now = before.get(step, []), after.get(step, [])
+        below = (*path, step)
+        if len(was) > 1 or len(now) > 1:  # nothing tells them apart: taken as a whole
+            if was != now:
+                kind = found.modified if was and now else found.added if now else found.removed
+                kind.add(below)
+        else:
+            one, other = (was or [UNSET])[0], (now or [UNSET])[0]
+            _compare(one, other, shape.items, below, found)
+
+
+def _or(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is UNSET or value is None else value
+
+
+def _remove(value: Any, tree: Tree, shape: Shape) -> Any:
+    """What is left; UNSET if that is nothing, but only what had members loses them."""
+    if isinstance(value, dict) and value and not shape.is_atomic:
+        kept: dict[str, Any] = {}
+        touched = False
+        for name, inner in value.items():
+            below = tree.get(f"f:{name}")
+            if below is not None and _is_member(below):
+                continue
+            if below:
+                touched = True
+                left = _remove(inner, below, shape.at(name) or ANY)
+                inner = ([] if isinstance(inner, list) else {}) if left is UNSET else left
+            kept[name] = inner
+        return kept if kept or touched else UNSET
+    if isinstance(value, list) and value and not is_leaf(value, shape):
+        rest: list[Any] = []
+        touched = False
+        for element in value:
+            below = tree.get(step_of(element, shape))
+            if below is not None and _is_member(below):
+                continue
+            if below:
+                touched = True
+                left = _remove(element, below, shape.items)
+                element = {} if left is UNSET else left
+            rest.append(element)
+        return rest if rest or touched else UNSET
+    return UNSET if isinstance(value, dict | list) else value
+
+
+def _is_member(tree: Tree) -> bool:
+    return not tree or "." in tree

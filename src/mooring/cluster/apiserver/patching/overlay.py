@@ -1,0 +1,135 @@
+"""Laying an applied object over the live one, field by field, as server-side apply does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.cluster.apiserver.patching.fieldsets import UNSET, is_leaf, path_text, step_of
+from mooring.cluster.apiserver.schema import ANY, Shape
+
+_NUMBERS: Final = ("int32", "int64", "double")
+_FREE: Final = ("quantity", "intorstring")  # may be written as a number, too
+
+
+def overlay(live: Any, applied: Any, shape: Shape) -> Any:
+    """The live object with what was applied on top."""
+    merged = _merge(live, applied, shape)
+    return {} if merged is UNSET else merged
+
+
+def _merge(live: Any, applied: Any, shape: Shape) -> Any:
+    if applied is UNSET:
+        return live
+    if live is UNSET or is_leaf(applied, shape) or _is_empty(live, applied):
+        return applied
+    if isinstance(applied, list) and isinstance(live, list):
+        return _merge_lists(live, applied, shape)
+    if isinstance(live, dict) and isinstance(applied, dict | None):
+        merged = {
+            name: _merge(
+                live.get(name, UNSET), (applied or {}).get(name, UNSET), shape.at(name) or ANY
+            )
+            for name in {**live, **(applied or {})}
+        }
+        return {name: value for name, value in merged.items() if value is not UNSET}
+    return live if applied is None else applied
+
+
+def _is_empty(live: Any, applied: Any) -> bool:
+    return not live and not applied
+
+
+def _merge_lists(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]:
+    """In the order of the applied list; what only the live one has stays where it was among them.
+
+    Live elements that nothing tells apart are kept as they are until somebody applies one of them.
+    """
+    before = [(step_of(element, shape), element) for element in live]
+    steps = [step_of(element, shape) for element in applied]
+    ours = dict(zip(steps, applied, strict=True))
+    theirs: dict[str, Any] = {}
+    for step, element in before:
+        theirs[step] = UNSET if step in theirs else element
+    shared = [step for step in steps if step in theirs]
+    merged: list[Any] = []
+    done: set[str] = set()
+    here = 0  # in the live list
+    for step in steps:
+        # Pass live elements until the one that this is about, or the one whose turn is next.
+        while here < len(before) and before[here][0] != step:
+            other, element = before[here]
+            if other not in ours:
+                merged.append(element)
+            elif not shared or other == shared[0]:
+                here += other in done
+                break
+            here += 1
+        if here < len(before) and before[here][0] == step:
+            here += 1
+        merged.append(_merge(theirs.get(step, UNSET), ours[step], shape.items))
+        done.add(step)
+        if shared and shared[0] == step:
+            shared.pop(0)
+    return merged + [element for other, element in before[here:] if other not in ours]
+
+
+# --- whether it can be laid over anything ---------------------------------------------------------
+
+
+def misfit(value: Any, shape: Shape, path: tuple[str, ...] = ()) -> str:
+    """What is wrong with an applied object, in the server's words; nothing if it fits."""
+    if value is None or shape.form == "any":
+        return ""
+    if shape.form == "value":
+        said = _wrong_value(value, shape.name)
+        return f"{path_text(path)}: {said}" if said else ""
+    if shape.form == "list":
+        return _wrong_list(value, shape, path)
+    if not isinstance(value, dict):
+        return f"{path_text(path)}: expected map, got &{{{_shown(value)}}}"
+    for name, inner in value.items():
+        below = (*path, f"f:{name}")
+        within = shape.at(name)
+        if within is None:
+            return f"{path_text(below)}: field not declared in schema"
+        if said := misfit(inner, within, below):
+            return said
+    return ""
+
+
+def _wrong_list(value: Any, shape: Shape, path: tuple[str, ...]) -> str:
+    if not isinstance(value, list):
+        return f"{path_text(path)}: expected list, got &{{{_shown(value)}}}"
+    seen: set[str] = set()
+    for place, element in enumerate(value):
+        step = ""
+        if not shape.is_atomic:
+            try:
+                step = step_of(element, shape)
+            except ValueError as error:
+                return f"{path_text(path)}: element {place}: {error}"
+            if step in seen:
+                return f"{path_text(path)}: duplicate entries for key {path_text((step,))}"
+            seen.add(step)
+        if said := misfit(element, shape.items, (*path, step) if step else path):
+            return said
+    return ""
+
+
+def _wrong_value(value: Any, name: str) -> str:
+    if name in _FREE:
+        return ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    shown = f"&value.valueUnstructured{{Value:{_shown(value)}}}"
+    if name in _NUMBERS:
+        kind = "string" if isinstance(value, str) else shown
+        return "" if is_number else f"expected numeric (int or float), got {kind}"
+    if name == "boolean":
+        return "" if isinstance(value, bool) else f"expected boolean, got {shown}"
+    return "" if isinstance(value, str) else f"expected string, got {shown}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

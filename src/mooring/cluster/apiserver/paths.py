@@ -1,0 +1,54 @@
+"""What a path means: which resource, whose namespace, which object and which part of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_path
+
+_OF_NAMESPACES: Final = (["status"], ["finalize"])
+_GROUPS: Final = frozenset(found.group for found in RESOURCES)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a request is about; without a name all objects, without a namespace everywhere."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def parse_path(path: str) -> Target | None:
+    """The target of a path; None if there is no such thing."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2:] not in _OF_NAMESPACES:
+        # A namespace is a place here, and not what the request is about.
+        namespace, rest = rest[1], rest[2:]
+    resource = by_path(group, version, rest[0])
+    if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
+        return None
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and subresource not in resource.subresources:
+        return None
+    if resource.namespaced and name and not namespace:
+        return None
+    return Target(resource, namespace, name, subresource)
+
+
+def is_in_known_group(path: str) -> bool:
+    """Whether a path that means nothing is at least within a group that there is."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api":
+        return len(parts) > 1
+    return parts[0] == "apis" and len(parts) > 2 and parts[1] in _GROUPS

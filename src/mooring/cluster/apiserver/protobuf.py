@@ -1,0 +1,230 @@
+"""Objects in protobuf, as kubectl and other Go programs send what they create.
+
+They ask for JSON if need be, but what they send they do not change: so requests are turned into
+JSON before anybody reads them, and answers are JSON. The numbers of fields are in
+`fieldnumbers.txt`, their names and types in `schema.txt`.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from mooring.api.meta import format_time
+from mooring.api.unreadable import why_unreadable
+from mooring.cluster.apiserver.calls import JSON, Call
+from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.schema import Shape, shape_of
+from mooring.cluster.apiserver.store import Object
+
+NUMBERS_FILE: Final = Path(__file__).with_name("fieldnumbers.txt")
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+
+_MAGIC: Final = b"k8s\0"  # before every object
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+Wire = Iterator[tuple[int, Any]]
+
+
+class _Field(msgspec.Struct, frozen=True):
+    """A field in JSON that a number stands for."""
+
+    name: str
+    shape: Shape
+    is_pointer: bool
+
+
+# By number: a field, or the numbers of a message whose fields are ours in JSON.
+Numbers = dict[int, "_Field | dict[int, _Field]"]
+
+
+def as_json(call: Call) -> Call:
+    """The request with its body in JSON; raises Refused if it is protobuf that nobody can read."""
+    if not call.headers.get("content-type", "").startswith(PROTOBUF):
+        return call
+    headers = {**call.headers, "content-type": JSON}
+    body = msgspec.json.encode(decode_protobuf(call.body)) if call.body else b""
+    return msgspec.structs.replace(call, headers=headers, body=body)
+
+
+def decode_protobuf(body: bytes) -> Object:
+    """An object, with the kind it says it is."""
+    try:
+        return _decoded(body)
+    except (ValueError, OverflowError, struct.error, RecursionError) as error:
+        why = why_unreadable(error)
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type protobuf): {why}"
+        ) from error
+
+
+def _decoded(body: bytes) -> Object:
+    if not body.startswith(_MAGIC):
+        raise ValueError("provided data does not appear to be a protobuf message, expected prefix")
+    envelope = dict(_fields(body[len(_MAGIC) :]))
+    said = {number: _text(value) for number, value in _fields(envelope.get(1, b""))}
+    api_version, kind = said.get(1, ""), said.get(2, "")
+    # Options are of the group that they are for.
+    shape = shape_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
+    if shape is None:
+        raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
+    value = _message(envelope.get(2, b""), shape)
+    return {"kind": kind, "apiVersion": api_version, **value}
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def _message(data: bytes, shape: Shape) -> Object:
+    found: Object = {}
+    _read_into(found, data, _numbers()[shape.name])
+    return found
+
+
+def _read_into(found: Object, data: bytes, numbers: Any) -> None:
+    for number, raw in _fields(data):
+        field = numbers.get(number)
+        if isinstance(field, dict):
+            _read_into(found, raw, field)
+        elif field is not None:
+            _add(found, field, raw)
+
+
+def _add(found: Object, field: _Field, raw: Any) -> None:
+    shape = field.shape
+    if shape.form == "list":
+        found.setdefault(field.name, []).append(_value(raw, shape.items))
+    elif shape.form == "map":
+        pair = dict(_fields(raw))
+        key = _text(pair.get(1, b""))
+        found.setdefault(field.name, {})[key] = _value(pair.get(2, b""), shape.items)
+    else:
+        value = _value(raw, shape)
+        # What is no pointer is always sent: it being zero says nothing.
+        if value is not None and (field.is_pointer or value or shape.form == "struct"):
+            found[field.name] = value
+
+
+def _value(raw: Any, shape: Shape) -> Any:
+    match shape.form:
+        case "struct":
+            return _message(raw, shape)
+        case "list":  # in a map: a message of its own, with the elements in its first field
+            return [_value(element, shape.items) for _, element in _fields(raw)]
+        case "any":
+            content = dict(_fields(raw)).get(1)
+            return msgspec.json.decode(content) if content else None
+    match shape.name:
+        case "int32" | "int64":
+            return _signed(raw)
+        case "boolean":
+            return bool(_signed(raw))
+        case "double":
+            return struct.unpack("<d", _content(raw))[0]
+        case "bytes":
+            return base64.b64encode(_content(raw)).decode()
+        case "time" | "microtime":
+            return _time(raw, micros=shape.name == "microtime")
+        case "quantity":
+            return _text(dict(_fields(raw)).get(1, b""))
+        case "intorstring":
+            parts = dict(_fields(raw))
+            if parts.get(1):
+                return _text(parts.get(3, b""))
+            return _signed(parts.get(2, 0))
+    return _text(raw)
+
+
+def _time(raw: Any, *, micros: bool) -> str | None:
+    parts = dict(_fields(raw))
+    if not parts:
+        return None
+    seconds = _signed(parts.get(1, 0)) + _signed(parts.get(2, 0)) / 1e9
+    return format_time(seconds, micros=micros)
+
+
+def _signed(raw: Any) -> int:
+    if not isinstance(raw, int):
+        raise ValueError(f"proto: wrong wireType = {_BYTES}, expected a number")
+    return raw - (1 << 64) if raw >= 1 << 63 else raw
+
+
+def _text(raw: Any) -> str:
+    return _content(raw).decode()
+
+
+def _content(raw: Any) -> bytes:
+    if not isinstance(raw, bytes):
+        raise ValueError(f"proto: wrong wireType = {_VARINT}, expected bytes")
+    return raw
+
+
+# --- the wire -------------------------------------------------------------------------------------
+
+
+def _fields(raw: Any) -> Wire:
+    """The numbers and raw values of a message."""
+    data = _content(raw)
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        number, kind = tag >> 3, tag & 7
+        if kind == _VARINT:
+            value, place = _varint(data, place)
+            yield number, value
+            continue
+        if kind == _BYTES:
+            length, place = _varint(data, place)
+        elif kind in (_FIXED64, _FIXED32):
+            length = 8 if kind == _FIXED64 else 4
+        else:
+            raise ValueError(f"proto: wrong wireType = {kind}")
+        if place + length > len(data):
+            raise ValueError("unexpected EOF")
+        yield number, data[place : place + length]
+        place += length
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if place >= len(data):
+            raise ValueError("unexpected EOF")
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, place
+        shift += 7
+        if shift > 63:
+            raise ValueError("proto: integer overflow")
+
+
+@cache
+def _numbers() -> dict[str, Numbers]:
+    """By type."""
+    found: dict[str, Numbers] = {}
+    for line in NUMBERS_FILE.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, *entries = line.split()
+        shapes = Shape(form="struct", name=name).fields
+        numbers: Numbers = {}
+        for entry in entries:
+            field, _, text = entry.partition("=")
+            outer, _, inner = text.rstrip("*").rpartition(".")
+            known = _Field(field, shapes[field], text.endswith("*"))
+            if outer:
+                within = numbers.setdefault(int(outer), {})
+                if isinstance(within, dict):
+                    within[int(inner)] = known
+            else:
+                numbers[int(inner)] = known
+        found[name] = numbers
+    return found

@@ -1,0 +1,156 @@
+"""Questions rather than objects: who is this, and may they? Asked by POST, forgotten at once.
+
+There is no RBAC here. Who a token belongs to, and what is forbidden to whom, is up to the two hooks
+that the server was given; without them nobody is known by a token, and everybody may do everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mooring.cluster.apiserver._auth import MASTERS, Attributes, Authorize
+from mooring.cluster.apiserver.calls import Call, Caller, Reply
+from mooring.cluster.apiserver.decoding import decode_wish
+from mooring.cluster.apiserver.failures import (
+    bad_request,
+    invalid_kind,
+    no_such_method,
+    no_such_path,
+    wrong,
+)
+from mooring.cluster.apiserver.store import Object
+
+Authenticate = Callable[[str], Caller | None]
+"""Whose token this is, if it is anybody's."""
+
+_AUTHENTICATION: Final = "/apis/authentication.k8s.io/v1/"
+_AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1/"
+_ROOTS: Final = (_AUTHENTICATION, _AUTHORIZATION)
+_KINDS: Final = {
+    f"{kind.lower()}s": kind
+    for kind in (
+        "TokenReview",
+        "SelfSubjectReview",
+        "SelfSubjectAccessReview",
+        "SubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+    )
+}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Reviews:
+    """Answers reviews of tokens and of access."""
+
+    def __init__(
+        self, authenticate: Authenticate | None = None, authorize: Authorize | None = None
+    ) -> None:
+        self.authenticate: Authenticate | None = authenticate
+        self.authorize: Authorize | None = authorize
+
+    def answer(self, call: Call, now: str) -> Reply | None:
+        """The answer to a review; None if this is not the path of one."""
+        if not call.path.startswith(_ROOTS):
+            return None
+        name = call.path.rpartition("/")[2]
+        question = self._QUESTIONS.get(name)
+        if question is None:
+            raise no_such_path()
+        if call.method != "POST":
+            raise no_such_method()
+        root = _AUTHENTICATION if call.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
+        api_version, kind = root.removeprefix("/apis/").rstrip("/"), _KINDS[name]
+        review = decode_wish(api_version, kind, call.body)
+        status = question(self, review, call.caller)
+        meta = review.get("metadata") or {}
+        if name == "selfsubjectreviews":
+            meta["creationTimestamp"] = now
+        answered: Object = {
+            "kind": kind,
+            "apiVersion": api_version,
+            "metadata": meta,
+            "spec": review.get("spec") or {},
+            "status": status,
+        }
+        return Reply(status=201, body=_encode(answered))
+
+    # --- who -----------------------------------------------------------------------------------
+
+    def _review_token(self, review: Object, caller: Caller) -> Object:
+        token = (review.get("spec") or {}).get("token", "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        found = self.authenticate(token) if self.authenticate is not None else None
+        if found is None:
+            return {"user": {}, "error": "invalid bearer token"}
+        return {"authenticated": True, "user": _user(found)}
+
+    def _review_self(self, review: Object, caller: Caller) -> Object:
+        return {"userInfo": _user(caller)}
+
+    # --- what ----------------------------------------------------------------------------------
+
+    def _review_own_access(self, review: Object, caller: Caller) -> Object:
+        return self._review_access_of(caller, review.get("spec") or {})
+
+    def _review_access(self, review: Object, caller: Caller) -> Object:
+        spec = review.get("spec") or {}
+        groups = tuple(spec.get("groups") or ())
+        if not spec.get("user") and not groups:
+            why = "at least one of user or group must be specified"
+            raise _wrong("spec.user", "", why)
+        return self._review_access_of(Caller(spec.get("user", ""), groups, ""), spec)
+
+    def _review_access_of(self, caller: Caller, spec: Mapping[str, Any]) -> Object:
+        wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if (wanted is None) == (path is None):
+            why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            raise _wrong("spec.resourceAttributes", wanted, why)
+        if self.authorize is None or MASTERS in caller.groups:
+            return {"allowed": True}
+        asked = _attributes(wanted or path or {})
+        why_not = self.authorize(caller, asked)
+        return {"allowed": False, "reason": why_not} if why_not else {"allowed": True}
+
+    def _review_rules(self, review: Object, caller: Caller) -> Object:
+        if not (review.get("spec") or {}).get("namespace"):
+            raise bad_request("no namespace on request")
+        return {
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+
+    _QUESTIONS: Final[Mapping[str, Callable[[Reviews, Object, Caller], Object]]] = {
+        "tokenreviews": _review_token,
+        "selfsubjectreviews": _review_self,
+        "selfsubjectaccessreviews": _review_own_access,
+        "subjectaccessreviews": _review_access,
+        "localsubjectaccessreviews": _review_access,
+        "selfsubjectrulesreviews": _review_rules,
+    }
+
+
+def _attributes(asked: Mapping[str, Any]) -> Attributes:
+    return Attributes(
+        verb=asked.get("verb", ""),
+        path=asked.get("path", ""),
+        group=asked.get("group", ""),
+        resource=asked.get("resource", ""),
+        subresource=asked.get("subresource", ""),
+        namespace=asked.get("namespace", ""),
+        name=asked.get("name", ""),
+    )
+
+
+def _user(caller: Caller) -> Object:
+    user: Object = {"username": caller.name, "groups": list(caller.groups)}
+    return {**user, "uid": caller.uid} if caller.uid else user
+
+
+def _wrong(field: str, value: Any, why: str) -> Exception:
+    return invalid_kind("", "authorization.k8s.io", "", [wrong(field, value, why)])

@@ -1,0 +1,54 @@
+"""The Scale of things that have replicas: one number to read and to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.codec import convert
+from mooring.api.meta import LabelSelector
+from mooring.api.selectors import Selector, SelectorError
+from mooring.cluster.apiserver.failures import invalid_kind, wrong
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.store import Object
+
+
+def scale_of(resource: Resource, value: Object) -> Object:
+    """The Scale of a deployment, a replica set, a stateful set or a replication controller."""
+    meta, spec, status = value["metadata"], value.get("spec", {}), value.get("status", {})
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {field: meta[field] for field in kept if field in meta},
+        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
+        "status": {"replicas": status.get("replicas", 0)},
+    }
+    if selector := _selector_text(spec.get("selector")):
+        scale["status"]["selector"] = selector
+    return scale
+
+
+def replicas_of(scale: Object, name: str) -> int:
+    """How many a Scale asks for."""
+    replicas = scale.get("spec", {}).get("replicas", 0)
+    asked = scale.get("metadata", {}).get("name", name)
+    if not isinstance(replicas, int) or replicas < 0:
+        problem = wrong("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_kind("Scale", "autoscaling", asked, [problem])
+    return replicas
+
+
+def with_replicas(value: Object, replicas: int) -> Object:
+    """The same object with another number of replicas."""
+    return {**value, "spec": {**value.get("spec", {}), "replicas": replicas}}
+
+
+def _selector_text(selector: Any) -> str:
+    if not isinstance(selector, dict):
+        return ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        return str(Selector.from_map(selector))  # of a replication controller
+    try:
+        return str(Selector.from_label_selector(convert(selector, LabelSelector)))
+    except SelectorError:  # it was let in by an older rule; there is no text for it
+        return ""

@@ -1,0 +1,131 @@
+"""The server behind every wire: one call in, one answer out.
+
+    Call ─┬─▶ /healthz /livez /readyz
+          ├─▶ discovery, openapi          what there is
+          ├─▶ reviews                     who may
+          └─▶ rest ─▶ verbs ─▶ store      everything else
+
+Nothing here waits for anything: between two awaits of somebody else a call is done as a whole. Only
+watches go on, and those are read by whoever asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver._auth import Authorize
+from mooring.cluster.apiserver.bootstrap import bootstrap
+from mooring.cluster.apiserver.calls import Call, Reply, Watching
+from mooring.cluster.apiserver.decoding import decode_wish
+from mooring.cluster.apiserver.discovery import discover
+from mooring.cluster.apiserver.failures import bad_request, no_such_method, no_such_path, status_of
+from mooring.cluster.apiserver.fields import fields_of
+from mooring.cluster.apiserver.openapi import openapi
+from mooring.cluster.apiserver.paths import Target, is_in_known_group, parse_path
+from mooring.cluster.apiserver.pods import PODS
+from mooring.cluster.apiserver.protobuf import as_json
+from mooring.cluster.apiserver.rest import Rest
+from mooring.cluster.apiserver.reviews import Authenticate, Reviews
+from mooring.cluster.apiserver.store import Store
+from mooring.cluster.apiserver.verbs import Verbs
+
+log = logging.getLogger(__name__)
+
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_TEXT: Final = "text/plain; charset=utf-8"
+_OK: Final = Reply(body=b"ok", content_type=_TEXT)
+_NO_PAGE: Final = Reply(status=404, body=b"404 page not found\n", content_type=_TEXT)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def new_store(history: int = 50_000) -> Store:
+    """A store that can be asked for fields, as the server needs it."""
+    return Store(history=history, fields=fields_of)
+
+
+class ApiServer:
+    """One cluster's API server, without a wire.
+
+    `store` may hold a cluster already; by default it is empty, and gets what every cluster has.
+    `authenticate` says whose a token is, `authorize` why somebody may not do something.
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+        authenticate: Authenticate | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
+        self.store: Store = new_store() if store is None else store
+        self.verbs: Verbs = Verbs(self.store, clock=clock, rng=rng)
+        self.reviews: Reviews = Reviews(authenticate, authorize)
+        self._rest = Rest(self.verbs, clock=clock)
+        bootstrap(self.verbs)
+
+    async def handle(self, call: Call) -> Reply | Watching:
+        """The answer to a call, be it a failure."""
+        return self.answer(call)
+
+    def answer(self, call: Call) -> Reply | Watching:
+        """The same, at once."""
+        try:
+            return self._answer(call)
+        except Refused as error:
+            return _refusal(error)
+        except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
+            return _refusal(bad_request("the body is nested too deeply"))
+        except Exception as error:
+            extra = {"method": call.method, "path": call.path}
+            log.exception("answering a request broke", extra=extra)
+            text = f"Internal error occurred: {type(error).__name__}: {error}"
+            return _refusal(Refused(text, code=500, reason="InternalError"))
+
+    def _answer(self, call: Call) -> Reply | Watching:
+        call = as_json(call)
+        target = parse_path(call.path)
+        if target is not None:
+            return self._rest.answer(target, call)
+        return self._answer_other(call)
+
+    def _answer_other(self, call: Call) -> Reply | Watching:
+        """What is no object."""
+        path = call.path
+        if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
+            return _OK
+        if call.method in ("GET", "HEAD"):
+            accept = call.headers.get("accept", "")
+            found = discover(path, accept) or openapi(path, accept)
+            if found is not None:
+                return found
+        review = self.reviews.answer(call, self.verbs.now())
+        if review is not None:
+            return review
+        parts = path.strip("/").split("/")
+        if len(parts) == 5 and parts[:3] == ["api", "v1", "namespaces"] and parts[4] == "bindings":
+            return self._bind(call, parts[3])
+        if is_in_known_group(path):
+            raise no_such_path()
+        return _NO_PAGE
+
+    def _bind(self, call: Call, namespace: str) -> Reply | Watching:
+        """The old way to bind: the pod's name is only in the body."""
+        if call.method != "POST":
+            raise no_such_method()
+        binding = decode_wish("v1", "Binding", call.body)
+        name = binding.get("metadata", {}).get("name", "")
+        return self._rest.answer(Target(PODS, namespace, name, "binding"), call)
+
+
+def _refusal(error: Refused) -> Reply:
+    headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
+    return Reply(status=error.code, body=_encode(status_of(error)), headers=headers)

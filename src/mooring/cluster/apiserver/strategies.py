@@ -1,0 +1,166 @@
+"""How the kinds differ in what a write may do: who counts generations, whose status is reset, ...
+
+As the strategies of kube-apiserver's registries; what is filled in and checked is in `defaulting`
+and `validation`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.store import Object
+
+
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
+    """What is special about one kind."""
+
+    has_generation: bool = False  # a number that grows with every change of the spec
+    keeps_status: bool = False  # whoever creates it may set the status at once
+    first_status: Object | None = None  # what a new object has instead
+    status_keeps: tuple[str, ...] = ()  # metadata that a write of the status can't change
+    creates_on_update: bool = False
+    needs_version: bool = False  # an update must say which version it is based on
+    returns_deleted: bool = False  # the answer to a deletion is the object, not a Status
+    propagation: str = ""  # of a deletion that does not say what becomes of the dependents
+
+
+_ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+_USUAL: Final = Strategy()
+_NEEDS_VERSION: Final = Strategy(needs_version=True)
+_RETURNED: Final = Strategy(returns_deleted=True)
+_CREATED: Final = Strategy(creates_on_update=True)
+
+_STRATEGIES: Final[dict[str, Strategy]] = {
+    "endpoints": _CREATED,
+    "events": _CREATED,
+    "namespaces": Strategy(first_status={"phase": "Active"}, returns_deleted=True),
+    "nodes": Strategy(keeps_status=True),
+    "persistentvolumeclaims": Strategy(first_status={"phase": "Pending"}, returns_deleted=True),
+    "persistentvolumes": Strategy(first_status={"phase": "Pending"}, returns_deleted=True),
+    "pods": Strategy(
+        has_generation=True,
+        first_status={"phase": "Pending"},
+        status_keeps=("ownerReferences",),
+        returns_deleted=True,
+    ),
+    "replicationcontrollers": Strategy(
+        has_generation=True, first_status={"replicas": 0}, propagation="Orphan"
+    ),
+    "resourcequotas": Strategy(first_status={}, returns_deleted=True),
+    "serviceaccounts": _RETURNED,
+    "services": Strategy(
+        first_status={"loadBalancer": {}}, creates_on_update=True, returns_deleted=True
+    ),
+    "daemonsets.apps": Strategy(
+        has_generation=True,
+        first_status={
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        },
+    ),
+    "deployments.apps": Strategy(has_generation=True, first_status={}, status_keeps=("labels",)),
+    "replicasets.apps": Strategy(has_generation=True, first_status={"replicas": 0}),
+    "statefulsets.apps": Strategy(
+        has_generation=True, first_status={"replicas": 0, "availableReplicas": 0}
+    ),
+    "jobs.batch": Strategy(has_generation=True, first_status={}, propagation="Orphan"),
+    "cronjobs.batch": Strategy(has_generation=True, first_status={}),
+    "leases.coordination.k8s.io": Strategy(creates_on_update=True, needs_version=True),
+    "runtimeclasses.node.k8s.io": Strategy(creates_on_update=True, needs_version=True),
+    "poddisruptionbudgets.policy": Strategy(
+        has_generation=True,
+        needs_version=True,
+        first_status={
+            "disruptionsAllowed": 0,
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "expectedPods": 0,
+        },
+    ),
+    "clusterrolebindings.rbac.authorization.k8s.io": _CREATED,
+    "clusterroles.rbac.authorization.k8s.io": _CREATED,
+    "rolebindings.rbac.authorization.k8s.io": _CREATED,
+    "roles.rbac.authorization.k8s.io": _CREATED,
+    "deviceclasses.resource.k8s.io": Strategy(has_generation=True, returns_deleted=True),
+    "resourceclaims.resource.k8s.io": Strategy(
+        first_status={}, status_keeps=_ALL_METADATA, returns_deleted=True
+    ),
+    "resourceclaimtemplates.resource.k8s.io": _RETURNED,
+    "resourceslices.resource.k8s.io": Strategy(has_generation=True, returns_deleted=True),
+    "priorityclasses.scheduling.k8s.io": Strategy(has_generation=True),
+    "csidrivers.storage.k8s.io": Strategy(needs_version=True, returns_deleted=True),
+    "csinodes.storage.k8s.io": Strategy(needs_version=True, returns_deleted=True),
+    "csistoragecapacities.storage.k8s.io": _NEEDS_VERSION,
+    "storageclasses.storage.k8s.io": _RETURNED,
+    "volumeattachments.storage.k8s.io": Strategy(
+        first_status={"attached": False},
+        status_keeps=_ALL_METADATA,
+        needs_version=True,
+        returns_deleted=True,
+    ),
+    "volumeattributesclasses.storage.k8s.io": _RETURNED,
+}
+
+
+def strategy_of(resource: Resource) -> Strategy:
+    return _STRATEGIES.get(resource.key, _USUAL)
+
+
+def prepare_new(resource: Resource, value: Object) -> None:
+    """Take away what whoever creates an object has no say in."""
+    strategy = strategy_of(resource)
+    meta = value["metadata"]
+    if strategy.has_generation:
+        meta["generation"] = 1
+    if strategy.first_status is not None:
+        value["status"] = {
+            key: dict(part) if isinstance(part, dict) else part
+            for key, part in strategy.first_status.items()
+        }
+    if resource.key == "namespaces":
+        spec = value.setdefault("spec", {})
+        if "kubernetes" not in spec.get("finalizers", ()):
+            spec["finalizers"] = [*spec.get("finalizers", ()), "kubernetes"]
+
+
+def prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Keep of the old object what a write through this door can't change."""
+    has_status = "status" in resource.subresources
+    meta, before = new["metadata"], old["metadata"]
+    if subresource == "status":
+        for field in list(new.keys() - {"metadata", "status", "kind", "apiVersion"}):
+            del new[field]
+        for field in old.keys() - {"metadata", "status", "kind", "apiVersion"}:
+            new[field] = old[field]
+        for field in strategy_of(resource).status_keeps:
+            keep(meta, before, field)
+    elif has_status:
+        keep(new, old, "status")
+    if resource.key == "namespaces" and subresource != "finalize":
+        keep(new.setdefault("spec", {}), old.get("spec", {}), "finalizers")
+
+
+def count_generation(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """A new generation for a new spec; a deployment's annotations count as well."""
+    meta, before = new["metadata"], old["metadata"]
+    keep(meta, before, "generation")
+    if subresource == "status" or not strategy_of(resource).has_generation:
+        return
+    has_changed = new.get("spec") != old.get("spec")
+    if resource.key == "deployments.apps":
+        has_changed |= meta.get("annotations") != before.get("annotations")
+    if has_changed:
+        meta["generation"] = before.get("generation", 0) + 1
+
+
+def keep(new: Object, old: Object, field: str) -> None:
+    """Make a field of the new object what it was in the old one."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)

@@ -1,0 +1,265 @@
+"""What may be wrong with containers and volumes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from mooring.api.quantity import parse_quantity
+from mooring.cluster.apiserver.failures import (
+    Problems,
+    duplicate,
+    not_allowed,
+    required,
+    unknown,
+    unsupported,
+    wrong,
+)
+from mooring.cluster.apiserver.names import label_faults, qualified_name_faults
+
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+BAD_PORT: Final = "must be between 1 and 65535, inclusive"
+NEGATIVE: Final = "must be greater than or equal to 0"
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
+_VARIABLE: Final = re.compile(r"[ -<>-~]+")
+_ONLY_FOR_SIDECARS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+
+def container_problems(
+    containers: Sequence[Mapping[str, Any]],
+    field: str,
+    volumes: frozenset[str],
+    others: Sequence[Mapping[str, Any]] = (),
+) -> Problems:
+    """Of containers, or of init containers if there are `others` whose names are taken."""
+    found: Problems = []
+    seen = {other.get("name", "") for other in others}
+    for index, container in enumerate(containers):
+        place = f"{field}[{index}]"
+        found += _common_problems(container, place, volumes)
+        name = container.get("name", "")
+        if name in seen:
+            found.append(duplicate(f"{place}.name", name))
+        seen.add(name)
+        if others and container.get("restartPolicy") != "Always":
+            why = "may not be set for init containers without restartPolicy=Always"
+            for part in _ONLY_FOR_SIDECARS:
+                if part in container:
+                    found.append(not_allowed(f"{place}.{part}", why))
+    if not others:
+        found += _host_port_problems(containers, field)
+    return found
+
+
+def _common_problems(container: Mapping[str, Any], field: str, volumes: frozenset[str]) -> Problems:
+    name = container.get("name", "")
+    found = [wrong(f"{field}.name", name, fault) for fault in label_faults(name)] if name else []
+    if not name:
+        found.append(required(f"{field}.name"))
+    if not container.get("image"):
+        found.append(required(f"{field}.image"))
+    if ports := container.get("ports"):
+        found += _port_problems(ports, f"{field}.ports")
+    if variables := container.get("env"):
+        found += _variable_problems(variables, f"{field}.env")
+    if mounts := container.get("volumeMounts"):
+        found += _mount_problems(mounts, f"{field}.volumeMounts", volumes)
+    policy = container.get("imagePullPolicy")
+    if policy not in _PULL_POLICIES:
+        found.append(unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES))
+    if resources := container.get("resources"):
+        found += resource_problems(resources, f"{field}.resources", container_resource_faults)
+    return found
+
+
+def _port_problems(ports: Sequence[Mapping[str, Any]], field: str) -> Problems:
+    found: Problems = []
+    names = set()
+    for index, port in enumerate(ports):
+        place = f"{field}[{index}]"
+        if name := port.get("name", ""):
+            found += [wrong(f"{place}.name", name, fault) for fault in port_name_faults(name)]
+            if name in names:
+                found.append(duplicate(f"{place}.name", name))
+            names.add(name)
+        number, of_host = port.get("containerPort", 0), port.get("hostPort", 0)
+        if not number:
+            found.append(required(f"{place}.containerPort"))
+        elif not 1 <= number <= 65535:
+            found.append(wrong(f"{place}.containerPort", number, BAD_PORT))
+        if of_host and not 1 <= of_host <= 65535:
+            found.append(wrong(f"{place}.hostPort", of_host, BAD_PORT))
+        if port.get("protocol") not in PROTOCOLS:
+            found.append(unsupported(f"{place}.protocol", port.get("protocol", ""), PROTOCOLS))
+    return found
+
+
+def port_name_faults(name: str) -> list[str]:
+    faults = []
+    if len(name) > 15:
+        faults.append("must be no more than 15 characters")
+    if _PORT_NAME.fullmatch(name) is None:
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= letter <= "z" for letter in name):
+        faults.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        faults.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        faults.append("must not begin or end with a hyphen")
+    return faults
+
+
+def _host_port_problems(containers: Sequence[Mapping[str, Any]], field: str) -> Problems:
+    found: Problems = []
+    taken = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if key in taken:
+                found.append(duplicate(f"{field}[{index}].ports[{number}].hostPort", key))
+            taken.add(key)
+    return found
+
+
+def _variable_problems(variables: Sequence[Mapping[str, Any]], field: str) -> Problems:
+    found: Problems = []
+    why = (
+        "a valid environment variable name must consist only of printable ASCII characters other "
+        "than '='"
+    )
+    for index, variable in enumerate(variables):
+        name = variable.get("name", "")
+        if not name:
+            found.append(required(f"{field}[{index}].name"))
+        elif _VARIABLE.fullmatch(name) is None:
+            found.append(wrong(f"{field}[{index}].name", name, why))
+    return found
+
+
+def _mount_problems(
+    mounts: Sequence[Mapping[str, Any]], field: str, volumes: frozenset[str]
+) -> Problems:
+    found: Problems = []
+    paths = set()
+    for index, mount in enumerate(mounts):
+        place = f"{field}[{index}]"
+        name, path = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            found.append(required(f"{place}.name"))
+        elif name not in volumes:
+            found.append(unknown(f"{place}.name", name))
+        if not path:
+            found.append(required(f"{place}.mountPath"))
+        elif path in paths:
+            found.append(wrong(f"{place}.mountPath", path, "must be unique"))
+        paths.add(path)
+    return found
+
+
+# --- resources ---------------------------------------------------------------------------------
+
+
+def resource_problems(
+    resources: Mapping[str, Any], field: str, name_faults: Callable[[str], tuple[str, ...]]
+) -> Problems:
+    """Of requests and limits, of a container or of a whole pod."""
+    found: Problems = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for name, amount in limits.items():
+        place = f"{field}.limits[{name}]"
+        found += [wrong(place, name, fault) for fault in name_faults(name)]
+        found += amount_problems(name, amount, place)
+    for name, amount in requests.items():
+        place = f"{field}.requests[{name}]"
+        found += [wrong(place, name, fault) for fault in name_faults(name)]
+        found += amount_problems(name, amount, place)
+        limit = limits.get(name)
+        if limit is None:
+            if not _may_overcommit(name):
+                why = "Limit must be set for non overcommitable resources"
+                found.append(required(f"{field}.limits", why))
+        elif amount != limit:
+            asked, most = parse_quantity(amount), parse_quantity(limit)
+            if asked != most and not _may_overcommit(name):
+                why = f"must be equal to {name} limit of {limit}"
+                found.append(wrong(f"{field}.requests", amount, why))
+            elif asked > most:
+                why = f"must be less than or equal to {name} limit of {limit}"
+                found.append(wrong(f"{field}.requests", amount, why))
+    return found
+
+
+def amount_problems(name: str, amount: str, field: str) -> Problems:
+    found: Problems = []
+    nanos = parse_quantity(amount).nanos
+    if nanos < 0:
+        found.append(wrong(field, amount, NEGATIVE))
+    if nanos % 10**9 and not (_is_native(name) and name != "pods"):
+        found.append(wrong(field, amount, "must be an integer"))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def container_resource_faults(name: str) -> tuple[str, ...]:
+    faults = qualified_name_faults(name)
+    if "/" not in name:
+        is_standard = name in _STANDARD or name.startswith("hugepages-")
+        if not faults and not is_standard:
+            faults = ("must be a standard resource type or fully qualified",)
+        return faults if is_standard else (*faults, "must be a standard resource for containers")
+    if not _is_native(name) and (faults or name.startswith("requests.")):
+        return (*faults, "doesn't follow extended resource name standard")
+    return faults
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _may_overcommit(name: str) -> bool:
+    return _is_native(name) and not name.startswith("hugepages-")
+
+
+# --- volumes -----------------------------------------------------------------------------------
+
+
+def volume_problems(volumes: Sequence[Mapping[str, Any]], field: str) -> Problems:
+    found: Problems = []
+    seen = set()
+    for index, volume in enumerate(volumes):
+        place = f"{field}[{index}]"
+        kinds = [kind for kind in volume if kind != "name"]
+        for kind in sorted(kinds, key=_KINDS.index)[1:] if set(kinds) <= set(_KINDS) else kinds[1:]:
+            why = "may not specify more than 1 volume type"
+            found.append(not_allowed(f"{place}.{kind}", why))
+        claim = volume.get("persistentVolumeClaim")
+        if claim is not None and not claim.get("claimName"):
+            found.append(required(f"{place}.persistentVolumeClaim.claimName"))
+        path = volume.get("hostPath")
+        if path is not None and not path.get("path"):
+            found.append(required(f"{place}.hostPath.path"))
+        name = volume.get("name", "")
+        if not name:
+            found.append(required(f"{place}.name"))
+        else:
+            found += [wrong(f"{place}.name", name, fault) for fault in label_faults(name)]
+            if name in seen:
+                found.append(duplicate(f"{place}.name", name))
+            seen.add(name)
+    return found
+
+
+# In the order in which the real server looks; the first of several is taken to be meant.
+_KINDS: Final = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret",
+    "nfs", "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs",
+    "quobyte", "downwardAPI", "fc", "flexVolume", "configMap", "azureFile", "vsphereVolume",
+    "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos", "projected", "scaleIO",
+    "csi", "ephemeral", "image",
+)  # fmt: skip

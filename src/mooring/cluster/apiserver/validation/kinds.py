@@ -1,0 +1,337 @@
+"""What may be wrong with everything else that people write by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from mooring.api.quantity import parse_quantity
+from mooring.cluster.apiserver.failures import (
+    Problem,
+    Problems,
+    duplicate,
+    not_allowed,
+    required,
+    shown,
+    unsupported,
+    wrong,
+)
+from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
+from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.validation.containers import (
+    BAD_PORT,
+    NEGATIVE,
+    PROTOCOLS,
+    port_name_faults,
+)
+from mooring.cluster.apiserver.validation.placement import EFFECTS
+from mooring.cluster.apiserver.validation.selectors import (
+    label_selector_problems,
+    node_selector_problems,
+)
+from mooring.cluster.apiserver.validation.workloads import IMMUTABLE, share_problems
+
+HIGHEST_PRIORITY: Final = 1_000_000_000  # that users may give
+_SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_NOT_SOURCES: Final = frozenset(
+    (
+        "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity",
+        "persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName",
+        "volumeMode",
+    )
+)  # fmt: skip
+_BAD_KEY: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',"
+    "  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+def node_problems(value: Object) -> Problems:
+    found: Problems = []
+    seen = set()
+    for index, taint in enumerate(value.get("spec", {}).get("taints") or ()):
+        place = f"metadata.taints[{index}]"
+        key, effect = taint.get("key", ""), taint.get("effect", "")
+        found += [wrong(f"{place}.key", key, fault) for fault in qualified_name_faults(key)]
+        text = taint.get("value", "")
+        if faults := label_value_faults(text):
+            found.append(wrong(f"{place}.value", text, ";".join(faults)))
+        if not effect:
+            found.append(required(f"{place}.effect"))
+        elif effect not in EFFECTS:
+            found.append(unsupported(f"{place}.effect", effect, EFFECTS))
+        if (key, effect) in seen:
+            parts = {
+                "Key": key,
+                "Value": text,
+                "Effect": effect,
+                "TimeAdded": taint.get("timeAdded"),
+            }
+            message = f"Duplicate value: {shown(parts)}: taints must be unique by key and effect"
+            found.append(Problem(place, f"{message} pair", "FieldValueDuplicate"))
+        seen.add((key, effect))
+    status = value.get("status", {})
+    for field in ("capacity", "allocatable"):
+        for name, amount in (status.get(field) or {}).items():
+            if parse_quantity(amount).nanos < 0:
+                found.append(wrong(f"status.{field}.{name}", amount, NEGATIVE))
+    return found
+
+
+def service_problems(value: Object) -> Problems:
+    spec = value["spec"]
+    found: Problems = []
+    ports = spec.get("ports") or ()
+    if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        found.append(required("spec.ports"))
+    for index, port in enumerate(ports):
+        place = f"spec.ports[{index}]"
+        name = port.get("name", "")
+        if not name and len(ports) > 1:
+            found.append(required(f"{place}.name"))
+        number, target = port.get("port", 0), port.get("targetPort")
+        if not 1 <= number <= 65535:
+            found.append(wrong(f"{place}.port", number, BAD_PORT))
+        if port["protocol"] not in PROTOCOLS:
+            found.append(unsupported(f"{place}.protocol", port["protocol"], PROTOCOLS))
+        if isinstance(target, int) and not 1 <= target <= 65535:
+            found.append(wrong(f"{place}.targetPort", target, BAD_PORT))
+        elif isinstance(target, str):
+            faults = port_name_faults(target)
+            found += [wrong(f"{place}.targetPort", target, fault) for fault in faults]
+    if spec["type"] not in _SERVICE_TYPES:
+        found.append(unsupported("spec.type", spec["type"], _SERVICE_TYPES))
+    return found
+
+
+def service_change_problems(new: Object, old: Object) -> Problems:
+    spec, before = new["spec"], old["spec"]
+    address = before.get("clusterIP")
+    if not address or spec["type"] == "ExternalName" or spec.get("clusterIP") == address:
+        return []
+    why = "may not change once set"
+    return [wrong("spec.clusterIPs[0]", spec.get("clusterIP", ""), why)]
+
+
+def claim_problems(value: Object) -> Problems:
+    spec = value["spec"]
+    found = label_selector_problems(spec.get("selector"), "spec.selector")
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        found.append(required("spec.accessModes", "at least 1 access mode is required"))
+    found += [
+        unsupported("spec.accessModes", mode, _ACCESS) for mode in modes if mode not in _ACCESS
+    ]
+    amount = (spec["resources"].get("requests") or {}).get("storage")
+    if amount is None:
+        found.append(required("spec.resources[storage]"))
+    elif parse_quantity(amount).nanos <= 0:
+        found.append(wrong("spec.resources[storage]", amount, "must be greater than zero"))
+    return found
+
+
+def claim_change_problems(new: Object, old: Object) -> Problems:
+    def fixed(spec: Object) -> Object:
+        loose = ("volumeName", "resources", "volumeAttributesClassName", "storageClassName")
+        return {key: part for key, part in spec.items() if key not in loose}
+
+    spec, before = new["spec"], old["spec"]
+    found: Problems = []
+    is_bound_again = before.get("volumeName", spec.get("volumeName")) != spec.get("volumeName")
+    is_other_class = before.get("storageClassName") not in (None, spec.get("storageClassName"))
+    if is_bound_again or is_other_class or fixed(spec) != fixed(before):
+        why = (
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
+        )
+        found.append(not_allowed("spec", why))
+    was, wanted = (
+        (one["resources"].get("requests") or {}).get("storage", "0") for one in (before, spec)
+    )
+    bound = old.get("status", {}).get("capacity", {}).get("storage", "0")
+    if parse_quantity(wanted) < max(parse_quantity(bound), parse_quantity("0")) and wanted != was:
+        why = "field can not be less than status.capacity"
+        found.append(not_allowed("spec.resources.requests.storage", why))
+    return found
+
+
+def volume_problems(value: Object) -> Problems:
+    spec = value["spec"]
+    found: Problems = []
+    modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
+    if not modes:
+        found.append(required("spec.accessModes"))
+    found += [
+        unsupported("spec.accessModes", mode, _ACCESS) for mode in modes if mode not in _ACCESS
+    ]
+    if not capacity:
+        found.append(required("spec.capacity"))
+    if not capacity or "storage" not in capacity or len(capacity) > 1:
+        found.append(unsupported("spec.capacity", capacity, ("storage",)))
+    for name, amount in (capacity or {}).items():
+        if parse_quantity(amount).nanos <= 0:
+            found.append(wrong(f"spec.capacity[{name}]", amount, "must be greater than zero"))
+    affinity = spec.get("nodeAffinity")
+    sources = [key for key in spec if key not in _NOT_SOURCES]
+    if not sources:
+        found.append(required("spec", "must specify a volume type"))
+    if affinity is not None:
+        needed = affinity.get("required")
+        if needed is None:
+            why = "must specify required node constraints"
+            found.append(required("spec.nodeAffinity.required", why))
+        else:
+            found += node_selector_problems(needed, "spec.nodeAffinity.required")
+    elif "local" in spec:
+        found.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return found
+
+
+def priority_class_problems(value: Object) -> Problems:
+    name, number = value["metadata"].get("name", ""), value["value"]
+    found: Problems = []
+    if name.startswith("system-"):
+        if _SYSTEM.get(name) != number:
+            why = (
+                "priority class names with 'system-' prefix are reserved for system use only. "
+                f"error: {name} is not a known system priority class"
+            )
+            if name in _SYSTEM:
+                why = (
+                    "priority class names with 'system-' prefix are reserved for system use only. "
+                    f"error: value of {name} PriorityClass must be {_SYSTEM[name]}"
+                )
+            found.append(not_allowed("metadata.name", why))
+    elif number > HIGHEST_PRIORITY:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}"
+        found.append(not_allowed("value", why))
+    policy = value["preemptionPolicy"]
+    if policy not in ("PreemptLowerPriority", "Never"):
+        supported = ("PreemptLowerPriority", "Never")
+        found.append(unsupported("preemptionPolicy", policy, supported))
+    return found
+
+
+def priority_class_change_problems(new: Object, old: Object) -> Problems:
+    found: Problems = []
+    if new["value"] != old["value"]:
+        found.append(not_allowed("value", "may not be changed in an update."))
+    if new["preemptionPolicy"] != old.get("preemptionPolicy"):
+        why = "field is immutable"
+        found.append(wrong("preemptionPolicy", new["preemptionPolicy"], why))
+    return found
+
+
+def budget_problems(value: Object) -> Problems:
+    spec = value.get("spec") or {}
+    found: Problems = []
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if least is not None and most is not None:
+        parts = {
+            "MinAvailable": least,
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": most,
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        why = "minAvailable and maxUnavailable cannot be both set"
+        found.append(wrong("spec", parts, why))
+    for name, share in (("minAvailable", least), ("maxUnavailable", most)):
+        if share is not None:
+            found += share_problems(share, f"spec.{name}")
+    policy = spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")
+    if policy not in ("AlwaysAllow", "IfHealthyBudget"):
+        supported = ("AlwaysAllow", "IfHealthyBudget")
+        found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, supported))
+    return found + label_selector_problems(spec.get("selector"), "spec.selector")
+
+
+def storage_class_problems(value: Object) -> Problems:
+    found: Problems = []
+    if not value.get("provisioner"):
+        found.append(required("provisioner"))
+    if value["reclaimPolicy"] not in ("Delete", "Retain"):
+        supported = ("Delete", "Retain")
+        found.append(unsupported("reclaimPolicy", value["reclaimPolicy"], supported))
+    if value["volumeBindingMode"] not in ("Immediate", "WaitForFirstConsumer"):
+        supported = ("Immediate", "WaitForFirstConsumer")
+        found.append(unsupported("volumeBindingMode", value["volumeBindingMode"], supported))
+    return found
+
+
+def storage_class_change_problems(new: Object, old: Object) -> Problems:
+    return [
+        wrong(field, new.get(field), IMMUTABLE)
+        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+        if new.get(field) != old.get(field)
+    ]
+
+
+def lease_problems(value: Object) -> Problems:
+    spec = value.get("spec") or {}
+    found: Problems = []
+    if spec.get("leaseDurationSeconds", 1) <= 0:
+        why = "must be greater than 0"
+        found.append(wrong("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], why))
+    if spec.get("leaseTransitions", 0) < 0:
+        found.append(wrong("spec.leaseTransitions", spec["leaseTransitions"], NEGATIVE))
+    return found
+
+
+def config_map_problems(value: Object) -> Problems:
+    found: Problems = []
+    for field in ("data", "binaryData"):
+        for key in value.get(field) or ():
+            if _CONFIG_KEY.fullmatch(key) is None:
+                found.append(wrong(f"{field}[{key}]", key, _BAD_KEY))
+            if field == "binaryData" and key in (value.get("data") or ()):
+                found.append(duplicate(f"data[{key}]", f"duplicate of key present in {field}"))
+    return found
+
+
+def config_change_problems(new: Object, old: Object) -> Problems:
+    """Of config maps and secrets."""
+    found: Problems = []
+    if old.get("immutable"):
+        why = "field is immutable when `immutable` is set"
+        for field in ("immutable", "data", "binaryData"):
+            if new.get(field) != old.get(field):
+                found.append(not_allowed(field, why))
+    if new.get("type") != old.get("type"):
+        found.append(wrong("type", new.get("type"), IMMUTABLE))
+    return found
+
+
+def event_problems(value: Object) -> Problems:
+    """Of events in either form; those with a time of their own are held to the newer rules."""
+    meta, about = value["metadata"], value.get("involvedObject") or {}
+    namespace = meta.get("namespace", "")
+    if about.get("namespace", "") not in ("", namespace):
+        why = "does not match event.namespace"
+        return [wrong("involvedObject.namespace", about["namespace"], why)]
+    return []
+
+
+def new_event_problems(value: Object) -> Problems:
+    """Of events that come by the door of events.k8s.io, in the form they are stored in."""
+    found: Problems = []
+    if not value.get("eventTime"):
+        found.append(required("eventTime"))
+        if value.get("type") not in ("Normal", "Warning"):
+            kind: Any = value.get("type", "")
+            found.append(wrong("type", kind, f"has invalid value: {kind}"))
+        return found
+    for field, called in (
+        ("reportingComponent", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+        ("action", "action"),
+        ("reason", "reason"),
+    ):
+        if not value.get(field):
+            found.append(required(called))
+    if value.get("type") not in ("Normal", "Warning"):
+        kind = value.get("type", "")
+        found.append(wrong("type", kind, f"has invalid value: {kind}"))
+    return found

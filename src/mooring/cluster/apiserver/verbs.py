@@ -1,0 +1,407 @@
+"""What happens to objects: created, replaced, deleted, bound, evicted, as a kube-apiserver does it.
+
+Everything here is synchronous and works on plain dictionaries: between two awaits of anybody the
+store is consistent. `rest.py` calls this for requests, the controllers of a simulated cluster call
+it directly. Failures are raised as the errors of `mooring.client.errors`.
+
+A value that is given to `create` or `replace` belongs to the server from then on: its parts are
+filled in and come back.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from mooring.api.meta import format_time
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver import metadata, pods
+from mooring.cluster.apiserver.admission import (
+    admit_new,
+    admit_update,
+    check_namespace,
+    topology_labels,
+)
+from mooring.cluster.apiserver.defaulting.objects import fill_in, prepare_status
+from mooring.cluster.apiserver.events import from_storage, to_storage
+from mooring.cluster.apiserver.evictions import evict
+from mooring.cluster.apiserver.failures import already_exists, bad_request, invalid, not_found
+from mooring.cluster.apiserver.namespaces import NAMESPACES, Namespaces
+from mooring.cluster.apiserver.patching.managers import tracked
+from mooring.cluster.apiserver.preconditions import (
+    check_basis,
+    check_preconditions,
+    mark,
+    remaining_finalizers,
+)
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
+from mooring.cluster.apiserver.store import Item, Object, Store
+from mooring.cluster.apiserver.strategies import (
+    count_generation,
+    prepare_new,
+    prepare_update,
+    strategy_of,
+)
+from mooring.cluster.apiserver.validation.objects import problems_of_new, problems_of_update
+
+_TRIES: Final = 8  # of generated names that are taken
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """Whose fields those are that a write sets."""
+
+    manager: str = ""  # what it calls itself
+    agent: str = ""  # what stands in for that
+    operation: str = "Update"  # or Apply, which says itself what it owns
+    part: str = ""  # of the object that it came by, if that is not what is written
+
+
+_UNNAMED: Final = Writer()
+
+
+class Verbs:
+    """The writes and single reads of one cluster."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.store: Store = store
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._namespaces = Namespaces(store)
+        self._second = (0, "")  # the last one that was asked for, and its text
+
+    def now(self) -> str:
+        """The present, as objects write it down."""
+        second = int(self._clock())
+        if second != self._second[0]:
+            self._second = (second, format_time(second))
+        return self._second[1]
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def get(
+        self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
+    ) -> Object:
+        """A copy of an object, or its Scale; raises NotFound."""
+        value = self._item(resource, namespace, name).decoded()
+        return (
+            scale_of(resource, value) if subresource == "scale" else from_storage(resource, value)
+        )
+
+    def _item(self, resource: Resource, namespace: str, name: str) -> Item:
+        item = self.store.get(resource, namespace, name)
+        if item is None:
+            raise not_found(resource, name)
+        return item
+
+    # --- creating ------------------------------------------------------------------------------
+
+    def create(
+        self,
+        resource: Resource,
+        value: Object,
+        *,
+        namespace: str = "",
+        dry_run: bool = False,
+        writer: Writer = _UNNAMED,
+    ) -> Object:
+        """Make a new object of `value`."""
+        value = to_storage(resource, value)
+        meta = value.setdefault("metadata", {})
+        self._settle_namespace(resource, meta, namespace)
+        prefix = meta.get("generateName", "") if not meta.get("name") else ""
+        if prefix:
+            meta["name"] = self._free_name(resource, meta.get("namespace", ""), prefix)
+        metadata.fill(meta, metadata.new_uid(self._rng), self.now())
+        if resource.namespaced:
+            check_namespace(self.store, resource, meta)
+        if meta.pop("resourceVersion", ""):
+            raise Refused("resourceVersion should not be set on objects to be created", code=500)
+        fill_in(resource, value)
+        admit_new(self.store, resource, value)
+        prepare_new(resource, value)
+        prepare_status(resource, value, self.now())
+        self._track(None, value, "", writer)
+        if problems := problems_of_new(resource, value):
+            raise invalid(resource, meta.get("name", ""), problems)
+        if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
+            raise already_exists(resource, meta["name"])
+        if not dry_run:
+            self.store.put(resource, value)
+        return from_storage(resource, value)
+
+    def _settle_namespace(self, resource: Resource, meta: Object, namespace: str) -> None:
+        if not resource.namespaced:
+            meta.pop("namespace", None)
+        elif namespace and meta.get("namespace", namespace) != namespace:
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        elif namespace:
+            meta["namespace"] = namespace
+
+    def _free_name(self, resource: Resource, namespace: str, prefix: str) -> str:
+        for _ in range(_TRIES):
+            name = metadata.generated_name(prefix, self._rng)
+            if self.store.get(resource, namespace, name) is None:
+                break
+        return name
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def replace(
+        self,
+        resource: Resource,
+        value: Object,
+        *,
+        namespace: str,
+        name: str,
+        subresource: str = "",
+        dry_run: bool = False,
+        writer: Writer = _UNNAMED,
+    ) -> Object:
+        """Put an object, or a part of it, in the place of what there is."""
+        item = self.store.get(resource, namespace, name)
+        if subresource == "scale":
+            by_scale = msgspec.structs.replace(writer, part="scale")
+            return self._rescale(resource, value, namespace, name, dry_run, by_scale)
+        value = to_storage(resource, value)
+        meta = value.setdefault("metadata", {})
+        if item is None:
+            if subresource or not strategy_of(resource).creates_on_update:
+                raise not_found(resource, name)
+            meta["name"] = name
+            return self.create(
+                resource,
+                from_storage(resource, value),
+                namespace=namespace,
+                dry_run=dry_run,
+                writer=writer,
+            )
+        check_basis(resource, item, meta)
+        old = item.decoded()
+        self._settle_namespace(resource, meta, namespace)
+        metadata.carry_over(meta, old["metadata"])
+        if subresource != "status" or resource.key == NAMESPACES.key:
+            fill_in(resource, value)
+        if subresource != "status":
+            admit_update(resource, value, old)
+        if subresource == "resize":
+            value["spec"] = pods.resized(value["spec"], old["spec"])
+        elif subresource == "ephemeralcontainers":
+            value["spec"] = pods.with_ephemeral_containers(value["spec"], old["spec"])
+        prepare_update(resource, value, old, subresource)
+        prepare_status(resource, value, self.now(), old)
+        count_generation(resource, value, old, subresource)
+        self._track(old, value, subresource, writer)
+        if problems := problems_of_update(resource, value, old, subresource):
+            raise invalid(resource, name, problems)
+        return from_storage(resource, self._write(resource, item, value, old, dry_run))
+
+    def modify(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object | None],
+        *,
+        subresource: str = "",
+    ) -> Object:
+        """Read an object, let `change` alter the copy or return another one, and put that."""
+        value = self.get(resource, namespace, name, subresource=subresource)
+        changed = change(value)
+        return self.replace(
+            resource,
+            value if changed is None else changed,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+        )
+
+    def _track(self, old: Object | None, new: Object, subresource: str, writer: Writer) -> None:
+        tracked(
+            old,
+            new,
+            writer.manager,
+            writer.operation,
+            subresource or writer.part,
+            self.now(),
+            agent=writer.agent,
+        )
+        metadata.tidy(new["metadata"])
+
+    def _write(
+        self, resource: Resource, item: Item, value: Object, old: Object, dry_run: bool
+    ) -> Object:
+        """Put what has changed; the last finalizer takes an object that is to be deleted along."""
+        if value == old or dry_run:
+            return value
+        meta = value["metadata"]
+        is_finished = "deletionTimestamp" in meta and not meta.get("finalizers")
+        if resource.key == NAMESPACES.key:
+            is_finished = is_finished and not value.get("spec", {}).get("finalizers")
+        if is_finished and not meta.get("deletionGracePeriodSeconds"):
+            self._remove(resource, item)
+            return value
+        self.store.put(resource, value)
+        return value
+
+    def _rescale(
+        self,
+        resource: Resource,
+        scale: Object,
+        namespace: str,
+        name: str,
+        dry_run: bool,
+        writer: Writer,
+    ) -> Object:
+        item = self._item(resource, namespace, name)
+        meta = scale.get("metadata", {})
+        value = item.decoded()
+        if meta.get("resourceVersion"):
+            value["metadata"]["resourceVersion"] = meta["resourceVersion"]
+        if meta.get("uid"):
+            value["metadata"]["uid"] = meta["uid"]
+        value = with_replicas(value, replicas_of(scale, name))
+        changed = self.replace(
+            resource, value, namespace=namespace, name=name, dry_run=dry_run, writer=writer
+        )
+        return scale_of(resource, changed)
+
+    # --- deleting ------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        version: str = "",
+        grace: int | None = None,
+        propagation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete an object, at once or when its grace or its finalizers are over; its last state.
+
+        `uid` and `version` are preconditions; `propagation` is Foreground, Orphan or Background,
+        of which the first two leave a finalizer to a garbage collector.
+        """
+        item = self._item(resource, namespace, name)
+        check_preconditions(resource, item, uid, version)
+        value = item.decoded()
+        meta = value["metadata"]
+        if resource.key == NAMESPACES.key:
+            self._namespaces.check_mortal(name)
+            if "deletionTimestamp" not in meta:
+                return self._end_namespace(value, dry_run)
+            if value.get("spec", {}).get("finalizers"):
+                return value
+        if grace is not None and grace < 0:
+            grace = 1
+        is_marked = False
+        if resource.key == pods.PODS.key:
+            marked = pods.begin_deletion(value, grace, self._clock())
+            if marked is None:
+                return value
+            is_marked = marked
+        finalizers = remaining_finalizers(meta.get("finalizers", []), propagation)
+        if finalizers and not is_marked:
+            mark(meta, self.now())
+        meta["finalizers"] = finalizers
+        metadata.tidy(meta)
+        if (is_marked or finalizers) and not dry_run and value != item.decoded():
+            item = self.store.put(resource, value)
+        if finalizers or meta.get("deletionGracePeriodSeconds") or dry_run:
+            return from_storage(resource, value)
+        return from_storage(resource, self._remove(resource, item).decoded())
+
+    def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str,
+        chosen: Callable[[Item], bool],
+        *,
+        grace: int | None = None,
+        propagation: str = "",
+        dry_run: bool = False,
+    ) -> list[Object]:
+        """Delete what is chosen; what each was before."""
+        found = [item for item in self.store.list(resource, namespace) if chosen(item)]
+        for item in found:
+            # One may be gone with another: a namespace takes everything along.
+            if self.store.get(resource, item.namespace, item.name) is not None:
+                self.delete(
+                    resource,
+                    item.namespace,
+                    item.name,
+                    grace=grace,
+                    propagation=propagation,
+                    dry_run=dry_run,
+                )
+        return [from_storage(resource, item.decoded()) for item in found]
+
+    def _remove(self, resource: Resource, item: Item) -> Item:
+        last = self.store.remove(resource, item.namespace, item.name)
+        if resource.namespaced and self._namespaces.has_emptied(item.namespace):
+            self._finish_namespace(item.namespace)
+        return last or item
+
+    # --- namespaces ----------------------------------------------------------------------------
+
+    def _end_namespace(self, value: Object, dry_run: bool) -> Object:
+        """Delete all that is in a namespace; it goes itself when the last of it is gone."""
+        value["metadata"]["deletionTimestamp"] = self.now()
+        value.setdefault("status", {})["phase"] = "Terminating"
+        if dry_run:
+            return value
+        name = value["metadata"]["name"]
+        marked = self.store.put(NAMESPACES, value).decoded()
+        content = self._namespaces.begin_end(name)
+        for resource, item in content:
+            if self.store.get(resource, name, item.name) is not None:
+                self.delete(resource, name, item.name)
+        if not content:
+            self._finish_namespace(name)
+        return marked
+
+    def _finish_namespace(self, name: str) -> None:
+        def finalize(value: Object) -> None:
+            value.get("spec", {}).pop("finalizers", None)
+
+        if self.store.get(NAMESPACES, "", name) is not None:
+            self.modify(NAMESPACES, "", name, finalize, subresource="finalize")
+
+    # --- pods ----------------------------------------------------------------------------------
+
+    def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
+        """Put a pod on the node that a Binding names."""
+        pods.check_binding(name, binding)
+        value = self._item(pods.PODS, namespace, name).decoded()
+        added = topology_labels(self.store, binding["target"]["name"])
+        pods.bind(value, binding, added, self.now())
+        if not dry_run:
+            self.store.put(pods.PODS, value)
+
+    def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
+        """Delete a pod, unless its disruption budget forbids it."""
+        evict(
+            self.store,
+            self.delete,
+            namespace,
+            name,
+            eviction,
+            now=self.now(),
+            dry_run=dry_run,
+        )

@@ -1,0 +1,231 @@
+"""What every controller has at hand: the cluster, its views, a queue, and how to write a status."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from mooring.api.meta import format_time
+from mooring.client.errors import Conflict, NotFound
+from mooring.cluster.announcing import NORMAL, Announcer
+from mooring.cluster.apiserver.metadata import LETTERS
+from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.store import Change, Item, Object
+from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.controllers.loop import Key, WorkQueue
+from mooring.cluster.controllers.views import Family, Pods, PodView
+from mooring.framework.handle import Clock
+
+PODS: Final = known("pods")
+NODES: Final = known("nodes")
+REVISION_HASH: Final = "controller-revision-hash"
+STATUS_DELAY: Final = 0.1  # seconds; what happens to many pods at once is counted once
+
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Shared:
+    """What the controllers of one cluster share."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        queue: WorkQueue,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        announcer: Announcer,
+    ) -> None:
+        self.verbs: Verbs = verbs
+        self.queue: WorkQueue = queue
+        self.clock: Clock = clock
+        self.rng: random.Random = rng
+        self.announcer: Announcer = announcer
+        self.pods: Pods = Pods()
+        self.family: Family = Family()
+
+
+class Controller(abc.ABC):
+    """Keeps objects of one kind in order; hears of changes, and reconciles what they concern."""
+
+    watches: ClassVar[tuple[Resource, ...]] = ()
+    name: ClassVar[str] = ""  # as Events give it
+
+    def __init__(self, shared: Shared) -> None:
+        self.verbs: Verbs = shared.verbs
+        self.clock: Clock = shared.clock
+        self.rng: random.Random = shared.rng
+        self.pods: Pods = shared.pods
+        self.family: Family = shared.family
+        self._queue = shared.queue
+        self._announcer = shared.announcer
+
+    # --- what a controller fulfils -------------------------------------------------------------
+
+    @abc.abstractmethod
+    def hear(self, change: Change) -> None:
+        """Take note of a change of something it watches; by no means write anything."""
+
+    @abc.abstractmethod
+    def reconcile(self, key: Key) -> float | None: ...
+
+    # --- what it may use -----------------------------------------------------------------------
+
+    def wake(self, key: Key, after: float = 0.0) -> None:
+        self._queue.add(self, key, after)
+
+    def wake_owner(self, kind: str, changed: PodView | None, before: PodView | None) -> None:
+        """Look at the controller of a pod that has changed; at once if there may be one less."""
+        for pod in (changed, before):
+            owner = pod.metadata.controller if pod is not None else None
+            if pod is not None and owner is not None and owner.kind == kind:
+                is_less = changed is None or not changed.is_active
+                self.wake((pod.metadata.namespace, owner.name), 0.0 if is_less else STATUS_DELAY)
+                return
+
+    def read(self, of: Resource, key: Key) -> Object | None:
+        """An object that may be changed, or None."""
+        item = self.verbs.store.get(of, *key)
+        return item.decoded() if item is not None else None
+
+    def items(self, of: Resource, namespace: str = "") -> list[Item]:
+        return self.verbs.store.list(of, namespace)
+
+    def time(self) -> str:
+        return format_time(self.clock.now())
+
+    def tell(self, about: Object, reason: str, message: str, type_: str = NORMAL) -> None:
+        self._announcer.tell(about, type_, reason, message, component=self.name)
+
+    def write_status(self, of: Resource, value: Object, status: Mapping[str, Any]) -> None:
+        """Write what of a status is new, if anything is; None takes a field away."""
+        old: dict[str, Any] = value.get("status") or {}
+        new = {**old, **status}
+        new = {key: found for key, found in new.items() if found is not None}
+        if new == old:
+            return
+
+        def change(current: Object) -> None:
+            current["status"] = new
+
+        meta = value["metadata"]
+        self.verbs.modify(of, meta.get("namespace", ""), meta["name"], change, subresource="status")
+
+    def create_pod(self, owner: Object, template: bytes, **meta: Any) -> Object | None:
+        """A pod made from a template, as `pod_of`; None if there is one of that name already."""
+        pod = pod_of(owner, template, **meta)
+        try:
+            made = self.verbs.create(PODS, pod, namespace=pod["metadata"]["namespace"])
+        except Conflict as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return None
+        self.tell(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        return made
+
+    def delete_pod(self, owner: Object, pod: PodView) -> None:
+        meta = pod.metadata
+        try:
+            self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
+        except (NotFound, Conflict):
+            return  # gone already, or another one by now
+        self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+
+    def available(self, pods: Sequence[PodView], seconds: float) -> tuple[int, float | None]:
+        """How many pods have been ready for so long; and the time until there is another one."""
+        if seconds <= 0:
+            return sum(pod.is_ready for pod in pods), None
+        count, next_in = 0, None
+        for pod in pods:
+            since = pod.ready_since
+            if since is None:
+                continue
+            left = since + seconds - self.clock.now()
+            if left <= 0:
+                count += 1
+            elif next_in is None or left < next_in:
+                next_in = left
+        return count, next_in
+
+
+def owner_reference(owner: Object) -> Object:
+    """The ownerReference of what a controller makes."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def packed(template: Object) -> bytes:
+    """A template from which many copies are made; equal ones are packed alike."""
+    return _encode(template)
+
+
+def pod_of(
+    owner: Object,
+    template: bytes,
+    *,
+    name: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Object:
+    """A pod for its owner; the template's own metadata, and more. Its name may be left open."""
+    copy: Object = _decode(template)
+    given = copy.get("metadata") or {}
+    meta: dict[str, Any] = {"namespace": owner["metadata"]["namespace"]}
+    if name:
+        meta["name"] = name
+    else:
+        meta["generateName"] = f"{owner['metadata']['name']}-"
+    for field, more in (("labels", labels), ("annotations", annotations)):
+        if given.get(field) or more:
+            meta[field] = {**(given.get(field) or {}), **(more or {})}
+    if given.get("finalizers"):
+        meta["finalizers"] = given["finalizers"]
+    meta["ownerReferences"] = [owner_reference(owner)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": copy.get("spec") or {}}
+
+
+def hash_of(template: bytes, collisions: int = 0) -> str:
+    """A name for a template that fits into a label."""
+    digest = hashlib.sha256(template + str(collisions).encode()).digest()
+    return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:10])
+
+
+def with_condition(
+    known: Sequence[Object] | None,
+    kind: str,
+    status: str,
+    reason: str,
+    message: str,
+    time: str,
+    **times: str,
+) -> list[Object]:
+    """Conditions, one of them set; it keeps its times as long as it says the same."""
+    found = [one for one in known or () if one["type"] != kind]
+    old = next((one for one in known or () if one["type"] == kind), None)
+    said = {"type": kind, "status": status, "reason": reason, "message": message}
+    if old is not None and all(old.get(key) == value for key, value in said.items()):
+        return [*found, old]
+    changed = old["lastTransitionTime"] if old and old["status"] == status else time
+    return [*found, {**said, **times, "lastTransitionTime": changed}]
+
+
+def share(value: int | str | None, of: int, *, up: bool) -> int:
+    """A number, or a percentage of something, rounded up or down."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    percent = int(value.removesuffix("%")) * of
+    return -(-percent // 100) if up else percent // 100

@@ -1,0 +1,267 @@
+"""Deployments: a ReplicaSet for every template, and the way from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from mooring.client.errors import Conflict
+from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.controllers import rollout
+from mooring.cluster.controllers.base import (
+    PODS,
+    Controller,
+    hash_of,
+    owner_reference,
+    packed,
+)
+from mooring.cluster.controllers.loop import Key
+from mooring.cluster.controllers.replicasets import REPLICASETS
+from mooring.cluster.controllers.views import controller_of
+
+DEPLOYMENTS: Final = known("deployments", "apps")
+HASH: Final = "pod-template-hash"
+REVISION: Final = "deployment.kubernetes.io/revision"
+_DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+_MOST: Final = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED: Final = (  # annotations that are about the Deployment alone
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    _DESIRED,
+    _MOST,
+)
+_HISTORY: Final = 10  # ReplicaSets of former templates that are kept
+
+
+class Deployments(Controller):
+    """Rolls Deployments out."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (DEPLOYMENTS, REPLICASETS, PODS)
+    name: ClassVar[str] = "deployment-controller"
+
+    def hear(self, change: Change) -> None:
+        if change.resource == PODS.key:
+            self._hear_pod()
+        elif change.resource == REPLICASETS.key:
+            owner = controller_of(change)
+            if owner is not None and owner.kind == DEPLOYMENTS.kind:
+                self.wake((change.new.namespace, owner.name))
+        elif change.type != "DELETED":
+            self.wake(change.new.key)
+
+    def _hear_pod(self) -> None:
+        """Only the end of the last pod counts, for those who wait until all of them are gone."""
+        before = self.pods.before
+        if before is None or self.pods.latest is not None:
+            return
+        owner = before.metadata.controller
+        if owner is not None and owner.kind == REPLICASETS.kind and not self.pods.of(owner.uid):
+            namespace = before.metadata.namespace
+            above = self.family.meta((REPLICASETS.key, namespace, owner.name))
+            if above is not None and above.controller is not None:
+                self.wake((namespace, above.controller.name))
+
+    def reconcile(self, key: Key) -> float | None:
+        found = self.read(DEPLOYMENTS, key)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        template = packed(found["spec"]["template"])
+        sets = self._sets(found)
+        new = next((one for one in sets if _template_of(one) == template), None)
+        old = [one for one in sets if one is not new]
+        is_new = False
+        if found["spec"].get("paused"):
+            self._hold(found, new, old)
+        else:
+            if new is None and not self._must_wait(found, old):
+                new, is_new = self._create(found, template, old), True
+            if new is not None:
+                new = self._number(found, new, old)
+            everything = [*old, new] if new is not None else old
+            self._scale(found, rollout.sizes(found, new, old), everything)
+            self._tidy(found, old)
+        return self._report(found, new, old, is_new)
+
+    def _sets(self, owner: Object) -> list[Object]:
+        """Its ReplicaSets, the oldest revision first."""
+        kin = self.family.dependents(owner["metadata"]["uid"])
+        read = (self.read(REPLICASETS, (ns, name)) for of, ns, name in kin if of == REPLICASETS.key)
+        return sorted((one for one in read if one is not None), key=_revision)
+
+    # --- rolling -------------------------------------------------------------------------------
+
+    def _must_wait(self, owner: Object, old: Sequence[Object]) -> bool:
+        """Whether the strategy wants all old pods to be gone before there are new ones."""
+        if not rollout.is_recreated(owner):
+            return False
+        return any(
+            not pod.is_finished for one in old for pod in self.pods.of(one["metadata"]["uid"])
+        )
+
+    def _create(self, owner: Object, template: bytes, old: Sequence[Object]) -> Object:
+        meta, spec = owner["metadata"], owner["spec"]
+        collisions = (owner.get("status") or {}).get("collisionCount") or 0
+        mark = hash_of(template, collisions)
+        copy: Object = msgspec.json.decode(template)
+        inner = copy.setdefault("metadata", {})
+        inner["labels"] = {**(inner.get("labels") or {}), HASH: mark}
+        selector = dict(spec.get("selector") or {})
+        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH: mark}
+        size = rollout.first_size(owner, old)
+        body: dict[str, Any] = {"replicas": size, "selector": selector, "template": copy}
+        if spec.get("minReadySeconds"):
+            body["minReadySeconds"] = spec["minReadySeconds"]
+        value: Object = {
+            "apiVersion": REPLICASETS.api_version,
+            "kind": REPLICASETS.kind,
+            "metadata": {
+                "name": f"{meta['name']}-{mark}",
+                "namespace": meta["namespace"],
+                "labels": inner["labels"],
+                "annotations": {
+                    **_copied(owner),
+                    **_sizes_wanted(owner),
+                    REVISION: str(_next_revision(old)),
+                },
+                "ownerReferences": [owner_reference(owner)],
+            },
+            "spec": body,
+        }
+        try:
+            made = self.verbs.create(REPLICASETS, value, namespace=meta["namespace"])
+        except Conflict as error:
+            if error.reason == "AlreadyExists":  # somebody else's: another name next time
+                self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
+            raise
+        self._tell_scaled(owner, made, 0, size)
+        return made
+
+    def _number(self, owner: Object, new: Object, old: Sequence[Object]) -> Object:
+        """The new set has the highest revision, also when its template is one of before."""
+        revision = max(_revision(new), _next_revision(old))
+
+        def write(current: Object) -> None:
+            current["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
+
+        meta = new["metadata"]
+        if _revision(new) != revision:
+            new = self.verbs.modify(REPLICASETS, meta["namespace"], meta["name"], write)
+        meta = owner["metadata"]
+        if _revision(owner) != revision:
+            self.verbs.modify(DEPLOYMENTS, meta["namespace"], meta["name"], write)
+        return new
+
+    def _hold(self, owner: Object, new: Object | None, old: Sequence[Object]) -> None:
+        """A paused Deployment is still scaled, unless it was paused halfway."""
+        live = [one for one in (*old, new) if one is not None and one["spec"].get("replicas")]
+        if len(live) == 1:
+            name = live[0]["metadata"]["name"]
+            self._scale(owner, {name: rollout.replicas_of(owner)}, live)
+
+    def _scale(self, owner: Object, sizes: dict[str, int], sets: Sequence[Object]) -> None:
+        for one in sets:
+            meta, size = one["metadata"], rollout.asked([one])
+            wanted = sizes.get(meta["name"], size)
+            if wanted == size:
+                continue
+
+            def resize(current: Object, wanted: int = wanted) -> None:
+                current["spec"]["replicas"] = wanted
+                current["metadata"].setdefault("annotations", {}).update(_sizes_wanted(owner))
+
+            self.verbs.modify(REPLICASETS, meta["namespace"], meta["name"], resize)
+            one["spec"]["replicas"] = wanted
+            self._tell_scaled(owner, one, size, wanted)
+
+    def _tell_scaled(self, owner: Object, one: Object, size: int, wanted: int) -> None:
+        way = "up" if wanted > size else "down"
+        name = one["metadata"]["name"]
+        note = f"Scaled {way} replica set {name} from {size} to {wanted}"
+        self.tell(owner, "ScalingReplicaSet", note)
+
+    def _tidy(self, owner: Object, old: Sequence[Object]) -> None:
+        limit = owner["spec"].get("revisionHistoryLimit")
+        limit = _HISTORY if limit is None else int(limit)
+        empty = [
+            one for one in old if not rollout.asked([one]) and not rollout.total([one], "replicas")
+        ]
+        for one in empty[: max(len(empty) - limit, 0)]:
+            meta = one["metadata"]
+            self.verbs.delete(REPLICASETS, meta["namespace"], meta["name"], uid=meta["uid"])
+
+    # --- reporting -----------------------------------------------------------------------------
+
+    def _report(
+        self, owner: Object, new: Object | None, old: Sequence[Object], is_new: bool
+    ) -> float | None:
+        latest = [new] if new is not None else []
+        everything = [*old, *latest]
+        total = rollout.total(everything, "replicas")
+        updated = rollout.total(latest, "replicas")
+        available = rollout.total(everything, "availableReplicas")
+        counts: dict[str, Any] = {
+            "replicas": total or None,
+            "updatedReplicas": updated or None,
+            "readyReplicas": rollout.total(everything, "readyReplicas") or None,
+            "availableReplicas": available or None,
+            "unavailableReplicas": max(rollout.asked(everything) - available, 0) or None,
+            "observedGeneration": owner["metadata"].get("generation"),
+        }
+        now = self.clock.now()
+        before = owner.get("status") or {}
+        known = rollout.with_availability(before.get("conditions"), owner, available, now)
+        name = (new or owner)["metadata"]["name"]
+        progress = rollout.Progress(known, name, now)
+        again: float | None = None
+        if is_new:
+            conditions = progress.created()
+        elif rollout.replicas_of(owner) == updated == total == available and new is not None:
+            conditions = progress.completed()
+        elif _has_moved(before, counts):
+            conditions = progress.moved()
+        else:
+            deadline = owner["spec"].get("progressDeadlineSeconds")
+            conditions, again = progress.stalled(deadline)
+        self.write_status(DEPLOYMENTS, owner, {**counts, "conditions": conditions})
+        return again
+
+
+def _has_moved(before: Object, now: Object) -> bool:
+    """Whether there is more of the new, or less of the old."""
+
+    def old(status: Object) -> int:
+        return (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)
+
+    fields = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    has_more = any((now[field] or 0) > (before.get(field) or 0) for field in fields)
+    return has_more or old(now) < old(before)
+
+
+def _copied(owner: Object) -> dict[str, str]:
+    own = owner["metadata"].get("annotations") or {}
+    return {key: text for key, text in own.items() if key not in _NOT_COPIED}
+
+
+def _sizes_wanted(owner: Object) -> dict[str, str]:
+    wanted = rollout.replicas_of(owner)
+    return {_DESIRED: str(wanted), _MOST: str(wanted + rollout.limits(owner)[0])}
+
+
+def _template_of(one: Object) -> bytes:
+    """The template of a ReplicaSet as its Deployment has it."""
+    template = one["spec"]["template"]
+    meta = dict(template.get("metadata") or {})
+    meta["labels"] = {key: text for key, text in (meta.get("labels") or {}).items() if key != HASH}
+    return packed({**template, "metadata": meta})
+
+
+def _revision(one: Object) -> int:
+    text = str((one["metadata"].get("annotations") or {}).get(REVISION, ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _next_revision(old: Sequence[Object]) -> int:
+    return max((_revision(one) for one in old), default=0) + 1

@@ -1,0 +1,128 @@
+"""ReplicaSets, and their elders the replication controllers: as many pods as there should be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar, Final
+
+from mooring.api.meta import parse_time
+from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.controllers.base import PODS, Controller, Shared, packed
+from mooring.cluster.controllers.loop import Backoff, Key
+from mooring.cluster.controllers.views import PodView
+
+REPLICASETS: Final = known("replicasets", "apps")
+REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
+
+_BURST: Final = 200  # pods that are made or deleted before others get a turn
+_FIRST_PAUSE: Final = 0.1  # seconds before pods are made in the place of those that failed
+_LONGEST_PAUSE: Final = 10.0
+_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+
+class ReplicaSets(Controller):
+    """Makes and deletes pods to match `spec.replicas`."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (REPLICASETS, PODS)
+    name: ClassVar[str] = "replicaset-controller"
+    of: ClassVar[Resource] = REPLICASETS
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+
+    def hear(self, change: Change) -> None:
+        if change.resource == PODS.key:
+            self.wake_owner(self.of.kind, self.pods.latest, self.pods.before)
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
+            self.wake(change.new.key)
+
+    def reconcile(self, key: Key) -> float | None:
+        found = self.read(self.of, key)
+        if found is None:
+            return None
+        again: float | None = None
+        if "deletionTimestamp" not in found["metadata"]:
+            again = self._match(found)
+        next_in = self._report(found)
+        return next_in if again is None else again
+
+    def _match(self, owner: Object) -> float | None:
+        """Make or delete pods; when to come again, if that is not all."""
+        uid = owner["metadata"]["uid"]
+        crew = self.pods.crew(uid)
+        lack = _replicas(owner) - crew.active
+        if lack > 0:
+            if crew.failed:
+                pause = self._backoff.left((uid, ""), str(crew.failed), self.clock.now())
+                if pause > 0:
+                    return pause
+            template = packed(owner["spec"].get("template") or {})
+            for _ in range(min(lack, _BURST)):
+                self.create_pod(owner, template)
+        elif lack < 0:
+            active = [pod for pod in crew.pods.values() if pod.is_active]
+            for pod in in_order_of_deletion(active)[: min(-lack, _BURST)]:
+                self.delete_pod(owner, pod)
+        return 0.0 if abs(lack) > _BURST else None
+
+    def _report(self, owner: Object) -> float | None:
+        crew = self.pods.crew(owner["metadata"]["uid"])
+        available, next_in = crew.ready, None
+        wait = owner["spec"].get("minReadySeconds") or 0
+        if wait:
+            active = [pod for pod in crew.pods.values() if pod.is_active]
+            available, next_in = self.available(active, wait)
+        status = {
+            "replicas": crew.active,
+            # Pods are made with all the labels; who changes them later is not looked for.
+            "fullyLabeledReplicas": crew.active or None,
+            "readyReplicas": crew.ready or None,
+            "availableReplicas": available or None,
+            "observedGeneration": owner["metadata"].get("generation"),
+        }
+        self.write_status(self.of, owner, status)
+        return next_in
+
+
+class ReplicationControllers(ReplicaSets):
+    """The same for ReplicationControllers."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (REPLICATION_CONTROLLERS, PODS)
+    name: ClassVar[str] = "replication-controller"
+    of: ClassVar[Resource] = REPLICATION_CONTROLLERS
+
+
+def in_order_of_deletion(pods: list[PodView]) -> list[PodView]:
+    """Those first that are missed least, as the ranking of ActivePodsWithRanks."""
+    neighbours = Counter(pod.spec.node_name for pod in pods)
+
+    def rank(pod: PodView) -> tuple[bool, bool, bool, int, int, float, int, float]:
+        born = pod.metadata.creation_timestamp
+        return (
+            bool(pod.spec.node_name),
+            pod.status.phase == "Running",
+            pod.is_ready,
+            _cost(pod),
+            -neighbours[pod.spec.node_name],
+            -(pod.ready_since or 0.0),
+            -pod.restarts,
+            -parse_time(born) if born else 0.0,
+        )
+
+    return sorted(pods, key=rank)
+
+
+def _cost(pod: PodView) -> int:
+    try:
+        return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _replicas(owner: Object) -> int:
+    found = owner["spec"].get("replicas")
+    return 1 if found is None else int(found)

@@ -1,0 +1,156 @@
+"""From the old ReplicaSets of a Deployment to the new one: sizes and conditions, no writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mooring.api.meta import format_time, parse_time
+from mooring.cluster.apiserver.store import Object
+from mooring.cluster.controllers.base import share, with_condition
+
+_DEFAULT: Final = "25%"  # of both limits
+_PROGRESS_DEADLINE: Final = 600  # seconds
+
+
+def replicas_of(owner: Object) -> int:
+    found = owner["spec"].get("replicas")
+    return 1 if found is None else int(found)
+
+
+def total(sets: Sequence[Object], field: str) -> int:
+    """The sum of a number in the status of ReplicaSets."""
+    return sum((one.get("status") or {}).get(field) or 0 for one in sets)
+
+
+def asked(sets: Sequence[Object]) -> int:
+    """How many pods ReplicaSets should have."""
+    return sum(one["spec"].get("replicas") or 0 for one in sets)
+
+
+def is_recreated(owner: Object) -> bool:
+    return (owner["spec"].get("strategy") or {}).get("type") == "Recreate"
+
+
+def limits(owner: Object) -> tuple[int, int]:
+    """How many pods there may be too many, and how many too few."""
+    wanted = replicas_of(owner)
+    if is_recreated(owner) or wanted == 0:
+        return 0, 0
+    rolling = (owner["spec"].get("strategy") or {}).get("rollingUpdate") or {}
+    surge = share(rolling.get("maxSurge", _DEFAULT), wanted, up=True)
+    missing = share(rolling.get("maxUnavailable", _DEFAULT), wanted, up=False)
+    if surge == 0 and missing == 0:
+        missing = 1  # or nothing could ever happen
+    return surge, min(missing, wanted)
+
+
+# --- sizes -------------------------------------------------------------------------------------
+
+
+def first_size(owner: Object, old: Sequence[Object]) -> int:
+    """Of a new ReplicaSet when it is made."""
+    wanted = replicas_of(owner)
+    if is_recreated(owner):
+        return wanted
+    room = wanted + limits(owner)[0] - asked(old)
+    return max(min(room, wanted), 0)
+
+
+def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str, int]:
+    """What the ReplicaSets should be scaled to now, by name."""
+    if is_recreated(owner):
+        found = {one["metadata"]["name"]: 0 for one in old}
+        if new is not None:
+            found[new["metadata"]["name"]] = replicas_of(owner)
+        return found
+    if new is None:
+        return {}
+    wanted = replicas_of(owner)
+    surge, missing = limits(owner)
+    size = asked([new])
+    grown = min(size + max(wanted + surge - asked([*old, new]), 0), wanted)
+    if grown != size:  # down as well, if fewer are wanted than there are
+        return {new["metadata"]["name"]: grown}
+    return _shrunk(new, old, wanted - missing)
+
+
+def _shrunk(new: Object, old: Sequence[Object], least: int) -> dict[str, int]:
+    """Old ReplicaSets, smaller by what can be spared; pods that don't work go first."""
+    new_missing = asked([new]) - total([new], "availableReplicas")
+    spare = asked([*old, new]) - least - new_missing
+    found: dict[str, int] = {}
+    for one in old:
+        size = asked([one])
+        broken = size - total([one], "availableReplicas")
+        cut = max(min(broken, spare, size), 0)
+        spare -= cut
+        found[one["metadata"]["name"]] = size - cut
+    # Pods that were counted as broken are not in the way of those that work.
+    spare = min(spare, total([*old, new], "availableReplicas") - least)
+    for one in old:
+        name = one["metadata"]["name"]
+        cut = max(min(found[name], spare), 0)
+        spare -= cut
+        found[name] -= cut
+    return found
+
+
+# --- conditions --------------------------------------------------------------------------------
+
+
+def with_availability(
+    known: Sequence[Object] | None, owner: Object, available: int, now: float
+) -> list[Object]:
+    time = format_time(now)
+    if available >= replicas_of(owner) - limits(owner)[1]:
+        said = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    else:
+        words = "Deployment does not have minimum availability."
+        said = ("False", "MinimumReplicasUnavailable", words)
+    return with_condition(known, "Available", *said, time, lastUpdateTime=time)
+
+
+class Progress:
+    """The condition that `kubectl rollout status` reads."""
+
+    def __init__(self, known: Sequence[Object], name: str, now: float) -> None:
+        self._known = known
+        self._name = name  # of the new ReplicaSet
+        self._now = now
+        self._old = next((one for one in known if one["type"] == "Progressing"), None)
+
+    def created(self) -> list[Object]:
+        words = f'Created new replica set "{self._name}"'
+        return self._renewed("True", "NewReplicaSetCreated", words)
+
+    def completed(self) -> list[Object]:
+        words = f'ReplicaSet "{self._name}" has successfully progressed.'
+        time = format_time(self._now)
+        said = ("True", "NewReplicaSetAvailable", words)
+        return with_condition(self._known, "Progressing", *said, time, lastUpdateTime=time)
+
+    def moved(self) -> list[Object]:
+        words = f'ReplicaSet "{self._name}" is progressing.'
+        return self._renewed("True", "ReplicaSetUpdated", words)
+
+    def stalled(self, deadline: int | None) -> tuple[list[Object], float | None]:
+        """Nothing has happened; that is bad after a while. When to look again, if at all."""
+        old = self._old
+        if old is None:
+            return self.moved(), None
+        if old["reason"] in ("NewReplicaSetAvailable", "ProgressDeadlineExceeded"):
+            return list(self._known), None
+        left = parse_time(old["lastUpdateTime"]) + (deadline or _PROGRESS_DEADLINE) - self._now
+        if left > 0:
+            return list(self._known), left
+        words = f'ReplicaSet "{self._name}" has timed out progressing.'
+        return self._renewed("False", "ProgressDeadlineExceeded", words), None
+
+    def _renewed(self, status: str, reason: str, message: str) -> list[Object]:
+        time = format_time(self._now)
+        old = self._old
+        changed = old["lastTransitionTime"] if old and old["status"] == status else time
+        condition = {"type": "Progressing", "status": status, "reason": reason, "message": message}
+        condition |= {"lastUpdateTime": time, "lastTransitionTime": changed}
+        return [*(one for one in self._known if one is not old), condition]

@@ -1,0 +1,222 @@
+"""StatefulSets: pods with names that stay, made, renewed and removed one after the other.
+
+There are no ControllerRevisions: whatever is made anew is made from the present template.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.controllers.base import (
+    PODS,
+    REVISION_HASH,
+    Controller,
+    Shared,
+    hash_of,
+    packed,
+)
+from mooring.cluster.controllers.loop import Backoff, Key
+from mooring.cluster.controllers.views import PodView
+
+STATEFULSETS: Final = known("statefulsets", "apps")
+CLAIMS: Final = known("persistentvolumeclaims")
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+_FIRST_PAUSE: Final = 0.1  # seconds before a pod that failed is replaced, then doubled
+_LONGEST_PAUSE: Final = 10.0
+
+
+class StatefulSets(Controller):
+    """Keeps pods `<name>-0`, `<name>-1` and so on, with their claims."""
+
+    watches: ClassVar[tuple[Resource, ...]] = (STATEFULSETS, PODS)
+    name: ClassVar[str] = "statefulset-controller"
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+
+    def hear(self, change: Change) -> None:
+        if change.resource == PODS.key:
+            self.wake_owner(STATEFULSETS.kind, self.pods.latest, self.pods.before)
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
+            self.wake(change.new.key)
+
+    def reconcile(self, key: Key) -> float | None:
+        found = self.read(STATEFULSETS, key)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        spec = found["spec"]
+        mark = f"{key[1]}-{hash_of(packed(spec['template']))}"
+        pods = self._by_ordinal(found)
+        is_ordered = spec.get("podManagementPolicy") != "Parallel"
+        first = (spec.get("ordinals") or {}).get("start") or 0
+        wanted = range(first, first + _replicas(found))
+        if self._fill(found, mark, wanted, pods, is_ordered) and self._shrink(
+            found, wanted, pods, is_ordered
+        ):
+            self._renew(found, mark, wanted, pods)
+        return self._report(found, mark)
+
+    def _by_ordinal(self, owner: Object) -> dict[int, PodView]:
+        prefix = f"{owner['metadata']['name']}-"
+        found: dict[int, PodView] = {}
+        for pod in self.pods.of(owner["metadata"]["uid"]):
+            ordinal = pod.name.removeprefix(prefix)
+            if ordinal.isdecimal():
+                found[int(ordinal)] = pod
+        return found
+
+    # --- in order ------------------------------------------------------------------------------
+
+    def _fill(
+        self,
+        owner: Object,
+        mark: str,
+        wanted: range,
+        pods: dict[int, PodView],
+        is_ordered: bool,
+    ) -> bool:
+        """Make what is missing; True if nothing is in the way of removing what is too much."""
+        is_clear = True
+        for ordinal in wanted:
+            pod = pods.get(ordinal)
+            if pod is not None and pod.is_finished and not pod.is_leaving:
+                self._replace(owner, pod)
+                is_clear = False
+            elif pod is None:
+                self._make(owner, mark, ordinal)
+                is_clear = False
+            elif not self._is_well(owner, pod):
+                is_clear = False
+            if is_ordered and not is_clear:
+                return False
+        return True
+
+    def _replace(self, owner: Object, pod: PodView) -> None:
+        """A pod that is over makes room for its successor; after a while, if that happens often."""
+        meta = owner["metadata"]
+        pause = self._backoff.left((meta["uid"], pod.name), pod.metadata.uid, self.clock.now())
+        if pause > 0:
+            self.wake((meta["namespace"], meta["name"]), pause)
+        else:
+            self.delete_pod(owner, pod)
+
+    def _shrink(
+        self, owner: Object, wanted: range, pods: dict[int, PodView], is_ordered: bool
+    ) -> bool:
+        """Remove what is too much, the highest first; True if there is nothing."""
+        surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
+        for ordinal in surplus:
+            if not pods[ordinal].is_leaving:
+                self.delete_pod(owner, pods[ordinal])
+            if is_ordered:
+                break
+        return not surplus
+
+    def _renew(self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView]) -> None:
+        """Replace pods of former templates, the highest first, each when the one before is well."""
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        partition = (strategy.get("rollingUpdate") or {}).get("partition") or 0
+        for ordinal in reversed(wanted):
+            pod = pods.get(ordinal)
+            if ordinal < partition or pod is None:
+                return
+            if pod.metadata.labels.get(REVISION_HASH) != mark and not pod.is_leaving:
+                self.delete_pod(owner, pod)
+                return
+            if not self._is_well(owner, pod):
+                return
+
+    def _is_well(self, owner: Object, pod: PodView) -> bool:
+        seconds = owner["spec"].get("minReadySeconds") or 0
+        return not pod.is_leaving and self.available([pod], seconds)[0] == 1
+
+    # --- making --------------------------------------------------------------------------------
+
+    def _make(self, owner: Object, mark: str, ordinal: int) -> None:
+        meta, spec = owner["metadata"], owner["spec"]
+        name = f"{meta['name']}-{ordinal}"
+        template: Object = msgspec.json.decode(packed(spec["template"]))
+        body = template.setdefault("spec", {})
+        body["hostname"] = name
+        if spec.get("serviceName"):
+            body["subdomain"] = spec["serviceName"]
+        claims = {
+            claim["metadata"]["name"]: f"{claim['metadata']['name']}-{name}"
+            for claim in spec.get("volumeClaimTemplates") or ()
+        }
+        if claims:
+            others = [one for one in body.get("volumes") or () if one["name"] not in claims]
+            body["volumes"] = [
+                *(
+                    {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+                    for volume, claim in claims.items()
+                ),
+                *others,
+            ]
+        for claim in spec.get("volumeClaimTemplates") or ():
+            self._make_claim(owner, claim, claims[claim["metadata"]["name"]])
+        labels = {_POD_NAME: name, _POD_INDEX: str(ordinal), REVISION_HASH: mark}
+        self.create_pod(owner, packed(template), name=name, labels=labels)
+
+    def _make_claim(self, owner: Object, template: Object, name: str) -> None:
+        namespace = owner["metadata"]["namespace"]
+        if self.verbs.store.get(CLAIMS, namespace, name) is not None:
+            return
+        given = template["metadata"]
+        selected = (owner["spec"].get("selector") or {}).get("matchLabels") or {}
+        meta: dict[str, Any] = {"name": name, "namespace": namespace}
+        meta["labels"] = {**(given.get("labels") or {}), **selected}
+        if given.get("annotations"):
+            meta["annotations"] = given["annotations"]
+        value = {
+            "apiVersion": "v1",
+            "kind": CLAIMS.kind,
+            "metadata": meta,
+            "spec": msgspec.json.decode(packed(template.get("spec") or {})),
+        }
+        self.verbs.create(CLAIMS, value, namespace=namespace)
+        set_name = owner["metadata"]["name"]
+        note = f"create Claim {name} in StatefulSet {set_name} success"
+        self.tell(owner, "SuccessfulCreate", note)
+
+    def _report(self, owner: Object, mark: str) -> float | None:
+        pods = [pod for pod in self.pods.of(owner["metadata"]["uid"]) if not pod.is_finished]
+        living = [pod for pod in pods if not pod.is_leaving]
+        available, next_in = self.available(living, owner["spec"].get("minReadySeconds") or 0)
+        ready = sum(pod.is_ready for pod in pods)
+        updated = sum(pod.metadata.labels.get(REVISION_HASH) == mark for pod in living)
+        before = owner.get("status") or {}
+        current = before.get("currentRevision") or mark
+        if updated == ready == len(pods) == _replicas(owner):
+            current = mark
+        status: dict[str, Any] = {
+            "replicas": len(pods),
+            "readyReplicas": ready or None,
+            "availableReplicas": available,
+            "currentReplicas": sum(
+                pod.metadata.labels.get(REVISION_HASH) == current for pod in living
+            )
+            or None,
+            "updatedReplicas": updated or None,
+            "currentRevision": current,
+            "updateRevision": mark,
+            "collisionCount": 0,
+            "observedGeneration": owner["metadata"].get("generation"),
+        }
+        self.write_status(STATEFULSETS, owner, status)
+        return next_in
+
+
+def _replicas(owner: Object) -> int:
+    found = owner["spec"].get("replicas")
+    return 1 if found is None else int(found)

@@ -1,0 +1,242 @@
+"""What controllers look at all the time, decoded once per change: pods, and who owns what.
+
+Both views are brought up to date before any controller hears of a change, and a controller's own
+writes are in them as soon as it has made them. So no controller ever acts twice on old news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from mooring.api.codec import decode
+from mooring.api.meta import parse_time
+from mooring.cluster.apiserver.store import Change
+
+Dependent = tuple[str, str, str]  # key of the resource, namespace, name
+
+
+class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An ownerReference."""
+
+    uid: str
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The metadata of any object."""
+
+    name: str
+    uid: str
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+    @property
+    def controller(self) -> Owner | None:
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Bare(msgspec.Struct, frozen=True, gc=False):
+    """An object of any kind."""
+
+    metadata: Meta
+
+
+class _Volume(msgspec.Struct, frozen=True):
+    name: str = ""
+    ephemeral: dict[str, Any] | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    volumes: tuple[_Volume, ...] = ()
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    restart_count: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class PodView(msgspec.Struct, frozen=True, gc=False):
+    """A pod, as far as controllers are concerned."""
+
+    metadata: Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it does what it was made for, now or soon."""
+        return not self.is_finished and not self.is_leaving
+
+    @property
+    def is_ready(self) -> bool:
+        for condition in self.status.conditions:
+            if condition.type == "Ready":
+                return condition.status == "True"
+        return False
+
+    @property
+    def ready_since(self) -> float | None:
+        """Seconds since the epoch; None while it is not ready."""
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                since = condition.last_transition_time
+                return parse_time(since) if since else 0.0
+        return None
+
+    @property
+    def restarts(self) -> int:
+        return sum(container.restart_count for container in self.status.container_statuses)
+
+
+class Crew:
+    """The pods of one controller, and counts that are kept with them: there may be thousands."""
+
+    def __init__(self) -> None:
+        self.pods: dict[tuple[str, str], PodView] = {}
+        self.active: int = 0
+        self.ready: int = 0  # of the active ones
+        self.failed: int = 0
+
+    def count(self, pod: PodView, change: int) -> None:
+        if pod.is_active:
+            self.active += change
+            self.ready += change * pod.is_ready
+        elif pod.status.phase == "Failed":
+            self.failed += change
+
+
+class Pods:
+    """All pods, and those of each controller."""
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, str], PodView] = {}
+        self._crews: dict[str, Crew] = {}  # by uid of the controller
+        self.before: PodView | None = None  # of the last change: what was known until then
+        self.latest: PodView | None = None  # and what is known now
+
+    def hear(self, change: Change) -> None:
+        key = change.new.key
+        self.before = self._all.pop(key, None)
+        if self.before is not None:
+            owner = self.before.metadata.controller
+            if owner is not None:
+                crew = self._crews[owner.uid]
+                crew.count(crew.pods.pop(key), -1)
+                if not crew.pods:
+                    del self._crews[owner.uid]
+        self.latest = None
+        if change.type == "DELETED":
+            return
+        pod = self.latest = self._all[key] = decode(change.new.raw, PodView)
+        owner = pod.metadata.controller
+        if owner is not None:
+            crew = self._crews.setdefault(owner.uid, Crew())
+            crew.pods[key] = pod
+            crew.count(pod, +1)
+
+    def get(self, namespace: str, name: str) -> PodView | None:
+        return self._all.get((namespace, name))
+
+    def of(self, uid: str) -> list[PodView]:
+        """The pods of a controller, in the order of their latest changes."""
+        return list(self.crew(uid).pods.values())
+
+    def crew(self, uid: str) -> Crew:
+        """The same with their counts; not to be kept, as pods come and go."""
+        return self._crews.get(uid) or Crew()
+
+    def __iter__(self) -> Iterator[PodView]:
+        return iter(self._all.values())
+
+
+class Family:
+    """Who is there, and who belongs to whom; of all kinds."""
+
+    def __init__(self) -> None:
+        self._dependents: dict[str, dict[Dependent, None]] = {}  # by uid of the owner
+        self._metas: dict[Dependent, Meta] = {}  # of those that have owners or finalizers
+        self._alive: set[str] = set()  # uids
+
+    def hear(self, change: Change) -> None:
+        who = (change.resource, *change.new.key)
+        self._unlink(who)
+        if change.type == "DELETED":
+            self._alive.discard(change.new.uid)
+            return
+        self._alive.add(change.new.uid)
+        meta = decode(change.new.raw, Bare).metadata
+        if meta.owner_references or meta.finalizers:
+            self._metas[who] = meta
+            for owner in meta.owner_references:
+                self._dependents.setdefault(owner.uid, {})[who] = None
+
+    def _unlink(self, who: Dependent) -> None:
+        known = self._metas.pop(who, None)
+        if known is None:
+            return
+        for owner in known.owner_references:
+            siblings = self._dependents.get(owner.uid)
+            if siblings is not None:
+                siblings.pop(who, None)
+                if not siblings:
+                    del self._dependents[owner.uid]
+
+    def is_alive(self, uid: str) -> bool:
+        return uid in self._alive
+
+    def dependents(self, uid: str) -> list[Dependent]:
+        return list(self._dependents.get(uid, ()))
+
+    def meta(self, who: Dependent) -> Meta | None:
+        """The metadata of an object that has owners or finalizers."""
+        return self._metas.get(who)
+
+
+def controller_of(change: Change) -> Owner | None:
+    """The owner that controls what has changed, or was deleted."""
+    return decode(change.new.raw, Bare).metadata.controller
+
+
+def owners_of(change: Change) -> tuple[Owner, ...]:
+    """All owners of what has changed, or was deleted."""
+    return decode(change.new.raw, Bare).metadata.owner_references

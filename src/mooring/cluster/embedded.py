@@ -1,0 +1,297 @@
+"""A whole cluster in this process: API server, controllers, nodes with kubelets; and schedulers.
+
+    async with EmbeddedCluster() as cluster:
+        cluster.add_nodes(3, cpu="8", zones=("a", "b", "c"))
+        scheduler = await run_scheduler(cluster, plugins=[MyPlugin])
+        cluster.apply(MANIFEST)
+        await cluster.wait_for(lambda: cluster.count_pods("Running") == 10)
+        await scheduler.stop()
+
+Everything happens on one event loop. On a `VirtualLoop` whoever drives the loop moves the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from mooring import config as cfg
+from mooring.client.client import ApiClient
+from mooring.cluster.announcing import Announcer
+from mooring.cluster.apiserver.calls import ADMIN, Caller
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.store import Change, Object, Store
+from mooring.cluster.apiserver.transport import LocalTransport
+from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.controllers import Controllers
+from mooring.cluster.controllers.volumes import SIMULATED
+from mooring.cluster.kubelet.kubelet import Kubelets
+from mooring.cluster.machines import MachineTemplate, make_nodes
+from mooring.cluster.manifests import put, read_objects
+from mooring.framework.handle import Clock
+from mooring.framework.plugin import Base
+from mooring.scheduler.clock import SystemClock
+from mooring.scheduler.connected import Connected
+from mooring.scheduler.scheduler import Attempt, Scheduler
+
+if TYPE_CHECKING:
+    from mooring.cluster.apiserver.http import HttpServer
+
+_NODES: Final = known("nodes")
+_PODS: Final = known("pods")
+_PHASE: Final = "status.phase"  # a field that selectors may ask for
+_LOOK: Final = 0.05  # seconds between two looks at a condition that is waited for
+
+STORAGE_CLASS: Final[Object] = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": SIMULATED,
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+"""The default storage class of an embedded cluster that has one."""
+
+
+class EmbeddedCluster:
+    """One cluster, from `start` to `close`.
+
+    `controllers` may name those that are wanted (see `mooring.cluster.controllers.ALL`). With
+    `events` kubelets and controllers tell all they do; otherwise only what went wrong. `store` may
+    hold a cluster already. `clock` must go with the loop: a VirtualClock on a VirtualLoop.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        kubelets: bool = True,
+        controllers: bool | Collection[str] = True,
+        events: bool = False,
+        storage_class: bool = False,
+        provision_any: bool = False,
+        startup: float = 0.5,
+        stop: float = 0.2,
+    ) -> None:
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.rng: random.Random = random.Random() if rng is None else rng
+        self.server: ApiServer = ApiServer(store, clock=self.clock.now, rng=self._dice())
+        self.verbs: Verbs = self.server.verbs
+        self.store: Store = self.server.store
+        announcer = Announcer(self.verbs, self.clock, is_terse=not events)
+        self._controllers: Controllers | None = None
+        if controllers:
+            self._controllers = Controllers(
+                self.verbs,
+                clock=self.clock,
+                rng=self._dice(),
+                announcer=announcer,
+                only=None if controllers is True else controllers,
+                provision_any=provision_any,
+            )
+        self._kubelets: Kubelets | None = None
+        if kubelets:
+            self._kubelets = Kubelets(
+                self.verbs,
+                clock=self.clock,
+                rng=self._dice(),
+                announcer=announcer,
+                startup=startup,
+                stop=stop,
+            )
+        self._phases = Counter(item.fields[_PHASE] for item in self.store.items(_PODS))
+        self.store.listen(self._count)
+        if storage_class:
+            self.apply(STORAGE_CLASS)
+        self.http: HttpServer | None = None  # once it is served
+        self._transports: list[LocalTransport] = []
+        self._closing = AsyncExitStack()
+
+    def _dice(self) -> random.Random:
+        """For one part of the cluster, so that parts don't disturb each other's luck."""
+        return random.Random(self.rng.getrandbits(64))
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Let controllers and kubelets begin."""
+        if self._controllers is not None:
+            self._controllers.start()
+        if self._kubelets is not None:
+            self._kubelets.start()
+
+    async def close(self) -> None:
+        """Stop schedulers and servers that were started here, then everything else."""
+        try:
+            await self._closing.aclose()
+        finally:
+            if self._controllers is not None:
+                self._controllers.close()
+            if self._kubelets is not None:
+                self._kubelets.close()
+            for transport in self._transports:
+                await transport.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def before_close(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Await `act()` when the cluster is closed; the last one that was told comes first."""
+        self._closing.push_async_callback(act)
+
+    @property
+    def accidents(self) -> int:
+        """How often a controller ended in a bug; the log says more."""
+        queue = self._controllers.queue if self._controllers is not None else None
+        return queue.accidents if queue is not None else 0
+
+    # --- doors ---------------------------------------------------------------------------------
+
+    def transport(self, caller: Caller = ADMIN) -> LocalTransport:
+        """A way to the API server that needs no socket."""
+        transport = LocalTransport(self.server, caller)
+        self._transports.append(transport)
+        return transport
+
+    def client(self, caller: Caller = ADMIN) -> ApiClient:
+        return ApiClient(self.transport(caller))
+
+    async def serve(self, address: str = "127.0.0.1", port: int = 0, **options: Any) -> str:
+        """Open the API server to kubectl and others; its URL. Options as for `HttpServer`."""
+        from mooring.cluster.apiserver.http import HttpServer  # aiohttp takes its time to load
+
+        http = HttpServer(self.server, address=address, port=port, **options)
+        url = await http.start()
+        self.before_close(http.close)
+        self.http = http
+        return url
+
+    # --- content -------------------------------------------------------------------------------
+
+    def add_nodes(
+        self, nodes: int | MachineTemplate | Iterable[MachineTemplate] = 1, **options: Any
+    ) -> list[str]:
+        """Add machines, from templates or of one sort; their names.
+
+        A number takes what a `MachineTemplate` takes: `add_nodes(3, cpu="8", zones=("a", "b"))`.
+        """
+        first = self.store.count(_NODES)
+        if isinstance(nodes, int):
+            options.setdefault("name", "node-{i}" if not first else f"node-{first}-{{i}}")
+            nodes = MachineTemplate(**{"count": nodes, **options})
+        templates = [nodes] if isinstance(nodes, MachineTemplate) else list(nodes)
+        made = make_nodes(templates, now=self.clock.now(), first=first)
+        for node in made:
+            self.verbs.create(_NODES, node)
+        return [node["metadata"]["name"] for node in made]
+
+    def apply(self, *given: Any) -> list[Object]:
+        """Create objects, or lay them over what there is; as they are then.
+
+        Takes YAML text, paths, dictionaries, structs of `mooring.api` and what
+        `mooring.testing.pod` and `node` make.
+        """
+        return [put(self.verbs, value) for value in read_objects(*given)]
+
+    def count_pods(self, phase: str = "") -> int:
+        """How many pods there are, or are in a phase; cheap enough to be asked all the time."""
+        return self._phases[phase] if phase else self.store.count(_PODS)
+
+    def phases(self) -> dict[str, int]:
+        """How many pods are in which phase."""
+        return {phase: count for phase, count in self._phases.items() if count}
+
+    def _count(self, change: Change) -> None:
+        if change.resource == _PODS.key:
+            if change.old is not None:
+                self._phases[change.old.fields[_PHASE]] -= 1
+            if change.type != "DELETED":
+                self._phases[change.new.fields[_PHASE]] += 1
+
+    async def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
+        """Wait until a condition holds; TimeoutError if it does not in time. On real loops only."""
+        async with asyncio.timeout(seconds):
+            seen = -1
+            while self.store.version == seen or not condition():
+                seen = self.store.version
+                await asyncio.sleep(_LOOK)
+
+
+class RunningScheduler:
+    """A scheduler on an embedded cluster, until `stop`."""
+
+    def __init__(self, connected: Connected, task: asyncio.Task[None]) -> None:
+        self._connected = connected
+        self._task = task
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self._connected.scheduler
+
+    @property
+    def connected(self) -> Connected:
+        return self._connected
+
+    def check(self) -> None:
+        """Raise what ended the scheduler, if anything did."""
+        if self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def stop(self) -> None:
+        """Stop it in order: binds under way may end, Events are written."""
+        if not self._task.done():
+            self._connected.stop()
+        await self._task
+
+
+async def run_scheduler(
+    cluster: EmbeddedCluster,
+    config: cfg.KubeSchedulerConfiguration | str | Path | None = None,
+    plugins: Iterable[type[Base]] = (),
+    *,
+    rng: random.Random | None = None,
+    on_attempt: Callable[[Attempt], None] | None = None,
+    check_share: float = 0.0,
+) -> RunningScheduler:
+    """Start a real scheduler on a cluster: informers, binds and Events go through its API server.
+
+    `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. It runs until
+    `stop`, or until the cluster is closed. `check_share` is that of `--check-decisions`.
+    """
+    if isinstance(config, Path):
+        config = cfg.load_file(config)
+    elif isinstance(config, str):
+        config = cfg.load_text(config)
+    connected = Connected(
+        cluster.client(),
+        config,
+        clock=cluster.clock,
+        rng=rng or random.Random(cluster.rng.getrandbits(64)),
+        plugins=plugins,
+        on_attempt=on_attempt,
+        check_share=check_share,
+    )
+    running = RunningScheduler(connected, asyncio.create_task(connected.run(), name="scheduler"))
+    cluster.before_close(running.stop)
+    return running

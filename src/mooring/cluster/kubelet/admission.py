@@ -1,0 +1,218 @@
+"""What one simulated machine has, who is on it, and whom its kubelet would turn away.
+
+The checks, their order and their words are those of the kubelet's predicate admit handler.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from mooring.api import codec, core
+from mooring.api.placement import Taint
+from mooring.api.quantity import parse_quantity
+from mooring.api.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    HostPort,
+    amount,
+    host_ports,
+    is_counted,
+    is_extended,
+    pod_requests,
+)
+from mooring.api.selectors import Selector, compile_node_selector
+from mooring.api.taints import NO_EXECUTE, find_untolerated
+from mooring.cluster.apiserver.store import Item
+
+_ANY_ADDRESS: Final = "0.0.0.0"
+_FIRST_CHECKED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a kubelet does not run a pod that was bound to its node."""
+
+    reason: str
+    message: str
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """What a pod takes from its machine."""
+
+    amounts: dict[str, int]  # milli-cpu, bytes, counts
+    ports: tuple[HostPort, ...] = ()
+
+    @classmethod
+    def of(cls, pod: core.Pod) -> Demand:
+        asked = pod_requests(pod)
+        amounts = {name: amount(name, asked[name]) for name in asked if is_counted(name)}
+        return cls(amounts, host_ports(pod))
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    labels: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    pod_cidr: str = msgspec.field(default="", name="podCIDR")
+    taints: tuple[Taint, ...] = ()
+
+
+class _Address(msgspec.Struct):
+    type: str = ""
+    address: str = ""
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct):
+    allocatable: dict[str, str | int] = {}
+    addresses: tuple[_Address, ...] = ()
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Node(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class Machine:
+    """One machine and the pods that its kubelet has let in."""
+
+    def __init__(self, item: Item, network: str) -> None:
+        self.name: str = item.name
+        self.address: str = ""
+        self.is_alive: bool = True  # its kubelet reports
+        self._spare_network = network  # for pods, unless the node says which
+        self._labels: dict[str, str] = {}
+        self._taints: tuple[Taint, ...] = ()
+        self._offered: dict[str, int] = {}
+        self._used: dict[str, int] = {}
+        self._residents: dict[str, Demand] = {}  # by uid
+        self._ports: set[HostPort] = set()
+        self._network: ipaddress.IPv4Network | ipaddress.IPv6Network
+        self._addresses: set[str] = set()
+        self._last_address = 0
+        self.update(item)
+
+    def update(self, item: Item) -> None:
+        """The node object has changed."""
+        node = codec.decode(item.raw, _Node)
+        self._labels = node.metadata.labels
+        self._taints = node.spec.taints
+        self._offered = {
+            name: amount(name, parse_quantity(text))
+            for name, text in node.status.allocatable.items()
+        }
+        self._network = ipaddress.ip_network(node.spec.pod_cidr or self._spare_network)
+        self.address = next(
+            (found.address for found in node.status.addresses if found.type == "InternalIP"), ""
+        )
+        # A node that says nothing about itself was made by hand, and should work.
+        ready = (found.status for found in node.status.conditions if found.type == "Ready")
+        self.is_alive = next(ready, "True") == "True"
+
+    # --- who is there --------------------------------------------------------------------------
+
+    def take(self, uid: str, demand: Demand) -> None:
+        self._residents[uid] = demand
+        for name, wanted in demand.amounts.items():
+            self._used[name] = self._used.get(name, 0) + wanted
+        self._ports.update(demand.ports)
+
+    def free(self, uid: str) -> None:
+        demand = self._residents.pop(uid, None)
+        if demand is None:
+            return
+        for name, wanted in demand.amounts.items():
+            self._used[name] -= wanted
+        self._ports.difference_update(demand.ports)
+
+    def lease_address(self) -> str:
+        """An address for a pod; one that was given back comes again as late as possible."""
+        size = max(self._network.num_addresses - 2, 1)
+        for _ in range(size):
+            self._last_address = self._last_address % size + 1
+            found = str(self._network[self._last_address])
+            if found not in self._addresses:
+                self._addresses.add(found)
+                return found
+        return ""  # as a pod whose sandbox got none
+
+    def return_address(self, address: str) -> None:
+        self._addresses.discard(address)
+
+    # --- who may come --------------------------------------------------------------------------
+
+    def refusal(self, pod: core.Pod, demand: Demand) -> Refusal | None:
+        """Why the kubelet would not admit a pod; None if it would."""
+        if pod.spec.os is not None and pod.spec.os.name not in ("", "linux"):
+            return Refusal(
+                "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+            )
+        lack = self._lack(demand)
+        if lack is not None:
+            return lack
+        if not may_run_on(pod.spec, self.name, self._labels):
+            return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+        if any(_clash(port, self._ports) for port in demand.ports):
+            return _predicate(
+                "NodePorts", "node(s) didn't have free ports for the requested pod ports"
+            )
+        if find_untolerated(self._taints, pod.spec.tolerations, (NO_EXECUTE,)) is not None:
+            return _predicate("TaintToleration", "node(s) had untolerated taint(s)")
+        return None
+
+    def _lack(self, demand: Demand) -> Refusal | None:
+        residents, most = len(self._residents), self._offered.get(PODS, 0)
+        if residents + 1 > most:
+            return _out_of(PODS, 1, residents, most)
+        scalars = (name for name in demand.amounts if name not in _FIRST_CHECKED)
+        for name in (*_FIRST_CHECKED, *scalars):
+            wanted = demand.amounts.get(name, 0)
+            # A resource that the node does not know may be one of the whole cluster.
+            if wanted <= 0 or (name not in self._offered and is_extended(name)):
+                continue
+            used, offered = self._used.get(name, 0), self._offered.get(name, 0)
+            if wanted > offered - used:
+                return _out_of(name, wanted, used, offered)
+        return None
+
+
+def may_run_on(spec: core.PodSpec, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a pod's node selector and required node affinity allow a node."""
+    if not Selector.from_map(spec.node_selector).matches(labels):
+        return False
+    if spec.affinity is None or spec.affinity.node_affinity is None:
+        return True
+    required = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    return required is None or compile_node_selector(required).matches(labels, name)
+
+
+def _out_of(resource: str, requested: int, used: int, capacity: int) -> Refusal:
+    return Refusal(
+        f"OutOf{resource}",
+        f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used},"
+        f" capacity: {capacity}",
+    )
+
+
+def _predicate(name: str, why: str) -> Refusal:
+    return Refusal(name, f"Predicate {name} failed: {why}")
+
+
+def _clash(port: HostPort, taken: Iterable[HostPort]) -> bool:
+    return any(
+        (port.protocol, port.port) == (other.protocol, other.port)
+        and (port.ip == other.ip or _ANY_ADDRESS in (port.ip, other.ip))
+        for other in taken
+    )

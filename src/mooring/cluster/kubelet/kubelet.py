@@ -1,0 +1,400 @@
+"""The kubelets of all machines of a cluster, in one object and without a task per pod.
+
+    bound ──▶ admitted ──▶ starting ──▶ running ──▶ succeeded or failed
+      │                       ▲           │
+      └──▶ refused            └─ back-off ┘
+    any of them, once it is to be deleted ──▶ stopping ──▶ gone
+
+What happens next to a pod waits in a heap of timers; what is due is written in small batches, so
+that thousands of pods may start at once without holding up the event loop. How long things take can
+be said in a pod's annotations: see `podrun`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import math
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from mooring.api import codec, core
+from mooring.api.meta import format_time
+from mooring.client.errors import NotFound, Refused
+from mooring.cluster.announcing import NORMAL, WARNING, Announcer
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Change, Item, Object
+from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.kubelet import podstatus
+from mooring.cluster.kubelet.admission import Demand, Machine, Refusal
+from mooring.cluster.kubelet.leases import NodeLeases
+from mooring.cluster.kubelet.podrun import PodRun, Stage
+from mooring.config.duration import Duration
+from mooring.framework.handle import Clock
+
+log = logging.getLogger(__name__)
+
+PODS: Final = known("pods")
+NODES: Final = known("nodes")
+
+_TURN: Final = 100  # pods before others on the loop get their turn
+_TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Glance(msgspec.Struct):
+    """What must be known of a pod whenever it changes."""
+
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class Kubelets:
+    """The kubelets of one cluster. `startup` and `stop` are seconds, if a pod says nothing."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        announcer: Announcer,
+        startup: float = 0.5,
+        jitter: float = 0.5,
+        stop: float = 0.2,
+    ) -> None:
+        self._verbs = verbs
+        self._clock = clock
+        self._rng = rng
+        self._announcer = announcer
+        self._startup = startup
+        self._jitter = jitter  # up to this share of the start-up more
+        self._stop = stop
+        self._machines: dict[str, Machine] = {}
+        self._leases = NodeLeases(verbs, clock)
+        self._runs: dict[str, PodRun] = {}  # by uid
+        self._held: dict[str, list[PodRun]] = {}  # by node: that is not there, or does not report
+        self._due: deque[tuple[int, PodRun]] = deque()  # with the plan that is due
+        self._timers: list[tuple[float, int, int, PodRun]] = []  # when, order, plan
+        self._order = itertools.count()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handle: asyncio.Handle | None = None
+        self._wakes_at = math.inf  # on the loop's clock
+        self._stamp = (-1, "")  # the last second that was asked for, and its text
+
+    def start(self) -> None:
+        """Take over what is there, and from now on whatever is bound; needs a running loop."""
+        self._loop = asyncio.get_running_loop()
+        store = self._verbs.store
+        for of in (NODES, PODS):
+            for item in store.list(of):
+                self._hear(Change("ADDED", item.version, of.key, item, None))
+        store.listen(self._hear)
+        self._leases.start()
+
+    def close(self) -> None:
+        """Stop at once; pods stay as they are."""
+        self._loop = None
+        self._leases.close()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    # --- hearing -------------------------------------------------------------------------------
+
+    def _hear(self, change: Change) -> None:
+        """Only take note: whoever wrote this is in the middle of something."""
+        if self._loop is None:
+            return
+        try:
+            self._take(change)
+        except Exception:  # it must not be theirs to suffer for what we can't read
+            extra = {"resource": change.resource, "object": change.new.name}
+            log.exception("a kubelet could not take in a change", extra=extra)
+
+    def _take(self, change: Change) -> None:
+        is_gone = change.type == "DELETED"
+        if change.resource == PODS.key:
+            if is_gone:
+                self._forget(change.new.uid)
+            else:
+                self._put_pod(change.new)
+        elif change.resource == NODES.key:
+            if is_gone:
+                self._drop_node(change.new.name)
+            else:
+                self._put_node(change.new)
+
+    def _put_node(self, item: Item) -> None:
+        machine = self._machines.get(item.name)
+        if machine is None:
+            number = len(self._machines)
+            spare = f"100.{64 + (number >> 8) % 64}.{number & 255}.0/24"
+            machine = self._machines[item.name] = Machine(item, spare)
+        else:
+            machine.update(item)
+        if machine.is_alive:
+            self._leases.add(item)
+        else:
+            self._leases.drop(item.name)
+        if machine.is_alive and item.name in self._held:
+            self._due.extend((run.plan, run) for run in self._held.pop(item.name))
+            self._wake()
+
+    def _drop_node(self, name: str) -> None:
+        """Its pods are nobody's now, until somebody deletes them."""
+        self._machines.pop(name, None)
+        self._leases.drop(name)
+        for run in [run for run in self._runs.values() if run.node_name == name]:
+            self._forget(run.uid)
+
+    def _put_pod(self, item: Item) -> None:
+        seen = codec.decode(item.raw, _Glance)
+        if not seen.spec.node_name:
+            return
+        is_leaving = seen.metadata.deletion_timestamp is not None
+        is_finished = seen.status.phase in _FINISHED
+        run = self._runs.get(item.uid)
+        if run is None:
+            if is_finished and not is_leaving:
+                return
+            run = self._new(item, seen.spec.node_name)
+        if is_leaving:
+            asked = seen.metadata.deletion_grace_period_seconds
+            grace = math.inf if asked is None else float(asked)
+            if grace < run.grace or run.stage is not Stage.STOPPING:
+                run.grace = grace
+                if run.stage is not Stage.NEW:  # else when its turn comes
+                    self._begin_to_stop(run)
+        elif is_finished and run.stage not in (Stage.NEW, Stage.STOPPING):
+            self._end(run)
+
+    def _new(self, item: Item, node_name: str) -> PodRun:
+        startup = self._startup * (1.0 + self._jitter * self._rng.random())
+        run = PodRun(
+            item.namespace, item.name, item.uid, node_name, startup=startup, stop=self._stop
+        )
+        self._runs[item.uid] = run
+        # News take their time; and whatever makes pods anew that are refused can't do so for ever
+        # without the clock moving.
+        self._plan(run, Stage.NEW, _TICK)
+        return run
+
+    def _forget(self, uid: str) -> None:
+        run = self._runs.pop(uid, None)
+        if run is not None:
+            self._end(run)
+
+    def _end(self, run: PodRun) -> None:
+        """It runs no more, and what it had is free."""
+        if run.stage is Stage.OVER:
+            return
+        run.stage = Stage.OVER
+        run.plan += 1
+        machine = self._machines.get(run.node_name)
+        if machine is not None:
+            machine.free(run.uid)
+            machine.return_address(run.address)
+
+    # --- time ----------------------------------------------------------------------------------
+
+    def _plan(self, run: PodRun, stage: Stage, seconds: float) -> None:
+        """The stage begins now, and takes so long."""
+        run.stage = stage
+        run.plan += 1
+        if self._loop is not None and seconds < math.inf:
+            when = math.ceil((self._loop.time() + seconds) / _TICK) * _TICK
+            heapq.heappush(self._timers, (when, next(self._order), run.plan, run))
+            self._wake()
+
+    def _wake(self) -> None:
+        """See to it that `_work` is called when there is something to do."""
+        if self._loop is None or not (self._due or self._timers):
+            return
+        when = -math.inf if self._due else self._timers[0][0]
+        if self._handle is not None:
+            if when >= self._wakes_at:
+                return
+            self._handle.cancel()
+        self._wakes_at = when
+        if self._due:
+            self._handle = self._loop.call_soon(self._work)
+        else:
+            self._handle = self._loop.call_at(when, self._work)
+
+    def _work(self) -> None:
+        self._handle = None
+        if self._loop is None:
+            return
+        now = self._loop.time() + _TICK / 2  # a loop may wake us a hair too early
+        while self._timers and self._timers[0][0] <= now:
+            *_, plan, run = heapq.heappop(self._timers)
+            self._due.append((plan, run))
+        for _ in range(min(_TURN, len(self._due))):
+            plan, run = self._due.popleft()
+            if run.plan == plan:
+                self._attend_to(run)
+        self._wake()
+
+    def _attend_to(self, run: PodRun) -> None:
+        machine = self._machines.get(run.node_name)
+        if machine is None or not machine.is_alive:
+            self._held.setdefault(run.node_name, []).append(run)
+            return
+        try:
+            _STEPS[run.stage](self, run, machine)
+        except NotFound:
+            self._forget(run.uid)
+        except Refused as error:
+            extra = {"pod": f"{run.namespace}/{run.name}", "error": str(error)}
+            log.warning("a kubelet could not write", extra=extra)
+
+    # --- a pod's life --------------------------------------------------------------------------
+
+    def _admit(self, run: PodRun, machine: Machine) -> None:
+        try:
+            pod = codec.decode(self._current(run).raw, core.Pod)
+        except codec.DecodeError as error:
+            log.error("cannot read a pod", extra={"pod": run.name, "error": str(error)})
+            self._end(run)
+            return
+        run.read(pod)
+        if pod.metadata.deletion_timestamp is not None:
+            self._begin_to_stop(run)
+            return
+        demand = Demand.of(pod)
+        was_running = pod.status.phase == "Running"  # under kubelets before us
+        refusal = None if was_running else machine.refusal(pod, demand)
+        if refusal is not None:
+            self._refuse(run, refusal)
+            return
+        machine.take(run.uid, demand)
+        run.started = pod.status.start_time or self._time()
+        if was_running:
+            run.address, run.since = pod.status.pod_ip, run.started
+            self._plan(run, Stage.RUNNING, run.duration)
+            return
+        self._plan(run, Stage.STARTING, run.startup)
+        if run.startup > 0:
+            self._report(run, machine, "Pending", podstatus.waiting("ContainerCreating"))
+
+    def _refuse(self, run: PodRun, refusal: Refusal) -> None:
+        self._end(run)
+        time = self._time()
+
+        def write(pod: Object) -> None:
+            podstatus.write_refusal(pod, refusal.reason, refusal.message, time)
+
+        self._modify(run, write)
+        self._tell(run, WARNING, refusal.reason, refusal.message)
+
+    def _run_containers(self, run: PodRun, machine: Machine) -> None:
+        if not run.address:
+            run.address = machine.address if run.is_on_host_network else machine.lease_address()
+        run.restarts += run.stage is Stage.BACK_OFF
+        run.since = self._time()
+        self._plan(run, Stage.RUNNING, run.duration)
+        self._report(run, machine, "Running", podstatus.running(run.since))
+        for part in run.parts.main:
+            pulled = f'Container image "{part.image}" already present on machine'
+            self._tell(run, NORMAL, "Pulled", pulled)
+            self._tell(run, NORMAL, "Created", "Container created")
+            self._tell(run, NORMAL, "Started", "Container started")
+
+    def _finish_run(self, run: PodRun, machine: Machine) -> None:
+        """The containers exit: for good, or to be run again."""
+        code = run.exit_code
+        made = podstatus.container_id(run.uid, run.restarts)
+        exited = podstatus.terminated(code, run.since, self._time(), made)
+        if not run.will_restart(code):
+            self._end(run)
+            self._report(run, machine, "Succeeded" if code == 0 else "Failed", exited)
+            return
+        pause = run.pause
+        run.last_state = exited
+        self._plan(run, Stage.BACK_OFF, pause)
+        if pause > 0:
+            names = ",".join(part.name for part in run.parts.main)
+            pod = f"{run.name}_{run.namespace}({run.uid})"
+            message = f"back-off {Duration.of(pause)} restarting failed container={names} pod={pod}"
+            self._report(run, machine, "Running", podstatus.waiting("CrashLoopBackOff", message))
+            note = f"Back-off restarting failed container {names} in pod {pod}"
+            self._tell(run, WARNING, "BackOff", note)
+
+    def _begin_to_stop(self, run: PodRun) -> None:
+        self._plan(run, Stage.STOPPING, min(run.grace, run.stop))
+
+    def _remove(self, run: PodRun, machine: Machine) -> None:
+        for part in run.parts.main:
+            self._tell(run, NORMAL, "Killing", f"Stopping container {part.name}")
+        machine.free(run.uid)  # even if a finalizer keeps the object
+        run.grace = 0.0
+        self._verbs.delete(PODS, run.namespace, run.name, uid=run.uid, grace=0)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def _report(self, run: PodRun, machine: Machine, phase: str, state: podstatus.State) -> None:
+        time = self._time()
+        seen = podstatus.Snapshot(
+            run.parts,
+            phase,
+            state,
+            last_state=run.last_state,
+            restarts=run.restarts,
+            started=run.started,
+            host_address=machine.address,
+            address=run.address,
+        )
+        self._modify(run, lambda pod: podstatus.write(pod, seen, time))
+
+    def _modify(self, run: PodRun, change: Callable[[Object], None]) -> None:
+        self._current(run)
+        self._verbs.modify(PODS, run.namespace, run.name, change, subresource="status")
+
+    def _current(self, run: PodRun) -> Item:
+        """The pod itself, and no namesake."""
+        item = self._verbs.store.get(PODS, run.namespace, run.name)
+        if item is None or item.uid != run.uid:
+            raise NotFound(f'pods "{run.name}" not found', code=404, reason="NotFound")
+        return item
+
+    def _tell(self, run: PodRun, type_: str, reason: str, message: str) -> None:
+        meta = {"name": run.name, "namespace": run.namespace, "uid": run.uid}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+        host = run.node_name
+        self._announcer.tell(pod, type_, reason, message, component="kubelet", host=host)
+
+    def _time(self) -> str:
+        now = int(self._clock.now())
+        if self._stamp[0] != now:
+            self._stamp = now, format_time(now)
+        return self._stamp[1]
+
+
+_STEPS: Final[dict[Stage, Callable[[Kubelets, PodRun, Machine], None]]] = {
+    Stage.NEW: Kubelets._admit,
+    Stage.STARTING: Kubelets._run_containers,
+    Stage.RUNNING: Kubelets._finish_run,
+    Stage.BACK_OFF: Kubelets._run_containers,
+    Stage.STOPPING: Kubelets._remove,
+}  # what is done when the time of a stage is up

@@ -1,0 +1,122 @@
+"""Objects from whatever people have at hand: YAML, files, dictionaries, structs, builders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from mooring.api.codec import DecodeError, to_builtins, yaml_documents
+from mooring.api.meta import Object as ApiObject
+from mooring.api.unreadable import why_unreadable
+from mooring.cache.node import Node
+from mooring.cache.pods import Pod
+from mooring.cluster.apiserver.calls import JSON
+from mooring.cluster.apiserver.decoding import decode_object, fit
+from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.patching.patch import STRATEGIC_PATCH, patched
+from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_kind
+from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.verbs import Verbs
+
+_SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
+
+
+def read_objects(*given: Any) -> Iterator[Object]:
+    """Every object that is in what was given.
+
+    Text is YAML, or JSON, of one or more documents; a `Path` is a file of it. ValueError if
+    something in it is no object.
+    """
+    for value in given:
+        if isinstance(value, Path):
+            yield from _documents(value.read_text(encoding="utf-8"), str(value))
+        elif isinstance(value, str):
+            yield from _documents(value, "manifest")
+        elif isinstance(value, Mapping):
+            yield from _flattened(dict(value), "object")
+        elif isinstance(value, Pod):
+            yield _plain(value.api)
+        elif isinstance(value, Node):
+            yield _plain(value.api)
+            yield from (_plain(pod.api) for pod in value.pods)
+        elif isinstance(value, ApiObject):
+            yield _plain(value)
+        else:
+            raise ValueError(f"expected a manifest or an object, got {type(value).__name__}")
+
+
+def put(verbs: Verbs, value: Object) -> Object:
+    """Create an object, or lay it over what there is, as `kubectl apply` would the first time."""
+    of = resource_of(value)
+    value, strangers = decode_object(of, msgspec.json.encode(value), JSON)
+    if strangers:  # a typing error is not to be passed over in a test
+        start = f'{of.kind} in version "{of.version}" cannot be handled as a {of.kind}'
+        raise bad_request(f"{start}: strict decoding error: {', '.join(strangers)}")
+    meta = value.setdefault("metadata", {})
+    namespace = str(meta.get("namespace") or "default") if of.namespaced else ""
+    name = str(meta.get("name", ""))
+    if not name or verbs.store.get(of, namespace, name) is None:
+        return verbs.create(of, value, namespace=namespace)
+    body = msgspec.json.encode(value)
+
+    def lay_over(current: Object) -> Object:
+        return fit(of, patched(of, current, body, STRATEGIC_PATCH))
+
+    changed = verbs.modify(of, namespace, name, lay_over)
+    if "status" in value and "status" in of.subresources:
+        changed = verbs.modify(of, namespace, name, lay_over, subresource="status")
+    return changed
+
+
+def resource_of(value: Object) -> Resource:
+    """The resource of an object; LookupError if the server has none such."""
+    api_version, kind = str(value.get("apiVersion", "")), str(value.get("kind", ""))
+    found = by_kind(api_version, kind)
+    if found is None:
+        raise LookupError(f"the server has no resource for {kind!r} in {api_version!r}")
+    return found
+
+
+def find_resource(word: str) -> Resource:
+    """The resource that is called so: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
+    for of in RESOURCES:
+        if word.lower() in (of.name, of.kind.lower(), *of.short):
+            return of
+    raise LookupError(f"expected the name of a resource such as pods or deploy, got {word!r}")
+
+
+def _documents(text: str, where: str) -> Iterator[Object]:
+    try:
+        documents = yaml_documents(text)
+    except DecodeError as error:
+        raise ValueError(f"{where}: {error}") from error
+    for index, document in enumerate(documents):
+        if document is None:
+            continue
+        place = f"{where}, document {index}"
+        try:
+            yield from _flattened(document, place)
+        except (TypeError, RecursionError) as error:  # a key that JSON has not, an endless object
+            raise ValueError(f"{place}: {why_unreadable(error)}") from error
+
+
+def _flattened(document: Any, where: str) -> Iterator[Object]:
+    if not isinstance(document, dict) or not document.get("kind"):
+        raise ValueError(f"{where}: expected an object with apiVersion and kind")
+    if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
+        for index, item in enumerate(document["items"]):
+            yield from _flattened(item, f"{where}, item {index}")
+        return
+    # A copy: what is given to the server is the server's.
+    copy: Object = msgspec.json.decode(msgspec.json.encode(document))
+    yield copy
+
+
+def _plain(value: ApiObject) -> Object:
+    plain: Object = to_builtins(value)
+    for field in _SERVERS_TO_SAY:
+        plain.get("metadata", {}).pop(field, None)
+    return plain

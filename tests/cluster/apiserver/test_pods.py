@@ -1,0 +1,301 @@
+"""Bindings, evictions and the end of pods, as time goes by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.cluster.apiserver.both import Object, patch, pod, post
+from tests.cluster.apiserver.desk import PODS, Desk
+
+from mooring.client.errors import Conflict, TooManyRequests
+from mooring.cluster.apiserver.pods import quality_of_service
+from mooring.cluster.apiserver.resources import known
+
+BUDGETS = known("poddisruptionbudgets", "policy")
+ROOT = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def binding(name: str, node: str = "n1", **meta: Any) -> Object:
+    return {"metadata": {"name": name, **meta}, "target": {"kind": "Node", "name": node}}
+
+
+def bound(desk: Desk, name: str = "p", **spec: Any) -> Object:
+    return desk.verbs.create(PODS, pod(name, {"nodeName": "n1", **spec}), namespace="default")
+
+
+def get(desk: Desk, name: str = "p") -> Object:
+    return desk.verbs.get(PODS, "default", name)
+
+
+# --- binding -----------------------------------------------------------------------------------
+
+
+def test_a_bound_pod_says_where_it_is_and_that_it_is_scheduled(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    desk.verbs.bind("default", "p", binding("p", annotations={"by": "us"}))
+    seen = get(desk)
+    assert seen["spec"]["nodeName"] == "n1"
+    assert seen["metadata"]["annotations"] == {"by": "us"}
+    [condition] = seen["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
+
+
+def test_a_pod_gets_zone_and_region_of_its_node(desk: Desk) -> None:
+    zone = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
+    node = {"metadata": {"name": "n1", "labels": {**zone, "disk": "ssd"}}}
+    desk.verbs.create(known("nodes"), node)
+    desk.create(PODS, "p")
+    asked = binding("p", labels={"by": "us", "topology.kubernetes.io/zone": "elsewhere"})
+    desk.verbs.bind("default", "p", asked)
+    assert get(desk)["metadata"]["labels"] == {"by": "us", **zone}
+    assert bound(desk, "q")["metadata"]["labels"] == zone
+
+
+def test_binding_forgets_the_nomination_and_turns_the_condition(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    status = {
+        "nominatedNodeName": "n2",
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "0/1",
+                "lastTransitionTime": "2020-01-01T00:00:00Z",
+            }
+        ],
+    }
+    desk.ask(patch(f"{ROOT}/p/status", {"status": status}))
+    desk.verbs.bind("default", "p", binding("p"))
+    seen = get(desk)["status"]
+    assert "nominatedNodeName" not in seen
+    assert seen["conditions"] == [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "meta", "words"),
+    [
+        ({"nodeName": "n2"}, {}, 'pod p is already assigned to node "n2"'),
+        ({"schedulingGates": [{"name": "g"}]}, {}, "pod p has non-empty .spec.schedulingGates"),
+        ({}, {"uid": "other"}, "Precondition failed: UID in precondition: other"),
+    ],
+)
+def test_refuses_to_bind_what_can_not_be_bound(
+    desk: Desk, spec: Object, meta: Object, words: str
+) -> None:
+    desk.verbs.create(PODS, pod("p", spec), namespace="default")
+    with pytest.raises(Conflict) as caught:
+        desk.verbs.bind("default", "p", binding("p", **meta))
+    assert words in str(caught.value)
+
+
+def test_refuses_to_bind_what_is_ending(desk: Desk) -> None:
+    desk.create(PODS, "p", metadata={"finalizers": ["a.b/c"]})
+    desk.verbs.delete(PODS, "default", "p")
+    with pytest.raises(Conflict, match="pod p is being deleted, cannot be assigned to a host"):
+        desk.verbs.bind("default", "p", binding("p"))
+
+
+# --- the end -----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_runs_nowhere_goes_at_once_but_says_so_first(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    heard: list[tuple[str, int | None]] = []
+    desk.store.listen(
+        lambda change: heard.append(
+            (change.type, change.new.decoded()["metadata"].get("deletionGracePeriodSeconds"))
+        )
+    )
+    desk.verbs.delete(PODS, "default", "p")
+    assert heard == [("MODIFIED", 0), ("DELETED", 0)]
+
+
+def test_a_bound_pod_gets_its_grace(desk: Desk) -> None:
+    bound(desk, terminationGracePeriodSeconds=10)
+    meta = desk.verbs.delete(PODS, "default", "p")["metadata"]
+    assert meta["deletionTimestamp"] == "2023-11-14T22:13:30Z"
+    assert (meta["deletionGracePeriodSeconds"], meta["generation"]) == (10, 2)
+    desk.now += 8
+    assert desk.verbs.delete(PODS, "default", "p", grace=20)["metadata"] == meta
+    assert desk.names(PODS) == ["p"]
+    desk.verbs.delete(PODS, "default", "p", grace=0)
+    assert desk.names(PODS) == []
+
+
+def test_grace_can_be_shortened_but_not_into_the_past(desk: Desk) -> None:
+    bound(desk)
+    desk.verbs.delete(PODS, "default", "p")
+    desk.now += 8
+    meta = desk.verbs.delete(PODS, "default", "p", grace=5)["metadata"]
+    assert meta["deletionTimestamp"] == "2023-11-14T22:13:28Z"
+    assert meta["deletionGracePeriodSeconds"] == 1
+    assert desk.names(PODS) == ["p"]
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_needs_no_grace(desk: Desk, phase: str) -> None:
+    bound(desk)
+    desk.ask(patch(f"{ROOT}/p/status", {"status": {"phase": phase}}))
+    desk.verbs.delete(PODS, "default", "p")
+    assert desk.names(PODS) == []
+
+
+def test_finalizers_outlast_the_grace(desk: Desk) -> None:
+    desk.verbs.create(PODS, pod("p", {"nodeName": "n1"}, finalizers=["a.b/c"]), namespace="default")
+    desk.verbs.delete(PODS, "default", "p")
+    desk.verbs.delete(PODS, "default", "p", grace=0)
+    assert get(desk)["metadata"]["deletionGracePeriodSeconds"] == 0
+    desk.ask(patch(f"{ROOT}/p", {"metadata": {"finalizers": None}}))
+    assert desk.names(PODS) == []
+
+
+# --- eviction ----------------------------------------------------------------------------------
+
+
+def guard(desk: Desk, allowed: int, **status: int) -> None:
+    desk.verbs.create(
+        BUDGETS,
+        {
+            "metadata": {"name": "b"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+        },
+        namespace="default",
+    )
+
+    def allow(value: Object) -> None:
+        value["status"] = {
+            "observedGeneration": 1,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 1,
+            "desiredHealthy": 1,
+            "expectedPods": 1,
+            **status,
+        }
+
+    desk.verbs.modify(BUDGETS, "default", "b", allow, subresource="status")
+
+
+def run(desk: Desk, *, ready: bool = True) -> None:
+    desk.verbs.create(PODS, pod("p", {"nodeName": "n1"}, labels={"app": "x"}), namespace="default")
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    status = {"phase": "Running", "conditions": conditions}
+    desk.ask(patch(f"{ROOT}/p/status", {"status": status}))
+
+
+def evict(desk: Desk) -> None:
+    desk.verbs.evict("default", "p", {"metadata": {"name": "p"}})
+
+
+def test_an_evicted_pod_says_why_it_ends(desk: Desk) -> None:
+    run(desk)
+    evict(desk)
+    seen = get(desk)
+    assert "deletionTimestamp" in seen["metadata"]
+    condition = seen["status"]["conditions"][-1]
+    assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "EvictionByEvictionAPI")
+
+
+def test_a_budget_that_is_spent_forbids_evictions(desk: Desk) -> None:
+    run(desk)
+    guard(desk, allowed=0)
+    with pytest.raises(
+        TooManyRequests, match="would violate the pod's disruption budget"
+    ) as caught:
+        evict(desk)
+    [cause] = (caught.value.details or {})["causes"]
+    assert cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
+    assert "deletionTimestamp" not in get(desk)["metadata"]
+
+
+def test_an_eviction_is_counted(desk: Desk) -> None:
+    run(desk)
+    guard(desk, allowed=1, currentHealthy=2)
+    evict(desk)
+    status = desk.verbs.get(BUDGETS, "default", "b")["status"]
+    assert status["disruptionsAllowed"] == 0
+    assert status["disruptedPods"] == {"p": "2023-11-14T22:13:20Z"}
+
+
+def test_a_pod_that_is_not_ready_anyway_may_go(desk: Desk) -> None:
+    run(desk, ready=False)
+    guard(desk, allowed=0)
+    evict(desk)
+    assert "deletionTimestamp" in get(desk)["metadata"]
+
+
+def test_two_budgets_for_a_pod_are_too_many(desk: Desk) -> None:
+    run(desk)
+    guard(desk, allowed=1)
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "maxUnavailable": 1}
+    desk.verbs.create(BUDGETS, {"metadata": {"name": "c"}, "spec": spec}, namespace="default")
+    step = post(f"{ROOT}/p/eviction", {"metadata": {"name": "p"}})
+    code, words = desk.refusal(step)
+    assert (code, "more than one PodDisruptionBudget" in words) == (500, True)
+
+
+# --- other doors -------------------------------------------------------------------------------
+
+
+def test_resources_can_be_resized_and_nothing_else(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    resources = {"requests": {"cpu": "500m"}}
+    change = {
+        "spec": {
+            "nodeName": "n9",
+            "containers": [{"name": "c", "image": "other", "resources": resources}],
+        }
+    }
+    desk.ask(patch(f"{ROOT}/p/resize", change))
+    [container] = get(desk)["spec"]["containers"]
+    assert (container["resources"], container["image"]) == (resources, "i")
+    assert "nodeName" not in get(desk)["spec"]
+    assert get(desk)["metadata"]["generation"] == 2
+
+
+def test_ephemeral_containers_come_by_their_own_door(desk: Desk) -> None:
+    desk.create(PODS, "p")
+    change = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}}
+    code, _ = desk.refusal(patch(f"{ROOT}/p", change))
+    assert code == 422
+    desk.ask(patch(f"{ROOT}/p/ephemeralcontainers", change))
+    assert get(desk)["spec"]["ephemeralContainers"][0]["name"] == "debug"
+
+
+# --- quality of service ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([{}], "BestEffort"),
+        ([{"requests": {"cpu": "0"}}], "BestEffort"),
+        ([{"requests": {"example.com/x": "1"}}], "BestEffort"),
+        ([{"requests": {"cpu": "1"}}], "Burstable"),
+        ([{"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}], "Burstable"),
+        (
+            [
+                {
+                    "requests": {"cpu": "1", "memory": "1Gi"},
+                    "limits": {"cpu": "1000m", "memory": "1024Mi"},
+                }
+            ],
+            "Guaranteed",
+        ),
+        (
+            [{"requests": {"cpu": "1", "memory": "1"}, "limits": {"cpu": "1", "memory": "1"}}, {}],
+            "Burstable",
+        ),
+    ],
+)
+def test_knows_the_quality_of_service(containers: list[Object], expected: str) -> None:
+    spec = {"containers": [{"resources": resources} for resources in containers]}
+    assert quality_of_service(spec) == expected
