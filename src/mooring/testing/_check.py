@@ -34,7 +34,7 @@ class Examples(msgspec.Struct, frozen=True):
     nodes: Sequence[Node] = ()  # with the pods on them
     objects: Sequence[Object] = ()
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self, *, shared: bool = False) -> Iterator[Case]:
         """Every pod of every cluster."""
         for seed in self.seeds:
             cluster = random_cluster(seed)
@@ -45,7 +45,7 @@ class Examples(msgspec.Struct, frozen=True):
                 (*cluster.incoming, *self.pods),
             )
             for number, pod in enumerate(cluster.incoming):
-                yield Case(cluster, pod, 1_000 * seed + number)
+                yield Case(cluster, pod, 1_000 * seed + number, shared)
 
 
 DEFAULT_EXAMPLES: Final = Examples()
@@ -82,13 +82,13 @@ class Check:
         """Whether the plugin serves a point that this check is about."""
         return not self._points or issubclass(plugin_class, self._points)
 
-    def find(self, plugin_class: type[Base], args: Raw, examples: Examples) -> Finding | None:
+    def find(self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]) -> Finding | None:
         """What is wrong with the plugin, if anything is."""
         if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
             return None
         try:
             if self.needs_cases:
-                self._ask_on_every_case(plugin_class, args, examples)
+                self._ask_on_every_case(plugin_class, args, cases)
             else:
                 self._question(plugin_class, args)
         except Fault as fault:
@@ -101,11 +101,13 @@ class Check:
         args: Raw = NO_ARGS,
         examples: Examples = DEFAULT_EXAMPLES,
     ) -> None:
-        finding = self.find(plugin_class, args, examples)
+        finding = self.find(plugin_class, args, examples.cases())
         if finding is not None:
             raise failure(plugin_class, [finding])
 
-    def _ask_on_every_case(self, plugin_class: type[Base], args: Raw, examples: Examples) -> None:
+    def _ask_on_every_case(
+        self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]
+    ) -> None:
         """A plugin that fails in one case is tried in the others: there may be more to say."""
         try:
             decoded = arguments(plugin_class, args)
@@ -120,7 +122,7 @@ class Check:
             return None
 
         failed: tuple[Case, Fault] | None = None
-        for case in examples.cases():
+        for case in cases:
             fault = ask(case)
             if fault is not None and not isinstance(fault, Failed):
                 raise smallest(case, fault, ask)

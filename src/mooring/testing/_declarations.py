@@ -76,7 +76,7 @@ def steps(bench: Bench) -> Iterator[Step]:
 def check_declarations_are_true(bench: Bench) -> None:
     """With `depends_on`, `cache_key` or `applies_to`: kept answers are those asked for anew."""
     if declares(bench.plugin_class) and bench.case.cluster.nodes:
-        compare_with_memory(bench)
+        compare_with_memory(bench.alone())
 
 
 def declares(plugin_class: type[Base]) -> bool:
@@ -208,6 +208,7 @@ def check_applies_to_is_true(bench: Bench) -> None:
     """With `applies_to`: it looks at the pod alone; if it is False, no point changes anything."""
     if bench.plugin_class.applies_to is Base.applies_to:
         return
+    bench = bench.alone()
     pod = bench.case.pod
     answer: object = bench.call(bench.plugin.applies_to, pod)
     if not isinstance(answer, bool):

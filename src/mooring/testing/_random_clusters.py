@@ -27,7 +27,7 @@ INCOMING: Final = 4  # pods to schedule per cluster
 _Raw = dict[str, Any]
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class Cluster(msgspec.Struct, frozen=True, dict=True):
     """Everything there is, as values: nodes, the pods on them, other objects, and pods to place."""
 
     nodes: tuple[core.Node, ...]
@@ -45,6 +45,11 @@ class Cluster(msgspec.Struct, frozen=True):
         for resident in self.residents:
             cache.put_pod(resident)
         return cache
+
+    @functools.cached_property
+    def shared_cache(self) -> Cache:
+        """One for all that change nothing: to fill a cache takes longer than most questions."""
+        return self.cache()
 
 
 @functools.lru_cache(maxsize=256)

@@ -103,16 +103,19 @@ def _findings(
     """What is wrong with these arguments and is not known yet."""
     findings: list[Finding] = []
     can_be_built, has_failed = True, False
+    cases = list(examples.cases(shared=True))
     for check in CHECKS:
         if check.needs_cases and not can_be_built:
             continue
-        finding = check.find(plugin_class, args, examples)
+        finding = check.find(plugin_class, args, cases)
         if finding is None:
             continue
         if check is check_contract:
             if contract_faults(plugin_class):
                 return [finding]
             can_be_built = False
+        if check is check_columns_untouched:  # the others must not see what it has changed
+            cases = list(examples.cases())
         # A plugin that raises fails most checks in the same way.
         is_failure = isinstance(finding.fault, Failed)
         if str(finding.fault) not in known and not (is_failure and has_failed):
