@@ -60,7 +60,7 @@ def test_forgets_the_word_when_the_reservation_is_undone() -> None:
     with Simulation(config=witnessed, plugins=[Witness]) as sim:
         sim.apply(node("a"))
         sim.schedule(*[pod(name, scheduler=SCHEDULER) for name in ("my-test-pod", "other")])
-        witness = sim.scheduler.crews[SCHEDULER].profile.plugins["Witness"]
+        witness = sim.scheduler.runtimes[SCHEDULER].profile.plugins["Witness"]
         assert isinstance(witness, Witness)
         assert sorted(witness.seen) == [
             ("reserve", "my-test-pod", "never bind"),

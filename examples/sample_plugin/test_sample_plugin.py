@@ -27,7 +27,7 @@ def problems_of(**replacements: str) -> list[str]:
 
 def test_reads_its_arguments_from_the_file() -> None:
     with Simulation(config=CONFIG) as sim:
-        plugin = sim.scheduler.crews[SCHEDULER].profile.plugins["sample-plugin"]
+        plugin = sim.scheduler.runtimes[SCHEDULER].profile.plugins["sample-plugin"]
         assert isinstance(plugin, SamplePlugin)
         assert plugin.args.favorite_color == "#326CE5"
         assert plugin.args.favorite_number == 7

@@ -93,9 +93,9 @@ def observed(sim: Simulation, see: See) -> Iterator[list[str]]:
         return decide_and_show
 
     with ExitStack() as stack:
-        for crew in sim.scheduler.crews.values():
-            decide = shown(crew.profile, crew.cycle.decide)
-            stack.enter_context(mock.patch.object(crew.cycle, "decide", decide))
+        for runtime in sim.scheduler.runtimes.values():
+            decide = shown(runtime.profile, runtime.cycle.decide)
+            stack.enter_context(mock.patch.object(runtime.cycle, "decide", decide))
         yield problems
 
 

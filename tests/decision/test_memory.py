@@ -422,9 +422,9 @@ def test_a_cache_key_is_asked_for_again_when_nodes_changed() -> None:
 
 
 def memory_of(sim: Simulation) -> ClassMemory:
-    (crew,) = sim.scheduler.crews.values()
-    assert crew.evaluator.memory is not None
-    return crew.evaluator.memory
+    (runtime,) = sim.scheduler.runtimes.values()
+    assert runtime.evaluator.memory is not None
+    return runtime.evaluator.memory
 
 
 def own_classes(sim: Simulation) -> int:

@@ -93,9 +93,9 @@ class Rig:
 
     def decide(self) -> Decision:
         """The decision for a pod of the scenario's class, as the scheduler's loop makes it."""
-        (crew,) = self._scheduler.crews.values()
+        (runtime,) = self._scheduler.runtimes.values()
         pod = Pod(self._scenario.pod)
-        return asyncio.run(crew.cycle.decide(CycleState(), pod, self._scheduler.cache.nodes))
+        return asyncio.run(runtime.cycle.decide(CycleState(), pod, self._scheduler.cache.nodes))
 
     def change_and_change_back(self) -> None:
         """Every node gets another zone and a pod; a decision is made; they are as before."""

@@ -15,7 +15,7 @@ from mooring.decision.evaluation import Evaluation
 from mooring.framework._internal import InternalWhatIf, what_if_of
 from mooring.preemption.candidates import search, worth_trying
 from mooring.preemption.victims import Budgets, Question
-from mooring.scheduler.profiles import Crew
+from mooring.scheduler.profiles import ProfileRuntime
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
@@ -88,8 +88,8 @@ class OneByOne:
         raise AssertionError("asked about many")
 
 
-def crew_of(sim: Simulation) -> Crew:
-    return sim.scheduler.crews["default-scheduler"]
+def crew_of(sim: Simulation) -> ProfileRuntime:
+    return sim.scheduler.runtimes["default-scheduler"]
 
 
 def filled(sim: Simulation, sizes: Sequence[Any], residents: Sequence[Any], claims: Any) -> None:
@@ -136,7 +136,7 @@ def test_finds_the_same_victims_as_node_by_node(
         evaluation.filter()
         assert evaluation.status.ok
         state, verdicts = evaluation.state, evaluation.filter_verdicts()
-        crew, nodes = crew_of(sim), sim.scheduler.cache.nodes
+        runtime, nodes = crew_of(sim), sim.scheduler.cache.nodes
 
         def report(asked: InternalWhatIf) -> object:
             question = Question(
@@ -150,7 +150,7 @@ def test_finds_the_same_victims_as_node_by_node(
             )
             return search(question, nodes, worth_trying(verdicts), wanted=wanted, start=start)
 
-        asked = what_if_of(crew.handle)
+        asked = what_if_of(runtime.handle)
         assert report(asked) == report(OneByOne(asked))
 
 

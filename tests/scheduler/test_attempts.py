@@ -74,11 +74,11 @@ def test_each_profile_has_plugins_and_settings_of_its_own() -> None:
         sim.schedule(pod("p", scheduler="strict"), pod("q", scheduler="lax"))
         assert sim.why("p") == "0/2 nodes are available: 2 not mine."
         assert sim.node_of("q") == "a"
-        assert sorted(sim.scheduler.crews) == ["lax", "strict"]
+        assert sorted(sim.scheduler.runtimes) == ["lax", "strict"]
         assert "Refuses.filter" in log
         assert "Counts.bind" in log
         assert "Refuses.bind" not in log
-        assert sim.scheduler.crews["lax"].handle.scheduler_name == "lax"
+        assert sim.scheduler.runtimes["lax"].handle.scheduler_name == "lax"
 
 
 def test_does_not_score_when_there_is_no_choice() -> None:
@@ -218,9 +218,9 @@ def test_survives_an_accident_of_its_own_and_tries_again(
         raise RuntimeError("our fault")
 
     with world(probe("First", log)) as sim:
-        crew = sim.scheduler.crews["default-scheduler"]
+        runtime = sim.scheduler.runtimes["default-scheduler"]
         with monkeypatch.context() as patch:
-            patch.setattr(getattr(crew, part), method, broken)
+            patch.setattr(getattr(runtime, part), method, broken)
             sim.schedule(pod("p", cpu=1))
         assert sim.why("p") == "RuntimeError: our fault"
         assert place(sim, "p") == "error backoff"

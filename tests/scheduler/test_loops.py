@@ -3,7 +3,7 @@
 import pytest
 
 from mooring.cache.pods import Pod
-from mooring.scheduler.loops import LoopBreaker
+from mooring.scheduler.preemption_backoff import PreemptionBackoff
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
@@ -17,7 +17,7 @@ class Time:
 
 def test_lets_a_pod_evict_three_times_and_then_wait_ever_longer() -> None:
     time = Time()
-    loops = LoopBreaker(time)
+    loops = PreemptionBackoff(time)
     pauses = []
     for _ in range(9):
         pauses.append(loops.pause("uid"))
@@ -28,7 +28,7 @@ def test_lets_a_pod_evict_three_times_and_then_wait_ever_longer() -> None:
 
 
 def test_starts_anew_for_a_pod_that_was_bound() -> None:
-    loops = LoopBreaker(Time())
+    loops = PreemptionBackoff(Time())
     for _ in range(5):
         loops.evicted("uid")
     loops.forget("uid")
@@ -36,7 +36,7 @@ def test_starts_anew_for_a_pod_that_was_bound() -> None:
 
 
 def test_remembers_only_so_many_pods() -> None:
-    loops = LoopBreaker(Time())
+    loops = PreemptionBackoff(Time())
     for _ in range(3):
         loops.evicted("first")
     for number in range(5000):

@@ -196,7 +196,7 @@ class _Up:
         scheduler: RunningScheduler | None,
     ) -> None:
         kubectl = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
-        names = list(scheduler.scheduler.crews) if scheduler is not None else []
+        names = list(scheduler.scheduler.runtimes) if scheduler is not None else []
         zones = f" in {self._options.zones} zones" if self._options.zones else ""
         say(f"nodes:      {cluster.store.count(_NODES)}{zones}")
         say(f"server:     {url}")

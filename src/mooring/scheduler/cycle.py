@@ -24,9 +24,9 @@ from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
-from mooring.scheduler.council import Council
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.doublecheck import DoubleCheck
+from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.sampling import nodes_to_find
 
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
@@ -74,7 +74,7 @@ class Cycle:
         runner: Runner,
         percentage_of_nodes_to_score: int | None,
         rotation: Rotation,
-        council: Council | None = None,
+        extenders: ExtenderStage | None = None,
         check: DoubleCheck | None = None,
         *,
         is_observed: bool = False,
@@ -84,12 +84,12 @@ class Cycle:
         self._guard = runner.guard
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
-        self._council = council
+        self._extenders = extenders
         self._check = check
         self._is_observed = is_observed
         ways = runner.guard.metrics.decisions
         self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
-        has_opinions = council is not None and council.has_opinions
+        has_opinions = extenders is not None and extenders.has_opinions
         # With nothing to compare them by, the first node that fits is as good as any.
         self._takes_first = not (evaluator.plugins.scorers or has_opinions)
         self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
@@ -131,14 +131,14 @@ class Cycle:
             return Decision(evaluation.status, nominate="")
         if not self._looks_at_all:
             self._keep_first(evaluation)
-        if evaluation.count and self._council is not None:
-            status = await self._ask_extenders(self._council, evaluation)
+        if evaluation.count and self._extenders is not None:
+            status = await self._ask_extenders(self._extenders, evaluation)
             if not status.ok:
                 return Decision(status, nominate="")
         if not evaluation.count:
             return await self._refused(evaluation)
-        if self._council is not None and evaluation.count > 1:
-            return await self._choose_with_extenders(self._council, evaluation)
+        if self._extenders is not None and evaluation.count > 1:
+            return await self._choose_with_extenders(self._extenders, evaluation)
         self._choose(evaluation)
         if evaluation.status is not OK:
             return Decision(evaluation.status, nominate="")
@@ -169,19 +169,19 @@ class Cycle:
         return None  # whatever is wrong there, the full scan will say it
 
     async def _is_agreed(self, pod: Pod, nodes: Nodes, node: Node) -> bool:
-        if self._council is None:
+        if self._extenders is None:
             return True
         row = np.array([nodes.index_of(node.name)], dtype=np.int64)
         one = nodes.take(row)
-        agreed = await self._council.filter(pod, one, None, Verdicts.passing(one))
+        agreed = await self._extenders.filter(pod, one, None, Verdicts.passing(one))
         return not isinstance(agreed, Status) and bool(agreed.any())
 
-    async def _ask_extenders(self, council: Council, evaluation: Evaluation) -> Status:
+    async def _ask_extenders(self, extenders: ExtenderStage, evaluation: Evaluation) -> Status:
         verdicts = evaluation.verdicts().copy()
         if not evaluation.status.ok:
             return evaluation.status
         feasible = evaluation.feasible
-        agreed = await council.filter(evaluation.pod, evaluation.nodes, feasible, verdicts)
+        agreed = await extenders.filter(evaluation.pod, evaluation.nodes, feasible, verdicts)
         if isinstance(agreed, Status):
             return agreed
         evaluation.keep(agreed, verdicts)
@@ -231,7 +231,7 @@ class Cycle:
         self, evaluation: Evaluation, verdicts: Verdicts, found: Diagnosis
     ) -> Decision:
         state, pod, nodes = evaluation.state, evaluation.pod, evaluation.nodes
-        review = self._council.review if self._council is not None else None
+        review = self._extenders.review if self._extenders is not None else None
         after = await self._runner.post_filter(state, pod, nodes, verdicts, review)
         if after is not None:
             found = found.followed_by(after.status.message)
@@ -260,12 +260,14 @@ class Cycle:
         self._runner.took("PreScore", timer() - spent, evaluation.status)
         self._runner.took("Score", started + spent, evaluation.status)
 
-    async def _choose_with_extenders(self, council: Council, evaluation: Evaluation) -> Decision:
+    async def _choose_with_extenders(
+        self, extenders: ExtenderStage, evaluation: Evaluation
+    ) -> Decision:
         scores = evaluation.scores()
         if scores is None:
             return Decision(evaluation.status, nominate="")
         nodes, rows = evaluation.nodes, evaluation.rows
-        scores, named = await council.score(evaluation.pod, nodes.take(rows), scores)
+        scores, named = await extenders.score(evaluation.pod, nodes.take(rows), scores)
         winner = named or nodes.names[best_row(nodes, rows, scores.totals)]
         return self._decided(evaluation, winner, scores)
 

@@ -31,7 +31,7 @@ from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import PreBinding
 from mooring.scheduler.failure import Spawn
-from mooring.scheduler.loops import LoopBreaker
+from mooring.scheduler.preemption_backoff import PreemptionBackoff
 
 log = logging.getLogger(__name__)
 
@@ -83,18 +83,18 @@ class Evictor:
         self._metrics = metrics
         self._spawn = spawn
         self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid
-        self._loops = LoopBreaker(clock.now)
+        self._backoff = PreemptionBackoff(clock.now)
 
     def pause(self, pod: Pod) -> float:
         """Seconds for which this pod may not have others evicted, after it did so in vain."""
-        pause = self._loops.pause(pod.uid)
+        pause = self._backoff.pause(pod.uid)
         if pause:
             self._metrics.preemption_loops.labels().add()
         return pause
 
     def forget(self, uid: str) -> None:
         """A preemptor is bound: its evictions were not in vain."""
-        self._loops.forget(uid)
+        self._backoff.forget(uid)
 
     def gate(self, pod: Pod) -> Status:
         """Whether a pod may enter the queue; refused in the name of the plugin that preempts."""
@@ -109,7 +109,7 @@ class Evictor:
         if not staying:
             return
         self._metrics.preemption_victims.labels().observe(len(victims))
-        self._loops.evicted(preemptor.uid)
+        self._backoff.evicted(preemptor.uid)
         eviction = _Eviction(preemptor, node_name, staying, plugin)
         self._under_way = {
             uid: other for uid, other in self._under_way.items() if not other.is_over(self._cache)

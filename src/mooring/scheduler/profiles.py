@@ -1,4 +1,4 @@
-"""The machinery of each profile, built from a configuration before anything is scheduled."""
+"""What each profile runs, built from a configuration before anything is scheduled."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _CAN_REFUSE = (
 )
 
 
-class Crew(msgspec.Struct, frozen=True):
-    """Everything that works for one schedulerName."""
+class ProfileRuntime(msgspec.Struct, frozen=True):
+    """Everything that one schedulerName runs: plugins, cycle and binding."""
 
     profile: Profile
     handle: SchedulerHandle
@@ -71,7 +71,7 @@ def asked_for_every_pod(profiles: Iterable[Profile]) -> list[str]:
 def all_registrations(
     profiles: Mapping[str, Profile], guard: Guard, *, has_extenders: bool = False
 ) -> dict[str, tuple[Registration, ...]]:
-    """By schedulerName. What an extender waits for nobody can know, so everything wakes."""
+    """By schedulerName. What an extender waits for is not known, so every event wakes its pods."""
     extenders = [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
     return {
         name: (

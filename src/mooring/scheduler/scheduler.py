@@ -41,17 +41,17 @@ from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
-from mooring.scheduler.council import Council
 from mooring.scheduler.counting import AttemptCounts
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
+from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import Crew, all_registrations, asked_for_every_pod
+from mooring.scheduler.profiles import ProfileRuntime, all_registrations, asked_for_every_pod
 from mooring.scheduler.recheck import Recheck
-from mooring.scheduler.workers import Workers
+from mooring.scheduler.task_pool import TaskPool
 
 log = logging.getLogger(__name__)
 
@@ -120,8 +120,8 @@ class Scheduler:
             # Better no start than a scheduler that leaves out whom it was told to ask.
             text = "there is nobody here who could call them"
             raise ConfigError([Problem("extenders", text)])
-        self._council = Council(extenders, self._random) if extenders else None
-        self._workers: Workers | None = None
+        self._extender_stage = ExtenderStage(extenders, self._random) if extenders else None
+        self._tasks: TaskPool | None = None
         self._ready = asyncio.Event()
         self._stopping = False
         self._holds: set[str] = set()
@@ -138,18 +138,18 @@ class Scheduler:
                 "asked about every node for every pod, because they declare no depends_on",
                 extra={"plugins": ", ".join(slow)},
             )
-        self._crews: dict[str, Crew] = {}
+        self._runtimes: dict[str, ProfileRuntime] = {}
         self.queue: SchedulingQueue = self._make_queue(profiles)
         self.handlers: Handlers = Handlers(
             self.cache,
             self.queue,
             self.waiting,
-            lambda pod: pod.scheduler_name in self._crews,
+            lambda pod: pod.scheduler_name in self._runtimes,
             self._conflict,
             self.metrics.event_handling_duration,
         )
         for name, profile in profiles.items():
-            self._crews[name] = self._make_crew(profile, handles[name])
+            self._runtimes[name] = self._make_runtime(profile, handles[name])
         self._failures = FailureHandler(
             cache=self.cache,
             queue=self.queue,
@@ -191,7 +191,7 @@ class Scheduler:
             sort=GuardedSort(first.at("queueSort", contract.QueueSort)[0], self.guard),
             gate=self._gate,
             registrations=all_registrations(
-                profiles, self.guard, has_extenders=self._council is not None
+                profiles, self.guard, has_extenders=self._extender_stage is not None
             ),
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
@@ -202,7 +202,7 @@ class Scheduler:
             on_ready=self._ready.set,
         )
 
-    def _make_crew(self, profile: Profile, handle: SchedulerHandle) -> Crew:
+    def _make_runtime(self, profile: Profile, handle: SchedulerHandle) -> ProfileRuntime:
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
         nominator, is_ours = self.queue.nominator, self.handlers.is_ours
@@ -228,42 +228,42 @@ class Scheduler:
             runner,
             percentage,
             self._rotation,
-            self._council,
+            self._extender_stage,
             self._check,
             is_observed=self._on_attempt is not None,
         )
-        return Crew(profile, handle, runner, evaluator, committer, cycle, binder)
+        return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
 
     def _gate(self, pod: Pod, first: str) -> Status:
-        crew = self._crews.get(pod.scheduler_name)
-        if crew is None:
+        runtime = self._runtimes.get(pod.scheduler_name)
+        if runtime is None:
             return OK
         status = self._evictor.gate(pod)
-        return crew.runner.pre_enqueue(pod, first) if status.ok else status
+        return runtime.runner.pre_enqueue(pod, first) if status.ok else status
 
     @property
-    def crews(self) -> dict[str, Crew]:
+    def runtimes(self) -> dict[str, ProfileRuntime]:
         """The live profiles by schedulerName."""
-        return self._crews
+        return self._runtimes
 
     # --- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Schedule until `stop`; returns when every binding under way has ended."""
         try:
-            async with Workers() as self._workers:
+            async with TaskPool() as self._tasks:
                 chores = (
-                    self._workers.create_task(self._flush_backoff()),
-                    self._workers.create_task(self._flush_unschedulable()),
+                    self._tasks.create_task(self._flush_backoff()),
+                    self._tasks.create_task(self._flush_unschedulable()),
                 )
                 await self._loop()
                 for chore in chores:
                     chore.cancel()
-                self._workers.dismiss()
+                self._tasks.drain()
         finally:
-            self._workers = None
-            for crew in self._crews.values():
-                crew.profile.close()
+            self._tasks = None
+            for runtime in self._runtimes.values():
+                runtime.profile.close()
 
     def stop(self) -> None:
         """Take no further pod from the queue; pods held at Permit are sent back."""
@@ -317,14 +317,14 @@ class Scheduler:
         try:
             await self._clock.sleep(seconds)
         except asyncio.CancelledError:
-            if self._stopping or self._workers is None or self._workers.are_ending:
+            if self._stopping or self._tasks is None or self._tasks.are_ending:
                 raise
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._workers is None:
+        if self._tasks is None:
             work.close()
             raise InternalError("scheduling needs a running scheduler: await run()")
-        self._workers.give(work)
+        self._tasks.submit(work)
 
     # --- one attempt ---------------------------------------------------------------------------
 
@@ -334,8 +334,8 @@ class Scheduler:
         if queued is None:
             return False
         pod = queued.pod
-        crew = self._crews.get(pod.scheduler_name)
-        if crew is None:
+        runtime = self._runtimes.get(pod.scheduler_name)
+        if runtime is None:
             log.error("no profile for the pod's scheduler", extra={"pod": pod.key})
             self.queue.done(pod.uid)
         elif pod.is_terminating:
@@ -344,19 +344,19 @@ class Scheduler:
             self.queue.done(pod.uid)
         elif self.cache.is_assumed(pod.uid):
             self.queue.done(pod.uid)
-        elif self._council is None:
-            await self._attempt(crew, queued)  # in one go: there is nothing to wait for
+        elif self._extender_stage is None:
+            await self._attempt(runtime, queued)  # in one go: there is nothing to wait for
         else:
             with self.handlers.held():
-                await self._attempt(crew, queued)
+                await self._attempt(runtime, queued)
         return True
 
-    async def _attempt(self, crew: Crew, queued: QueuedPod) -> None:
+    async def _attempt(self, runtime: ProfileRuntime, queued: QueuedPod) -> None:
         started = self.guard.timer()
         self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
         state = CycleState()
         try:
-            decision = await crew.cycle.decide(state, queued.pod, self.cache.nodes)
+            decision = await runtime.cycle.decide(state, queued.pod, self.cache.nodes)
         except Exception as error:
             decision = Decision(_broken("deciding", queued.pod, error), nominate="")
         self._counts.decided.observe(self.guard.timer() - started)
@@ -366,7 +366,7 @@ class Scheduler:
             decision = self._without_loops(queued.pod, decision)
             # First, so that whatever wakes the pod from now on finds its gate shut.
             self._make_room(queued.pod, decision)
-            self._fail(crew, queued, started, decision.status, decision)
+            self._fail(runtime, queued, started, decision.status, decision)
             return
         node_name = decision.node_name
         pod = self.cache.assume(queued.pod, node_name)
@@ -381,12 +381,12 @@ class Scheduler:
             evaluated=decision.evaluated,
             feasible=decision.found,
         )
-        refusal = self._reserve(crew, assignment)
+        refusal = self._reserve(runtime, assignment)
         if refusal is not None:
-            self._fail(crew, queued, started, refusal.status, refusal)
+            self._fail(runtime, queued, started, refusal.status, refusal)
             return
         self._activate(state)
-        self._spawn(self._bind(crew, assignment))
+        self._spawn(self._bind(runtime, assignment))
 
     def _make_room(self, pod: Pod, decision: Decision) -> None:
         after = decision.after
@@ -419,19 +419,19 @@ class Scheduler:
         if self._holds <= {CONGESTED}:
             self.metrics.conflicts.labels(kind.value).add()
 
-    def _reserve(self, crew: Crew, assignment: Assignment) -> Refusal | None:
+    def _reserve(self, runtime: ProfileRuntime, assignment: Assignment) -> Refusal | None:
         try:
-            return crew.binder.reserve(assignment)
+            return runtime.binder.reserve(assignment)
         except Exception as error:
-            crew.binder.undo(assignment)
+            runtime.binder.undo(assignment)
             return Refusal(_broken("reserving", assignment.pod, error))
 
-    async def _bind(self, crew: Crew, assignment: Assignment) -> None:
+    async def _bind(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
         self._counts.binding.add(+1)
         try:
-            refusal = await crew.binder.bind(assignment)
+            refusal = await runtime.binder.bind(assignment)
         except asyncio.CancelledError as error:
-            if self._workers is None or self._workers.are_ending:
+            if self._tasks is None or self._tasks.are_ending:
                 raise  # the scheduler itself is cancelled
             refusal = Refusal(Status.error(interrupted(error)))
         except Exception as error:
@@ -439,16 +439,16 @@ class Scheduler:
         finally:
             self._counts.binding.add(-1)
         if refusal is not None:
-            self._binding_failed(crew, assignment, refusal)
+            self._binding_failed(runtime, assignment, refusal)
             return
-        self._bound(crew, assignment)
-        await crew.committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
+        self._bound(runtime, assignment)
+        await runtime.committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
         self._activate(assignment.state)
 
-    def _bound(self, crew: Crew, assignment: Assignment) -> None:
+    def _bound(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
         queued, pod = assignment.queued, assignment.pod
         self._evictor.forget(pod.uid)
-        self._count(crew, assignment.started, "scheduled")
+        self._count(runtime, assignment.started, "scheduled")
         self._counts.bound(queued, self._clock.now())
         node = assignment.node_name
         if log.isEnabledFor(logging.INFO):
@@ -458,38 +458,40 @@ class Scheduler:
         note = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
 
-    def _binding_failed(self, crew: Crew, assignment: Assignment, refusal: Refusal) -> None:
-        crew.binder.undo(assignment)
+    def _binding_failed(
+        self, runtime: ProfileRuntime, assignment: Assignment, refusal: Refusal
+    ) -> None:
+        runtime.binder.undo(assignment)
         queued, status = assignment.queued, refusal.status
         freed = assignment.pod
         if status.rejected:
             # After the pod is back in the queue, and without waking itself by its own departure.
-            self._fail(crew, queued, assignment.started, status, refusal)
+            self._fail(runtime, queued, assignment.started, status, refusal)
             self.queue.move_all(
                 ASSIGNED_POD_DELETED, freed, None, lambda other: other.uid != freed.uid
             )
         else:
             self.queue.move_all(ASSIGNED_POD_DELETED, freed, None)
-            self._fail(crew, queued, assignment.started, status, refusal)
+            self._fail(runtime, queued, assignment.started, status, refusal)
 
     def _fail(
         self,
-        crew: Crew,
+        runtime: ProfileRuntime,
         queued: QueuedPod,
         started: float,
         status: Status,
         why: Decision | Refusal,
     ) -> None:
-        self._count(crew, started, "unschedulable" if status.rejected else "error")
+        self._count(runtime, started, "unschedulable" if status.rejected else "error")
         if isinstance(why, Decision):
             self._failures.handle(queued, status, why.diagnosis, why.nominate)
         else:
             told = why.announced
             self._failures.handle(queued, status, why.diagnosis, "", told, is_moot=why.is_moot)
 
-    def _count(self, crew: Crew, started: float, result: str) -> None:
+    def _count(self, runtime: ProfileRuntime, started: float, result: str) -> None:
         took = self.guard.timer() - started
-        self._counts.ended(crew.profile.scheduler_name, result, took)
+        self._counts.ended(runtime.profile.scheduler_name, result, took)
 
     def _activate(self, state: CycleState) -> None:
         if state.pods_to_activate:

@@ -53,34 +53,34 @@ class ReplicaSets(Controller):
     def _match(self, owner: Object) -> float | None:
         """Make or delete pods; when to come again, if that is not all."""
         uid = owner["metadata"]["uid"]
-        crew = self.pods.crew(uid)
-        lack = _replicas(owner) - crew.active
+        owned = self.pods.owned(uid)
+        lack = _replicas(owner) - owned.active
         if lack > 0:
-            if crew.failed:
-                pause = self._backoff.left((uid, ""), str(crew.failed), self.clock.now())
+            if owned.failed:
+                pause = self._backoff.left((uid, ""), str(owned.failed), self.clock.now())
                 if pause > 0:
                     return pause
             template = packed(owner["spec"].get("template") or {})
             for _ in range(min(lack, _BURST)):
                 self.create_pod(owner, template)
         elif lack < 0:
-            active = [pod for pod in crew.pods.values() if pod.is_active]
+            active = [pod for pod in owned.pods.values() if pod.is_active]
             for pod in in_order_of_deletion(active)[: min(-lack, _BURST)]:
                 self.delete_pod(owner, pod)
         return 0.0 if abs(lack) > _BURST else None
 
     def _report(self, owner: Object) -> float | None:
-        crew = self.pods.crew(owner["metadata"]["uid"])
-        available, next_in = crew.ready, None
+        owned = self.pods.owned(owner["metadata"]["uid"])
+        available, next_in = owned.ready, None
         wait = owner["spec"].get("minReadySeconds") or 0
         if wait:
-            active = [pod for pod in crew.pods.values() if pod.is_active]
+            active = [pod for pod in owned.pods.values() if pod.is_active]
             available, next_in = self.available(active, wait)
         status = {
-            "replicas": crew.active,
+            "replicas": owned.active,
             # Pods are made with all the labels; who changes them later is not looked for.
-            "fullyLabeledReplicas": crew.active or None,
-            "readyReplicas": crew.ready or None,
+            "fullyLabeledReplicas": owned.active or None,
+            "readyReplicas": owned.ready or None,
             "availableReplicas": available or None,
             "observedGeneration": owner["metadata"].get("generation"),
         }

@@ -128,7 +128,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
         return sum(container.restart_count for container in self.status.container_statuses)
 
 
-class Crew:
+class OwnedPods:
     """The pods of one controller, and counts that are kept with them: there may be thousands."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class Pods:
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, str], PodView] = {}
-        self._crews: dict[str, Crew] = {}  # by uid of the controller
+        self._owned: dict[str, OwnedPods] = {}  # by uid of the controller
         self.before: PodView | None = None  # of the last change: what was known until then
         self.latest: PodView | None = None  # and what is known now
 
@@ -160,30 +160,30 @@ class Pods:
         if self.before is not None:
             owner = self.before.metadata.controller
             if owner is not None:
-                crew = self._crews[owner.uid]
-                crew.count(crew.pods.pop(key), -1)
-                if not crew.pods:
-                    del self._crews[owner.uid]
+                owned = self._owned[owner.uid]
+                owned.count(owned.pods.pop(key), -1)
+                if not owned.pods:
+                    del self._owned[owner.uid]
         self.latest = None
         if change.type == "DELETED":
             return
         pod = self.latest = self._all[key] = decode(change.new.raw, PodView)
         owner = pod.metadata.controller
         if owner is not None:
-            crew = self._crews.setdefault(owner.uid, Crew())
-            crew.pods[key] = pod
-            crew.count(pod, +1)
+            owned = self._owned.setdefault(owner.uid, OwnedPods())
+            owned.pods[key] = pod
+            owned.count(pod, +1)
 
     def get(self, namespace: str, name: str) -> PodView | None:
         return self._all.get((namespace, name))
 
     def of(self, uid: str) -> list[PodView]:
         """The pods of a controller, in the order of their latest changes."""
-        return list(self.crew(uid).pods.values())
+        return list(self.owned(uid).pods.values())
 
-    def crew(self, uid: str) -> Crew:
+    def owned(self, uid: str) -> OwnedPods:
         """The same with their counts; not to be kept, as pods come and go."""
-        return self._crews.get(uid) or Crew()
+        return self._owned.get(uid) or OwnedPods()
 
     def __iter__(self) -> Iterator[PodView]:
         return iter(self._all.values())

@@ -1,6 +1,6 @@
-"""What extenders have to say in a decision, between names, which they know, and rows.
+"""The extenders' part of a decision: translates between node names, which they use, and rows.
 
-The cycle asks here after the plugins: extenders see only nodes that all plugins agreed to.
+The cycle calls them after the plugins: extenders see only nodes that all plugins accepted.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mooring.framework.results import Candidate
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
 
-# A node that was left out without a word: nobody knows whether evictions would help.
+# A node that was left out without a reason: it is not known whether evictions would help.
 _NO_REASON: Final = Status.unresolvable().by(NAME)
 
 
-class Council:
+class ExtenderStage:
     """The extenders of a scheduler, as its cycles see them."""
 
     def __init__(self, extenders: Extenders, rng: random.Random) -> None:
@@ -37,7 +37,7 @@ class Council:
     async def filter(
         self, pod: Pod, nodes: Nodes, passed: BoolArray | None, verdicts: Verdicts
     ) -> BoolArray | Status:
-        """Who of those that passed is left; the verdicts are told of the others."""
+        """The nodes that are left; the refusals of the others are added to the verdicts."""
         if passed is None:
             passed = np.ones(len(nodes), dtype=np.bool_)
         if not self._extenders.has_filters:
@@ -57,10 +57,9 @@ class Council:
         return left
 
     async def score(self, pod: Pod, nodes: Nodes, scores: Scores) -> tuple[Scores, str | None]:
-        """The scores with the extenders' points, and the winner if they had a say.
+        """The scores with those of the extenders, and the best node if an extender scored any.
 
-        Among equals, those whom an extender named go first, and of them any: it has looked at
-        each, and who asks for points wants no other order.
+        Among nodes with equal totals, one that an extender scored is chosen, at random.
         """
         given = await self._extenders.ask_scores(pod, nodes)
         if not given:
@@ -81,5 +80,5 @@ class Council:
     async def review(
         self, pod: Pod, candidates: Sequence[Candidate], nodes: Nodes
     ) -> Sequence[Candidate] | Status:
-        """Which evictions they agree to."""
+        """The candidates that the extenders accept."""
         return await self._extenders.review(pod, candidates, nodes)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mooring.scheduler import workers as module
-from mooring.scheduler.workers import Workers
+from mooring.scheduler import task_pool as module
+from mooring.scheduler.task_pool import TaskPool
 
 
 class Bench:
@@ -23,13 +23,13 @@ class Bench:
         self.notes.append(f"{name} ends")
 
 
-def with_workers(play: Callable[[Workers, Bench], Coroutine[Any, Any, None]]) -> Bench:
+def with_pool(play: Callable[[TaskPool, Bench], Coroutine[Any, Any, None]]) -> Bench:
     bench = Bench()
 
     async def main() -> None:
-        async with Workers() as workers:
-            await play(workers, bench)
-            workers.dismiss()
+        async with TaskPool() as pool:
+            await play(pool, bench)
+            pool.drain()
 
     asyncio.run(main())
     return bench
@@ -41,87 +41,87 @@ async def turns(count: int = 5) -> None:
 
 
 def test_does_what_it_is_given_in_the_next_turn_and_in_that_order() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
+    async def play(pool: TaskPool, bench: Bench) -> None:
         for name in "abc":
-            workers.give(bench.work(name))
+            pool.submit(bench.work(name))
         assert bench.notes == []
         await asyncio.sleep(0)
         assert bench.notes == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
 
-    bench = with_workers(play)
+    bench = with_pool(play)
     assert len(set(bench.tasks.values())) == 1  # nobody had to wait
 
 
 def test_lets_nobody_wait_for_work_that_waits() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
+    async def play(pool: TaskPool, bench: Bench) -> None:
         answered = asyncio.Event()
         for name in "abc":
-            workers.give(bench.work(name, answered))
+            pool.submit(bench.work(name, answered))
         await turns(2)
         assert bench.notes == ["a begins", "b begins", "c begins"]
-        workers.give(bench.work("d"))
+        pool.submit(bench.work("d"))
         await turns()
         assert bench.notes[3:] == ["d begins", "d ends"]
         answered.set()
         await turns()
         assert len(bench.notes) == 8
 
-    with_workers(play)
+    with_pool(play)
 
 
 def test_keeps_its_tasks_for_later_work() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
+    async def play(pool: TaskPool, bench: Bench) -> None:
         for name in "abc":
-            workers.give(bench.work(name))
+            pool.submit(bench.work(name))
             await turns()
 
-    bench = with_workers(play)
+    bench = with_pool(play)
     assert len(set(bench.tasks.values())) == 1
 
 
 def test_keeps_only_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IDLE", 2)
 
-    async def play(workers: Workers, bench: Bench) -> None:
+    async def play(pool: TaskPool, bench: Bench) -> None:
         before = len(asyncio.all_tasks())
         answered = asyncio.Event()
         for number in range(5):
-            workers.give(bench.work(str(number), answered))
+            pool.submit(bench.work(str(number), answered))
         await turns(10)
         assert len(asyncio.all_tasks()) == before + 5
         answered.set()
         await turns()
         assert len(asyncio.all_tasks()) == before + 2
 
-    assert len(with_workers(play).notes) == 10
+    assert len(with_pool(play).notes) == 10
 
 
 def test_ends_only_when_all_work_has_ended() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
+    async def play(pool: TaskPool, bench: Bench) -> None:
         answered = asyncio.Event()
 
         async def followed() -> None:
             await answered.wait()
-            workers.give(bench.work("after"))
+            pool.submit(bench.work("after"))
 
-        workers.give(followed())
+        pool.submit(followed())
         await turns()
         asyncio.get_running_loop().call_soon(answered.set)
 
-    assert with_workers(play).notes == ["after begins", "after ends"]
+    assert with_pool(play).notes == ["after begins", "after ends"]
 
 
 def test_ends_its_group_when_work_breaks() -> None:
     async def break_down() -> None:
         raise ValueError("boom")
 
-    async def play(workers: Workers, bench: Bench) -> None:
-        workers.give(bench.work("patient", asyncio.Event()))
-        workers.give(break_down())
+    async def play(pool: TaskPool, bench: Bench) -> None:
+        pool.submit(bench.work("patient", asyncio.Event()))
+        pool.submit(break_down())
         await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as caught:
-        with_workers(play)
+        with_pool(play)
     assert [str(error) for error in caught.value.exceptions] == ["boom"]
 
 
@@ -129,9 +129,9 @@ def test_begins_nothing_more_when_all_is_being_stopped() -> None:
     bench = Bench()
 
     async def main() -> None:
-        async with Workers() as workers:
-            workers.give(bench.work("a", asyncio.Event()))
-            workers.give(bench.work("b", asyncio.Event()))
+        async with TaskPool() as pool:
+            pool.submit(bench.work("a", asyncio.Event()))
+            pool.submit(bench.work("b", asyncio.Event()))
             raise KeyError("enough")
 
     with pytest.raises(ExceptionGroup):
@@ -140,38 +140,38 @@ def test_begins_nothing_more_when_all_is_being_stopped() -> None:
 
 
 def test_goes_on_after_somebody_has_cancelled_a_task_of_its() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
-        workers.give(bench.work("a"))
+    async def play(pool: TaskPool, bench: Bench) -> None:
+        pool.submit(bench.work("a"))
         await turns()
         idle = bench.tasks["a"]
         assert idle is not None
         idle.cancel()
-        workers.give(bench.work("b"))
+        pool.submit(bench.work("b"))
         await turns()
-        workers.give(bench.work("c", asyncio.Event()))
+        pool.submit(bench.work("c", asyncio.Event()))
         await turns()
         busy = bench.tasks["c"]
         assert busy is not None
         busy.cancel()
-        workers.give(bench.work("d"))
+        pool.submit(bench.work("d"))
         await turns()
 
     done = ["a begins", "a ends", "b begins", "b ends", "c begins", "d begins", "d ends"]
-    assert with_workers(play).notes == done
+    assert with_pool(play).notes == done
 
 
 def test_begins_work_whose_task_is_cancelled_before_it_began() -> None:
-    async def play(workers: Workers, bench: Bench) -> None:
-        workers.give(bench.work("a"))
+    async def play(pool: TaskPool, bench: Bench) -> None:
+        pool.submit(bench.work("a"))
         await turns()
         called = bench.tasks["a"]
         assert called is not None
-        workers.give(bench.work("b"))  # which wakes that task
+        pool.submit(bench.work("b"))  # which wakes that task
         called.cancel()
         await turns()
         assert bench.notes[-1] == "b ends"
 
-    with_workers(play)
+    with_pool(play)
 
 
 def test_gives_other_work_to_no_task_that_did_not_heed_its_cancellation() -> None:
@@ -182,11 +182,11 @@ def test_gives_other_work_to_no_task_that_did_not_heed_its_cancellation() -> Non
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(0)
 
-    async def play(workers: Workers, bench: Bench) -> None:
-        workers.give(stubborn(bench))
-        workers.give(bench.work("next", None))
+    async def play(pool: TaskPool, bench: Bench) -> None:
+        pool.submit(stubborn(bench))
+        pool.submit(bench.work("next", None))
         await turns()
 
-    bench = with_workers(play)
+    bench = with_pool(play)
     assert bench.tasks["next"] is not bench.tasks["stubborn"]
     assert bench.notes == ["next begins", "next ends"]

@@ -1,8 +1,8 @@
-"""Breaking preemption loops.
+"""Backoff of preemptors whose evictions did not help.
 
-A preemptor makes room, somebody else (another scheduler, a controller that recreates the victims
-at once) takes it, and the preemptor makes room again: two schedulers have been seen to evict pods
-thousands of times that way. After a few evictions in vain a preemptor must wait, longer each time.
+A preemptor makes room, another scheduler or a controller that recreates the victims takes it, and
+the preemptor makes room again: two schedulers have been seen to evict pods thousands of times that
+way. After a few evictions without effect a preemptor waits, longer each time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LONGEST_PAUSE: Final = 600.0
 _REMEMBERED: Final = 4096  # preemptors; the oldest is forgotten first
 
 
-class LoopBreaker:
-    """Remembers how often a pod had others evicted and was still not bound."""
+class PreemptionBackoff:
+    """Counts the evictions of each preemptor that was still not bound afterwards."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

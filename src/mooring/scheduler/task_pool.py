@@ -1,7 +1,7 @@
-"""Tasks for the work that nobody waits for: bindings, status patches, evictions.
+"""Tasks for background work: bindings, status patches, evictions.
 
-A task that is done with one piece of work takes the next. So a pod whose binding has nothing to
-wait for costs no task of its own, and one that waits costs it only until there are enough of them.
+A task that has finished one piece of work takes the next. So a binding that never waits costs no
+task of its own, and a binding that waits costs one only until the pool is large enough.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Work = Coroutine[Any, Any, None]
 MOST_IDLE: Final = 256  # tasks that are kept for later
 
 
-class Workers:
-    """Begins what it is given in that order, within two turns of the loop, all side by side.
+class TaskPool:
+    """Starts submitted work in order, within two turns of the event loop, and runs it concurrently.
 
-    To be entered, as an `asyncio.TaskGroup` is: what breaks in one of the tasks ends them all. A
-    task that is cancelled while the others go on costs only its own piece of work.
+    Used as an `asyncio.TaskGroup` is: an exception in one task ends all of them. A task that is
+    cancelled while the others go on costs only its own piece of work.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Workers:
         self._owner = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Work] = deque()
-        self._idle: list[asyncio.Future[None]] = []  # set to wake the worker behind it
-        self._called = False  # somebody is on the way who will look for work
-        self._dismissed = False
+        self._idle: list[asyncio.Future[None]] = []  # set to wake the task that waits for it
+        self._called = False  # a task was woken or started and has not looked for work yet
+        self._is_draining = False
         self._has_failed = False  # an exception ends the group
 
-    async def __aenter__(self) -> Workers:
+    async def __aenter__(self) -> TaskPool:
         await self._group.__aenter__()
         return self
 
@@ -54,24 +54,24 @@ class Workers:
         """A task of its own in the same group."""
         return self._group.create_task(work)
 
-    def give(self, work: Work) -> None:
+    def submit(self, work: Work) -> None:
         self._waiting.append(work)
         if not self._called:
             self._called = True
             self._call()
-            self._loop.call_soon(self._relieve)
+            self._loop.call_soon(self._grow)
 
     @property
     def are_ending(self) -> bool:
         """Whether all tasks are being cancelled, rather than one of them."""
         return self._has_failed or (self._owner is not None and self._owner.cancelling() > 0)
 
-    def dismiss(self) -> None:
-        """No more is to come, except from what is under way: end when that is done."""
-        self._dismissed = True
-        for bell in self._idle:
-            if not bell.done():
-                bell.set_result(None)
+    def drain(self) -> None:
+        """No more work comes, except from work under way: end when that is done."""
+        self._is_draining = True
+        for wakeup in self._idle:
+            if not wakeup.done():
+                wakeup.set_result(None)
         self._idle.clear()
 
     def _close(self) -> None:
@@ -79,23 +79,20 @@ class Workers:
         while self._waiting:
             self._waiting.popleft().close()
 
-    def _relieve(self) -> None:
-        """Whoever was called has begun by now, and has to wait if anything is left to do.
-
-        It may be like that with each piece, and none is to wait for another: so each gets a worker.
-        """
-        if self._called:  # the worker was cancelled before it began
+    def _grow(self) -> None:
+        """Start a task for each piece of work that is left: the task called before waits by now."""
+        if self._called:  # the task was cancelled before it began
             self._called = False
             if self.are_ending:
-                return  # the group would wait for another worker
+                return  # the group would wait for another task
         for _ in range(len(self._waiting)):
             self._call()
 
     def _call(self) -> None:
         while self._idle:
-            bell = self._idle.pop()
-            if not bell.done():  # else somebody has cancelled its worker
-                bell.set_result(None)
+            wakeup = self._idle.pop()
+            if not wakeup.done():  # else its task was cancelled
+                wakeup.set_result(None)
                 return
         self._group.create_task(self._serve())
 
@@ -111,8 +108,8 @@ class Workers:
                     raise
                 if ours is not None and ours.cancelling():
                     return  # a cancellation that was not heeded must not hit other work
-            if self._dismissed or len(self._idle) >= MOST_IDLE:
+            if self._is_draining or len(self._idle) >= MOST_IDLE:
                 return
-            bell = self._loop.create_future()
-            self._idle.append(bell)
-            await bell
+            wakeup = self._loop.create_future()
+            self._idle.append(wakeup)
+            await wakeup
