@@ -211,9 +211,9 @@ def test_spends_nothing_on_hidden_lines_where_pods_are_scheduled() -> None:
         assert log.isEnabledFor(logging.WARNING)
     logs.configure(2, "text", io.StringIO())
     assert logging.getLogger("mooring.scheduler.scheduler").isEnabledFor(logging.INFO)
-    assert not logging.getLogger("mooring.queue.places").isEnabledFor(logging.DEBUG)
+    assert not logging.getLogger("mooring.queue.sub_queues").isEnabledFor(logging.DEBUG)
     logs.configure(4, "text", io.StringIO())
-    assert logging.getLogger("mooring.queue.places").isEnabledFor(logging.DEBUG)
+    assert logging.getLogger("mooring.queue.sub_queues").isEnabledFor(logging.DEBUG)
     assert shown_at(2, "mooring.scheduler.scheduler") == ["error", "warning", "v0", "v1", "info"]
 
 

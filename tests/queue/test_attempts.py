@@ -125,9 +125,9 @@ def test_works_out_the_update_of_a_pod_in_flight_by_itself() -> None:
     world.queue.add(pod("a"))
     queued = world.pop()
     world.queue.update(None, pod("a", labels={"x": "y"}))
-    happenings = world.queue.in_flight.since(queued.pod.uid)
-    assert happenings is not None
-    assert [h.event for h in happenings] == [
+    observed_events = world.queue.in_flight.since(queued.pod.uid)
+    assert observed_events is not None
+    assert [h.event for h in observed_events] == [
         ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL)
     ]
 

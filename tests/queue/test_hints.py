@@ -14,10 +14,10 @@ from mooring.framework.events import (
 )
 from mooring.framework.results import QueuedPod
 from mooring.queue.hints import Hint, Hints, Registration, Requeue, with_taint_fallback
-from mooring.queue.inflight import Happening
+from mooring.queue.inflight import ObservedEvent
 
-NODE_ADDED = Happening(Event.NODE_ADDED, None, None)
-POD_GONE = Happening(ClusterEvent(ASSIGNED_POD, Action.DELETE), None, None)
+NODE_ADDED = ObservedEvent(Event.NODE_ADDED, None, None)
+POD_GONE = ObservedEvent(ClusterEvent(ASSIGNED_POD, Action.DELETE), None, None)
 EVERYTHING = ClusterEvent(ANY_RESOURCE, Action.ALL, "ForceActivate")
 
 
@@ -47,7 +47,7 @@ RULES = hints(
 
 
 @pytest.mark.parametrize(
-    ("queued", "happening", "worth"),
+    ("queued", "observed", "worth"),
     [
         (refused(), NODE_ADDED, Requeue.AFTER_BACKOFF),
         (refused("Yes"), NODE_ADDED, Requeue.AFTER_BACKOFF),
@@ -62,22 +62,22 @@ RULES = hints(
         (refused("Yes", pending=("Hold",)), NODE_ADDED, Requeue.IMMEDIATELY),
         (refused("Yes", pending=("Never",)), NODE_ADDED, Requeue.AFTER_BACKOFF),
         (refused("Hold", pending=("Hold",)), NODE_ADDED, Requeue.IMMEDIATELY),
-        (refused("No"), Happening(EVERYTHING, None, None), Requeue.AFTER_BACKOFF),
-        (refused("No"), Happening(EVERYTHING, None, pod("p")), Requeue.AFTER_BACKOFF),
-        (refused("No"), Happening(EVERYTHING, None, pod("other")), Requeue.SKIP),
+        (refused("No"), ObservedEvent(EVERYTHING, None, None), Requeue.AFTER_BACKOFF),
+        (refused("No"), ObservedEvent(EVERYTHING, None, pod("p")), Requeue.AFTER_BACKOFF),
+        (refused("No"), ObservedEvent(EVERYTHING, None, pod("other")), Requeue.SKIP),
     ],
 )
 def test_asks_only_the_plugins_that_refused_the_pod(
-    queued: QueuedPod, happening: Happening, worth: Requeue
+    queued: QueuedPod, observed: ObservedEvent, worth: Requeue
 ) -> None:
-    assert RULES.judge(queued, happening) is worth
+    assert RULES.requeue_for(queued, observed) is worth
 
 
 def test_takes_the_best_of_several_events() -> None:
     queued = refused("Pods", pending=("Hold",))
-    assert RULES.judge_all(queued, []) is Requeue.SKIP
-    assert RULES.judge_all(queued, [POD_GONE]) is Requeue.AFTER_BACKOFF
-    assert RULES.judge_all(queued, [POD_GONE, NODE_ADDED]) is Requeue.IMMEDIATELY
+    assert RULES.requeue_for_any(queued, []) is Requeue.SKIP
+    assert RULES.requeue_for_any(queued, [POD_GONE]) is Requeue.AFTER_BACKOFF
+    assert RULES.requeue_for_any(queued, [POD_GONE, NODE_ADDED]) is Requeue.IMMEDIATELY
 
 
 def test_stops_asking_once_the_answer_is_known() -> None:
@@ -91,7 +91,7 @@ def test_stops_asking_once_the_answer_is_known() -> None:
         return answer
 
     rules = hints(*(Registration(Event.NODE_ADDED, name, hint(name)) for name in ("A", "B")))
-    rules.judge_all(refused("A", "B"), [NODE_ADDED, NODE_ADDED])
+    rules.requeue_for_any(refused("A", "B"), [NODE_ADDED, NODE_ADDED])
     assert asked == ["A"]
 
 
@@ -102,8 +102,8 @@ def test_hands_the_hint_the_event_and_both_versions() -> None:
         seen.extend((event, pod.name, old, new))
         return False
 
-    happening = Happening(Event.NODE_ADDED, "before", "after")
-    hints(Registration(Event.NODE_ADDED, "A", hint)).judge(refused("A"), happening)
+    observed = ObservedEvent(Event.NODE_ADDED, "before", "after")
+    hints(Registration(Event.NODE_ADDED, "A", hint)).requeue_for(refused("A"), observed)
     assert seen == [Event.NODE_ADDED, "p", "before", "after"]
 
 
@@ -114,14 +114,14 @@ def test_counts_a_broken_hint_as_yes_and_complains_once(caplog: pytest.LogCaptur
     rules = hints(Registration(Event.NODE_ADDED, "A", broken))
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
-            assert rules.judge(refused("A"), NODE_ADDED) is Requeue.AFTER_BACKOFF
+            assert rules.requeue_for(refused("A"), NODE_ADDED) is Requeue.AFTER_BACKOFF
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.__dict__["plugin"] == "A"
 
 
 def test_retries_a_pod_whose_profile_registered_nothing_at_all() -> None:
-    assert Hints({}).judge(refused("A"), NODE_ADDED) is Requeue.AFTER_BACKOFF
+    assert Hints({}).requeue_for(refused("A"), NODE_ADDED) is Requeue.AFTER_BACKOFF
 
 
 def test_knows_who_waits_for_an_event() -> None:

@@ -8,9 +8,9 @@ A, B = pod("a"), pod("b")
 
 
 def seen(flights: InFlight, uid: str) -> list[object]:
-    happenings = flights.since(uid)
-    assert happenings is not None
-    return [happening.new for happening in happenings]
+    observed_events = flights.since(uid)
+    assert observed_events is not None
+    return [observed.new for observed in observed_events]
 
 
 def record(flights: InFlight, *news: object) -> None:

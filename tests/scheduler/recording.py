@@ -162,7 +162,7 @@ def after(log: Log, method: str) -> str:
 def place(sim: Simulation, name: str) -> str | None:
     """Where a pod is: a queue, with errors told apart, or the node it is bound to."""
     key = f"default/{name}"
-    queued = sim.scheduler.queue._places.find(key)
+    queued = sim.scheduler.queue._sub_queues.find(key)
     if queued is None:
         return sim.node_of(name) or None
     where = sim.where(name)
@@ -171,7 +171,7 @@ def place(sim: Simulation, name: str) -> str | None:
 
 def rejectors(sim: Simulation, name: str) -> str:
     """The plugins whose events may wake a pod, those that said Pending in brackets."""
-    queued = sim.scheduler.queue._places.find(f"default/{name}")
+    queued = sim.scheduler.queue._sub_queues.find(f"default/{name}")
     if queued is None:
         return ""
     pending = queued.pending_plugins

@@ -40,13 +40,13 @@ class QueueGauges:
             self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add()
 
     def released(self, queued: QueuedPod) -> None:
-        """The pod leaves with a clean slate: to be tried again, or for good."""
+        """The pod leaves the queue, to be tried again or for good: it has no rejectors any more."""
         for plugin in queued.unschedulable_plugins | queued.pending_plugins:
             self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add(-1.0)
 
 
 def publish_flights(metrics: Metrics, flights: InFlight) -> None:
-    """Who is being tried, and what is remembered for them; counted only when somebody looks."""
+    """Pods in flight and the events remembered for them; counted at each scrape."""
     held = Counter({_POPPED: len(flights)})
     for event, count in flights.held().items():
         held[event.label] += count

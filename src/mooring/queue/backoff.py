@@ -1,8 +1,8 @@
 """The pods that failed a moment ago and wait before they are tried again.
 
 Refused pods and pods that met an error wait apart: when nothing else is ready the queue may take a
-refused pod early, but an error is given its time. Expiries are whole seconds, so that pods which
-fail within the same second are ordered by the QueueSort plugin and not by accident.
+refused pod early, but not one that met an error. Expiries are whole seconds, so that pods which
+fail within the same second are ordered by the QueueSort plugin and not by chance.
 """
 
 from __future__ import annotations

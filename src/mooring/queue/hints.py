@@ -1,7 +1,7 @@
-"""Is this pod worth another try because of that event?
+"""Queueing hints: whether an event makes a refused pod worth another attempt.
 
-Plugins register the events that may change their mind, with a hint that looks closer. Only the
-plugins that refused a pod are asked about it. The queue asks here; nothing here moves a pod.
+Plugins register the events that may change their verdict, with a hint that looks at the objects.
+Only hints of the plugins that refused a pod are called. Nothing here moves a pod.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mooring.framework.events import NODE, Action, ClusterEvent, Event
 from mooring.framework.results import QueuedPod
 from mooring.observe.family import Histogram
 from mooring.observe.metrics import Metrics
-from mooring.queue.inflight import Happening
+from mooring.queue.inflight import ObservedEvent
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ Hint = Callable[[ClusterEvent, Pod, object | None, object | None], bool]
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """A plugin waits for an event; without a hint every such event is worth a try."""
+    """A plugin waits for an event; without a hint every such event requeues the pod."""
 
     event: ClusterEvent
     plugin: str
@@ -53,7 +53,7 @@ def with_taint_fallback(registrations: Iterable[Registration]) -> tuple[Registra
 
 
 class Requeue(enum.Enum):
-    """What an event is worth to a pod."""
+    """What an event means for a pod."""
 
     SKIP = enum.auto()
     AFTER_BACKOFF = enum.auto()
@@ -101,7 +101,7 @@ class Hints:
         self._complained: set[str] = set()
 
     def plugins_for(self, event: ClusterEvent) -> tuple[str, ...]:
-        """The plugins of any profile that wait for this event; none means nobody cares."""
+        """The plugins of any profile that wait for this event; none: the event is ignored."""
         found = self._plugins.get(event)
         if found is None:
             matching = (self._matches(profile, event) for profile in self._registrations)
@@ -114,9 +114,9 @@ class Hints:
         matching = self._matches(queued.pod.scheduler_name, event)
         return any(known.plugin == queued.gated_by for known in matching)
 
-    def judge(self, queued: QueuedPod, happening: Happening) -> Requeue:
-        """What this event is worth to this pod; a plugin that said Pending spares the backoff."""
-        event, _, new = happening
+    def requeue_for(self, queued: QueuedPod, observed: ObservedEvent) -> Requeue:
+        """What this event means for this pod; no backoff if it helps with a Pending."""
+        event, _, new = observed
         pod, pending = queued.pod, queued.pending_plugins
         rejectors = queued.unschedulable_plugins | pending
         if not rejectors:
@@ -125,30 +125,32 @@ class Hints:
             is_about_another = isinstance(new, Pod) and new.uid != pod.uid
             return Requeue.SKIP if is_about_another else Requeue.AFTER_BACKOFF
         if pod.scheduler_name not in self._registrations:
-            return Requeue.AFTER_BACKOFF  # nobody could ever wake it
-        worth = Requeue.SKIP
+            return Requeue.AFTER_BACKOFF  # no event could ever wake it
+        requeue = Requeue.SKIP
         for known in self._matches(pod.scheduler_name, event):
-            if known.plugin not in rejectors or not self._helps(known, pod, happening):
+            if known.plugin not in rejectors or not self._helps(known, pod, observed):
                 continue
             if known.plugin in pending:
                 return Requeue.IMMEDIATELY
-            worth = Requeue.AFTER_BACKOFF
+            requeue = Requeue.AFTER_BACKOFF
             if not pending:
                 break
-        return worth
+        return requeue
 
-    def judge_all(self, queued: QueuedPod, happenings: Iterable[Happening]) -> Requeue:
-        """The best any of these events is worth."""
-        worth = Requeue.SKIP
-        for happening in happenings:
-            found = self.judge(queued, happening)
+    def requeue_for_any(
+        self, queued: QueuedPod, observed_events: Iterable[ObservedEvent]
+    ) -> Requeue:
+        """The best that any of these events means."""
+        requeue = Requeue.SKIP
+        for observed in observed_events:
+            found = self.requeue_for(queued, observed)
             if found is Requeue.IMMEDIATELY:
                 return found
             if found is Requeue.AFTER_BACKOFF:
-                worth = found
+                requeue = found
                 if not queued.pending_plugins:
                     break
-        return worth
+        return requeue
 
     def _matches(self, profile: str, event: ClusterEvent) -> tuple[_Listener, ...]:
         found = self._matching.get((profile, event))
@@ -162,16 +164,16 @@ class Hints:
             self._matching[profile, event] = found
         return found
 
-    def _helps(self, known: _Listener, pod: Pod, happening: Happening) -> bool:
+    def _helps(self, known: _Listener, pod: Pod, observed: ObservedEvent) -> bool:
         if known.hint is None:
             return True
-        event, old, new = happening
+        event, old, new = observed
         started = self._timer()
         try:
             answer = known.hint(event, pod, old, new)
         except Exception:
             known.took(self._timer() - started, "Error")
-            # Better a try too many than a pod that sleeps for ever. One line, not one per pod.
+            # An attempt too many is better than a pod that is never retried. Logged once a plugin.
             if known.plugin not in self._complained:
                 self._complained.add(known.plugin)
                 log.exception(

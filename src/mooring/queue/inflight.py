@@ -1,8 +1,8 @@
 """The pods being tried, and what happened in the cluster meanwhile.
 
-An attempt looks at a snapshot. If the very event that would help a pod arrives during its attempt,
-the pod is refused on old knowledge and would sleep through its chance: so events are remembered
-for as long as a pod that was popped before them is in flight, and replayed when it comes back.
+An attempt looks at a snapshot. An event that would help a pod may arrive during its attempt; the
+pod is then refused by old state and would miss the event. So events are remembered for as long as a
+pod that was popped before them is in flight, and replayed when it comes back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.cache.pods import Pod
 from mooring.framework.events import ClusterEvent
 
 
-class Happening(NamedTuple):
+class ObservedEvent(NamedTuple):
     """An event with the object before and after, if there is one."""
 
     event: ClusterEvent
@@ -36,8 +36,8 @@ class InFlight:
     def __init__(self) -> None:
         self._flights: OrderedDict[str, _Flight] = OrderedDict()
         self._by_key: dict[str, Pod] = {}
-        self._events: deque[Happening] = deque()
-        self._forgotten = 0  # events recorded once and needed by nobody any more
+        self._events: deque[ObservedEvent] = deque()
+        self._forgotten = 0  # events that no pod in flight needs any more
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -54,7 +54,7 @@ class InFlight:
 
     def held(self) -> Counter[ClusterEvent]:
         """How many events of each kind are remembered."""
-        return Counter(happening.event for happening in self._events)
+        return Counter(observed.event for observed in self._events)
 
     def find(self, key: str) -> Pod | None:
         """The pod of this "namespace/name" that was popped last and is still in flight."""
@@ -70,9 +70,9 @@ class InFlight:
 
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         if self._flights:
-            self._events.append(Happening(event, old, new))
+            self._events.append(ObservedEvent(event, old, new))
 
-    def since(self, uid: str) -> Sequence[Happening] | None:
+    def since(self, uid: str) -> Sequence[ObservedEvent] | None:
         """What happened since the pod was popped; None if it is not in flight."""
         flight = self._flights.get(uid)
         if flight is None:

@@ -1,7 +1,7 @@
-"""Which pending pods have a claim on which node.
+"""Nominated pods: which pending pod is to get which node.
 
 Preemption makes room for a pod that is not bound yet; until it is, pods of lower or equal priority
-must act as if it already stood there.
+are filtered as if it were already there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mooring.cache.pods import Pod
 
 
 class NominatedPods:
-    """Pods by the node they expect to fit on; each pod claims at most one. Fulfils `Nominator`."""
+    """Pods by the node they expect to fit on; each pod has at most one. Fulfils `Nominator`."""
 
     __slots__ = ("_by_node", "_node_of")
 
@@ -30,13 +30,13 @@ class NominatedPods:
         return tuple(self._by_node)
 
     def node_of(self, uid: str) -> str | None:
-        """The node this pod claims, if any."""
+        """The node this pod is nominated for, if any."""
         return self._node_of.get(uid)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Replace the pod's claim: "" withdraws it, None goes by the pod's own status.
+        """Replace the pod's nomination: "" withdraws it, None takes that of the pod's status.
 
-        A pod that has a node already claims nothing more.
+        A pod that has a node is not nominated any more.
         """
         self.delete(pod)
         claimed = pod.nominated_node_name if node_name is None else node_name
@@ -45,10 +45,10 @@ class NominatedPods:
             self._by_node[claimed] = (*self._by_node.get(claimed, ()), pod)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """The pod has changed; its claim follows its status.
+        """The pod has changed; its nomination follows its status.
 
         Between choosing a node and seeing it in the status there may be updates that know nothing
-        of it: while neither side has one, the claim made here stays.
+        of it: while neither has one, the nomination made here stays.
         """
         kept = None
         if not old.nominated_node_name and not new.nominated_node_name:

@@ -19,8 +19,8 @@
          |                         event and hint, update, flush_unschedulable;
          +--- done: bound, gone    activate: straight to active
 
-A pod is in exactly one place. A name stands for one life of a pod: a new uid under an old name is a
-new pod. Single-threaded and synchronous; callbacks given to the queue must not call back into it.
+A pod is in exactly one sub-queue. A name stands for one life of a pod: a new uid under an old name
+is a new pod. Single-threaded and synchronous; callbacks must not call back into the queue.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from mooring.queue._gauges import publish_flights
 from mooring.queue.active import order_by
 from mooring.queue.backoff import has_rejectors
 from mooring.queue.hints import Hints, Registration, Requeue
-from mooring.queue.inflight import Happening, InFlight
+from mooring.queue.inflight import InFlight, ObservedEvent
 from mooring.queue.nominator import NominatedPods
 from mooring.queue.options import QueueOptions
-from mooring.queue.places import Places, Where
+from mooring.queue.sub_queues import QueueName, SubQueues
 from mooring.queue.updates import pod_update_events
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ _FORCE_ACTIVATE: Final = ClusterEvent(ANY_RESOURCE, Action.ALL, "ForceActivate")
 _TIMEOUT: Final = ClusterEvent(ANY_RESOURCE, Action.ALL, "UnschedulableTimeout")
 _ASSIGNED_POD_DELETED: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 _DEFAULTS: Final = QueueOptions()
-_PLACES: Final[Mapping[Where, str]] = {
+_DESCRIPTIONS: Final[Mapping[QueueName, str]] = {
     "active": "the active queue",
     "backoff": "the backoff queue",
     "unschedulable": "unschedulable queue",
@@ -70,7 +70,7 @@ _PLACES: Final[Mapping[Where, str]] = {
 }
 
 
-def _nobody_waits() -> None:
+def _ignore() -> None:
     """The default for `on_ready`."""
 
 
@@ -91,7 +91,7 @@ class SchedulingQueue:
         registrations: Mapping[str, Sequence[Registration]],
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
-        on_ready: Callable[[], None] = _nobody_waits,
+        on_ready: Callable[[], None] = _ignore,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.in_flight: InFlight = InFlight()
@@ -100,35 +100,37 @@ class SchedulingQueue:
         self._on_ready = on_ready
         metrics = metrics or Metrics()
         self._hints = Hints(registrations, metrics)
-        self._places = Places(order=order_by(sort), gate=gate, options=options, metrics=metrics)
-        metrics.before_scrape(self._places.publish)
+        self._sub_queues = SubQueues(
+            order=order_by(sort), gate=gate, options=options, metrics=metrics
+        )
+        metrics.before_scrape(self._sub_queues.publish)
         metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
 
     # Looking
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._sub_queues)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._places
+        return key in self._sub_queues
 
-    def where(self, key: str) -> Where | None:
+    def where(self, key: str) -> QueueName | None:
         """Which queue holds the pod "namespace/name"; None also while it is in flight."""
-        return self._places.where(key)
+        return self._sub_queues.where(key)
 
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
-        return self._places.pending()
+        return self._sub_queues.pending()
 
     def next_backoff_at(self) -> float | None:
         """The first moment at which `flush_backoff` would find something to do."""
-        return self._places.backoff.next_completion()
+        return self._sub_queues.backoff.next_completion()
 
     # What the watch sees
 
     def add(self, pod: Pod) -> None:
         """A pod without a node has appeared."""
-        held = self._places.find(pod.key)
+        held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             self.update(held.pod, pod)
             return
@@ -145,7 +147,7 @@ class SchedulingQueue:
             return
         if old is not None and _is_same_version(old, new):
             return
-        held = self._places.find(new.key)
+        held = self._sub_queues.find(new.key)
         is_held = held is not None and held.pod.uid == new.uid
         if new.uid in self.in_flight:
             for event in pod_update_events(old or self.in_flight[new.uid], new):
@@ -157,24 +159,24 @@ class SchedulingQueue:
         if held is not None and is_held:
             self._replace(held, old or held.pod, new)
         if old is not None and old.nominated_node_name != new.nominated_node_name:
-            self._release_claim(old)
+            self._release_nomination(old)
         self._settle()
 
     def delete(self, pod: Pod, *, bound: bool = False) -> None:
-        """The pod is gone, or `bound`: then its claim on a node became a fact and frees nothing."""
+        """The pod is gone, or `bound`: then its nomination is fulfilled and frees nothing."""
         self.nominator.delete(pod)
-        held = self._places.find(pod.key)
+        held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             self._discard(held)
         if not (bound or pod.node_name):
-            self._release_claim(pod)
+            self._release_nomination(pod)
         self._settle()
 
     # One attempt
 
     def pop(self) -> QueuedPod | None:
         """The next pod to try, in flight from now on; None if nothing is ready."""
-        while (queued := self._places.take_next(_POP_FROM_BACKOFF)) is not None:
+        while (queued := self._sub_queues.take_next(_POP_FROM_BACKOFF)) is not None:
             if self.in_flight.start(queued.pod):
                 queued.attempts += 1
                 break
@@ -192,11 +194,13 @@ class SchedulingQueue:
         waiting for another event.
         """
         key, uid = queued.pod.key, queued.pod.uid
-        happenings = self.in_flight.since(uid)
+        observed_events = self.in_flight.since(uid)
         self.in_flight.done(uid)
-        place = self._places.where(key)
-        if place is not None:
-            log.error("Pod %s is already present in %s", key, _PLACES[place], extra={"pod": key})
+        held_in = self._sub_queues.where(key)
+        if held_in is not None:
+            log.error(
+                "Pod %s is already present in %s", key, _DESCRIPTIONS[held_in], extra={"pod": key}
+            )
             return
         queued.timestamp = self._now()
         queued.backoff_until = None
@@ -207,8 +211,8 @@ class SchedulingQueue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        worth = self._worth_after_attempt(queued, happenings)
-        self._places.readmit(queued, worth, _ATTEMPT_FAILED, queued.timestamp)
+        requeue = self._requeue_after_attempt(queued, observed_events)
+        self._sub_queues.readmit(queued, requeue, _ATTEMPT_FAILED, queued.timestamp)
         self._settle()
 
     def done(self, uid: str) -> None:
@@ -226,25 +230,25 @@ class SchedulingQueue:
     ) -> None:
         """Something happened: retry the pods it may help, of those `precheck` lets through."""
         if event.is_wildcard:
-            candidates = list(self._places.unschedulable)
+            candidates = list(self._sub_queues.unschedulable)
         else:
             plugins = self._hints.plugins_for(event)
             if not plugins:
                 return
-            candidates = self._places.unschedulable.refused_by(plugins)
+            candidates = self._sub_queues.unschedulable.refused_by(plugins)
         if precheck is not None:
             candidates = [queued for queued in candidates if precheck(queued.pod)]
         if candidates:
-            self._wake(candidates, Happening(event, old, new))
+            self._wake(candidates, ObservedEvent(event, old, new))
             self._settle()
         self.in_flight.record(event, old, new)
 
     def activate(self, pod_keys: Iterable[str]) -> None:
         """Make these pods ready now; one that is in flight is retried if its attempt fails."""
         for key in pod_keys:
-            if (queued := self._places.backoff.remove(key)) is not None:
-                self._places.make_active(queued, _FORCE_ACTIVATE.label, self._now())
-            elif (queued := self._places.unschedulable.get(key)) is not None:
+            if (queued := self._sub_queues.backoff.remove(key)) is not None:
+                self._sub_queues.make_active(queued, _FORCE_ACTIVATE.label, self._now())
+            elif (queued := self._sub_queues.unschedulable.get(key)) is not None:
                 self._place(queued, Requeue.IMMEDIATELY, _FORCE_ACTIVATE.label)
             elif (pod := self.in_flight.find(key)) is not None:
                 self.in_flight.record(_FORCE_ACTIVATE, None, pod)
@@ -253,19 +257,19 @@ class SchedulingQueue:
     def flush_backoff(self) -> None:
         """Make the pods ready whose backoff is over. Call at every whole second."""
         now = self._now()
-        for queued in self._places.backoff.pop_completed(now):
-            self._places.make_active(queued, _BACKOFF_COMPLETE, now)
+        for queued in self._sub_queues.backoff.pop_completed(now):
+            self._sub_queues.make_active(queued, _BACKOFF_COMPLETE, now)
         self._settle()
 
     def flush_unschedulable(self) -> None:
         """Retry what has waited too long for an event that may never come. Call every 30 s."""
         now, patience = self._now(), self._options.max_in_unschedulable
-        stale = [q for q in self._places.unschedulable if now - q.timestamp > patience]
+        stale = [q for q in self._sub_queues.unschedulable if now - q.timestamp > patience]
         if not stale:
             return
         for queued in stale:
             queued.was_flushed = not queued.gated_by
-        self._wake(stale, Happening(_TIMEOUT, None, None))
+        self._wake(stale, ObservedEvent(_TIMEOUT, None, None))
         self.in_flight.record(_TIMEOUT, None, None)
         self._settle()
 
@@ -273,30 +277,30 @@ class SchedulingQueue:
 
     def _enter(self, pod: Pod, label: str) -> None:
         self._place(QueuedPod(pod, self._now()), Requeue.IMMEDIATELY, label)
-        if pod.key in self._places.active:
+        if pod.key in self._sub_queues.active:
             self.nominator.nominate(pod, None)
 
     def _replace(self, held: QueuedPod, old: Pod, new: Pod) -> None:
         held.pod = new
         self.nominator.update(old, new)
-        if new.key in self._places.active:
-            self._places.active.replace(held)
+        if new.key in self._sub_queues.active:
+            self._sub_queues.active.replace(held)
             return
-        if new.key in self._places.backoff:
-            self._places.backoff.replace(held)
+        if new.key in self._sub_queues.backoff:
+            self._sub_queues.backoff.replace(held)
             return
         for event in pod_update_events(old, new):
-            worth = self._hints.judge(held, Happening(event, old, new))
-            if worth is not Requeue.SKIP:
-                self._place(held, worth, event.label)
-                if new.key not in self._places.unschedulable:
+            requeue = self._hints.requeue_for(held, ObservedEvent(event, old, new))
+            if requeue is not Requeue.SKIP:
+                self._place(held, requeue, event.label)
+                if new.key not in self._sub_queues.unschedulable:
                     return
 
     def _discard(self, held: QueuedPod) -> None:
-        self._places.remove(held)
+        self._sub_queues.remove(held)
         self.nominator.delete(held.pod)
 
-    def _release_claim(self, pod: Pod) -> None:
+    def _release_nomination(self, pod: Pod) -> None:
         """A node was kept free for this pod and is no longer: as if the pod had left it."""
         if pod.nominated_node_name:
             self.move_all(
@@ -306,34 +310,34 @@ class SchedulingQueue:
                 lambda other: other.uid != pod.uid and other.priority <= pod.priority,
             )
 
-    def _worth_after_attempt(
-        self, queued: QueuedPod, happenings: Sequence[Happening] | None
+    def _requeue_after_attempt(
+        self, queued: QueuedPod, observed_events: Sequence[ObservedEvent] | None
     ) -> Requeue:
         if not has_rejectors(queued):
             return Requeue.AFTER_BACKOFF
-        if happenings is None:
-            # What it missed is unknown, so it may have missed what would have helped.
+        if observed_events is None:
+            # Which events it missed is unknown; one of them may have helped.
             log.error("pod came back without being in flight", extra={"pod": queued.pod.key})
             return Requeue.AFTER_BACKOFF
-        return self._hints.judge_all(queued, happenings)
+        return self._hints.requeue_for_any(queued, observed_events)
 
-    def _wake(self, candidates: Sequence[QueuedPod], happening: Happening) -> None:
-        event = happening.event
+    def _wake(self, candidates: Sequence[QueuedPod], observed: ObservedEvent) -> None:
+        event = observed.event
         label = event.label  # once: it is spelled out anew each time
         for queued in candidates:
             if queued.gated_by and not self._hints.concerns_gate(queued, event):
                 continue
-            worth = self._hints.judge(queued, happening)
-            if worth is not Requeue.SKIP:
-                self._place(queued, worth, label)
+            requeue = self._hints.requeue_for(queued, observed)
+            if requeue is not Requeue.SKIP:
+                self._place(queued, requeue, label)
 
-    def _place(self, queued: QueuedPod, worth: Requeue, label: str) -> None:
-        self._places.place(queued, worth, label, self._now())
+    def _place(self, queued: QueuedPod, requeue: Requeue, label: str) -> None:
+        self._sub_queues.place(queued, requeue, label, self._now())
 
     def _settle(self) -> None:
-        """Last step of whatever moved a pod: tell whoever waits for `pop`."""
-        if self._places.has_news:
-            self._places.has_news = False
+        """Last step of every method that moves pods: report that `pop` has something new."""
+        if self._sub_queues.has_ready_pods:
+            self._sub_queues.has_ready_pods = False
             self._on_ready()
 
 

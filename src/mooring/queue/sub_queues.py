@@ -1,7 +1,7 @@
-"""The places a waiting pod can be in, and the gate in front of them.
+"""The active, backoff and unschedulable queues, and the gate (PreEnqueue) in front of them.
 
-`queue.py` decides what should happen to a pod; here it happens: the pod is in exactly one place,
-the gate was asked on the way in, and the metrics know.
+`queue.py` decides what happens to a pod; this module does it: a pod is in exactly one sub-queue,
+has passed the gate on the way in, and is counted in the metrics.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mooring.queue.unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
 
-Where = Literal["active", "backoff", "unschedulable", "gated"]
+QueueName = Literal["active", "backoff", "unschedulable", "gated"]
 
 
-class Places:
+class SubQueues:
     """Active, backoff and unschedulable as one; names are "namespace/name".
 
-    `has_news` is set when a pod has become ready; whoever passes the news on resets it.
+    `has_ready_pods` is set when a pod has become ready; the caller that reports it resets it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Places:
         self.active: ActiveQueue = ActiveQueue(order)
         self.backoff: BackoffQueue = BackoffQueue(order, options)
         self.unschedulable: UnschedulablePods = UnschedulablePods()
-        self.has_news: bool = False
+        self.has_ready_pods: bool = False
         self._gate = gate
         self._gauges = QueueGauges(metrics)
 
@@ -56,7 +56,7 @@ class Places:
     def find(self, key: str) -> QueuedPod | None:
         return self.active.get(key) or self.backoff.get(key) or self.unschedulable.get(key)
 
-    def where(self, key: str) -> Where | None:
+    def where(self, key: str) -> QueueName | None:
         if key in self.active:
             return "active"
         if key in self.backoff:
@@ -94,34 +94,34 @@ class Places:
         _ = self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
         self._gauges.released(queued)
 
-    def readmit(self, queued: QueuedPod, worth: Requeue, label: str, now: float) -> None:
+    def readmit(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
         """A failed attempt is over: as `place`, and its rejectors count from now on."""
         self._gauges.refused(queued, queued.unschedulable_plugins | queued.pending_plugins)
-        self.place(queued, worth, label, now)
+        self.place(queued, requeue, label, now)
 
-    def place(self, queued: QueuedPod, worth: Requeue, label: str, now: float) -> None:
-        """Put a pod where it belongs that is in no place, or in unschedulable."""
-        # Out first: the gate changes what the pod is filed under in there.
+    def place(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
+        """Put a pod that is in no sub-queue, or in unschedulable, into the one it belongs to."""
+        # Removed first: the gate changes the plugins that the pod is indexed by.
         was_inside = self.unschedulable.remove(queued.pod.key) is not None
-        if worth is Requeue.SKIP or not self._passes_gate(queued):
+        if requeue is Requeue.SKIP or not self._passes_gate(queued):
             self.unschedulable.add(queued)
             if not was_inside:
                 self._arrived("unschedulable", queued, label)
-        elif worth is Requeue.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
+        elif requeue is Requeue.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
             self.backoff.add(queued)
             self._arrived("backoff", queued, label)
-            self.has_news |= has_rejectors(queued)
+            self.has_ready_pods |= has_rejectors(queued)
         else:
             self.make_active(queued, label, now)
 
     def make_active(self, queued: QueuedPod, label: str, now: float) -> None:
-        """Make a pod ready that is in no place and has passed the gate."""
+        """Make a pod ready that is in no sub-queue and has passed the gate."""
         self.active.add(queued, now)
         self._arrived("active", queued, label)
-        self.has_news = True
+        self.has_ready_pods = True
 
     def publish(self) -> None:
-        """Tell the gauges how many wait where; asked for only when somebody looks."""
+        """Set the gauges of pending pods; called at each scrape."""
         gated = self.unschedulable.gated_count
         waiting = len(self.unschedulable) - gated
         self._gauges.pending(len(self.active), len(self.backoff), waiting, gated)
