@@ -131,7 +131,7 @@ def test_computes_once_for_all_states_that_weigh_alike() -> None:
     pending = pod("web", cpu="1")
     assumed = pending.assumed_on("n")
     confirmed = Pod(assumed.api)
-    assert confirmed.weighs_like(assumed)
+    assert confirmed.has_same_footprint(assumed)
     computed = confirmed.usage
     assert computed is assumed.usage
     assert computed is pending.usage
@@ -140,5 +140,5 @@ def test_computes_once_for_all_states_that_weigh_alike() -> None:
 def test_shares_nothing_with_a_state_that_weighs_more() -> None:
     asked = resized()
     running = resized(containerStatuses=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
-    assert not running.weighs_like(asked)
+    assert not running.has_same_footprint(asked)
     assert (asked.usage["cpu"], running.usage["cpu"]) == (1000, 3000)

@@ -131,7 +131,7 @@ def test_a_what_if_can_add_remove_resize_relabel_and_taint_nodes() -> None:
     assert trial.run()["outcome"] == "Unschedulable"
 
     def places(*put: fw.Node, remove: tuple[str, ...] = ()) -> list[str]:
-        imagined = trial.imagine(put=[one.api for one in put], remove=remove).run()
+        imagined = trial.with_nodes(put=[one.api for one in put], remove=remove).run()
         return list(imagined.get("feasible", []))
 
     assert places(node("small", cpu="2", labels={"disk": "fast"})) == ["small"]  # resized

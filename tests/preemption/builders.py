@@ -49,7 +49,7 @@ def budget(
 class OneByOne(StubWhatIf):
     """Nodes are asked about one by one: many at once is a matter of `decision.whatif`."""
 
-    def imagine(self, *_: object) -> None:
+    def without_pods(self, *_: object) -> None:
         return None
 
     def fits_all(self, *_: object) -> None:

@@ -81,14 +81,14 @@ class OneByOne:
         self.fixed = asked.fixed
         self.is_ours = asked.is_ours
 
-    def imagine(self, *_: Any) -> None:
+    def without_pods(self, *_: Any) -> None:
         return None
 
     def fits_all(self, *_: Any) -> None:
         raise AssertionError("asked about many")
 
 
-def crew_of(sim: Simulation) -> ProfileRuntime:
+def runtime_of(sim: Simulation) -> ProfileRuntime:
     return sim.scheduler.runtimes["default-scheduler"]
 
 
@@ -111,7 +111,7 @@ def started(sim: Simulation, preemptor: Pod) -> fw.CycleState | None:
 
 def begun(sim: Simulation, preemptor: Pod) -> Evaluation:
     nodes = sim.scheduler.cache.nodes
-    return crew_of(sim).evaluator.begin(fw.CycleState(), preemptor, nodes, use_memory=False)
+    return runtime_of(sim).evaluator.begin(fw.CycleState(), preemptor, nodes, use_memory=False)
 
 
 @given(
@@ -136,7 +136,7 @@ def test_finds_the_same_victims_as_node_by_node(
         evaluation.filter()
         assert evaluation.status.ok
         state, verdicts = evaluation.state, evaluation.filter_verdicts()
-        runtime, nodes = crew_of(sim), sim.scheduler.cache.nodes
+        runtime, nodes = runtime_of(sim), sim.scheduler.cache.nodes
 
         def report(asked: InternalWhatIf) -> object:
             question = Question(
@@ -163,8 +163,8 @@ def test_respects_claims_as_node_by_node(sizes: Any, here: Any, claims: Any, who
         state = started(sim, newcomer)
         if state is None:
             return
-        ask, nodes = crew_of(sim).evaluator.what_if, sim.scheduler.cache.nodes
-        alone = [ask.filter_beside_nominated(state, newcomer, one) for one in nodes]
+        ask, nodes = runtime_of(sim).evaluator.what_if, sim.scheduler.cache.nodes
+        alone = [ask.filter_with_nominated(state, newcomer, one) for one in nodes]
         expected = {
             row: status for row, status in enumerate(alone) if status is not None and not status.ok
         }
@@ -192,7 +192,7 @@ def test_imagines_nodes_only_for_filters_that_look_no_further(
         state = started(sim, preemptor)
         assert state is not None
         nodes = sim.scheduler.cache.nodes
-        found = what_if_of(crew_of(sim).handle).imagine(state, preemptor, nodes, [0], [()])
+        found = what_if_of(runtime_of(sim).handle).without_pods(state, preemptor, nodes, [0], [()])
         assert (found is not None) == is_imagined
 
 
@@ -206,7 +206,10 @@ def test_a_claim_of_a_pod_that_is_there_already_is_left_to_the_single_node() -> 
         state = started(sim, preemptor)
         assert state is not None
         nodes = sim.scheduler.cache.nodes
-        assert what_if_of(crew_of(sim).handle).imagine(state, preemptor, nodes, [0], [()]) is None
+        assert (
+            what_if_of(runtime_of(sim).handle).without_pods(state, preemptor, nodes, [0], [()])
+            is None
+        )
 
 
 def test_goes_node_by_node_when_a_filter_breaks() -> None:
@@ -243,7 +246,7 @@ def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
         question = Question(
             state=state,
             pod=preemptor,
-            what_if=what_if_of(crew_of(sim).handle),
+            what_if=what_if_of(runtime_of(sim).handle),
             budgets=Budgets(()),
             spares=lambda other: False,
             now=NOW,

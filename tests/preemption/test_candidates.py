@@ -133,10 +133,10 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
 
         add_pod = remove_pod = fits
 
-        def imagine(self, *_: Any) -> None:
+        def without_pods(self, *_: Any) -> None:
             return None
 
-        fits_all = imagine
+        fits_all = without_pods
 
     asked = question(pod(cpu=1), asked=Untouched())
     cluster = row_of_nodes({}, {})

@@ -173,10 +173,10 @@ def test_a_plugin_that_cannot_follow_is_an_error_of_the_node() -> None:
 
         add_pod = fits = remove_pod
 
-        def imagine(self, *_: Any) -> None:
+        def without_pods(self, *_: Any) -> None:
             return None
 
-        fits_all = imagine
+        fits_all = without_pods
 
         def fixed(self, pod: Pod) -> frozenset[str]:
             return frozenset()

@@ -13,7 +13,7 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def frozen(array: A) -> A:
-    """The same array, which nobody can write to any more."""
+    """The same array, read-only from now on."""
     array.setflags(write=False)  # in half the time of `flags.writeable`
     return array
 

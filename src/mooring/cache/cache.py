@@ -88,7 +88,7 @@ class Cache:
     def put_pod(self, pod: Pod) -> Pod | None:
         """A bound pod was seen, for the first time or again; returns what was known of it."""
         old = self._pods.get(pod.uid)
-        if old is not None and not pod.is_finished and pod.weighs_like(old):
+        if old is not None and not pod.is_finished and pod.has_same_footprint(old):
             # As it was assumed to be, or with nothing new but its status: nothing is to be counted.
             self._assumed.discard(pod.uid)
             self._pods[pod.uid] = pod
@@ -119,12 +119,12 @@ class Cache:
         return old
 
     def touch(self, node_name: str) -> None:
-        """Somebody else has changed what is on this node."""
+        """Another process has changed what is on this node."""
         if node_name in self.table.row_of:
             self._touched[node_name] = next(self._touches)
 
     def last_touch(self, node_name: str) -> int:
-        """A number that changes whenever somebody else changes a node or what is on it."""
+        """A number that changes whenever another process changes a node or the pods on it."""
         return self._touched.get(node_name, 0)
 
     def is_overcommitted(self, node_name: str) -> bool:

@@ -20,7 +20,7 @@ from mooring.cache.topology import Extract, Parts
 def structure_of(nodes: Nodes) -> int:
     """A number that is another one as soon as any node is, or pods have other features.
 
-    So it stays while pods come and go that bring nothing but their weight.
+    So it stays while pods come and go that bring nothing but their requests.
     """
     table = nodes._table
     return table.node_journal.position + table.feature_changes

@@ -1,4 +1,4 @@
-"""The list of changed rows, so that whoever kept an answer can bring it up to date.
+"""The list of changed rows, by which kept results are brought up to date.
 
 A reader remembers a position and later asks what changed since. Rows that came, went or moved are
 structural, and so are codes that were dealt anew: then `since` answers None and the reader starts

@@ -1,4 +1,4 @@
-"""Node: the read-only view of one node, as it is or in thought. For many at once see `snapshot`."""
+"""Node: the read-only view of one node, real or hypothetical. For many at once see `snapshot`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.cache.pods import Pod
 
 
 class Node:
-    """One node, read-only, possibly with pods added or taken away in thought."""
+    """One node, read-only; a hypothetical one has pods added or removed."""
 
     __slots__ = ("_added", "_moves", "_removed", "_row", "_table", "api", "name")
 
@@ -29,7 +29,7 @@ class Node:
         self._row = row
         self._added = added
         self._removed = removed or {}
-        self._moves = moves  # what was thought, in order: (comes, pod)
+        self._moves = moves  # hypothetical changes, in order: (is added, pod)
         self.api: core.Node = table.api[row]
         self.name: str = table.names[row]
 
@@ -81,9 +81,9 @@ class Node:
         here: int = column.cells[self._row] if column is not None else 0
         if self._added or self._removed:
             for pod in self._added:
-                here += pod.takes(resource)
+                here += pod.usage_of(resource)
             for pod in self._removed.values():
-                here -= pod.takes(resource)
+                here -= pod.usage_of(resource)
             return wrapped(here)
         return here
 
@@ -121,7 +121,7 @@ class Node:
         return any(ips_conflict(ip, port.ip) for ip in ips)
 
     def _ports_after_moves(self) -> set[HostPort]:
-        """The host ports held, in thought.
+        """The host ports held on a hypothetical node.
 
         As in kube-scheduler, where a node's ports are a set: of two pods that hold the same port,
         which can't both run, the first to go gives it back.

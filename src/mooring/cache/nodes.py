@@ -124,7 +124,7 @@ class NodeTable:
         self._account(row, known, -1)
 
     def replace_pod(self, row: int, pod: Pod) -> None:
-        """Another state of a pod that weighs as much."""
+        """Another state of a pod with the same footprint."""
         self.pods[row][pod.uid] = pod
         self._pod_labels.replace(pod)
 
@@ -178,7 +178,7 @@ class NodeTable:
             self._features[key] = index
             if len(self._features) > MAX_FEATURE_INDEXES:
                 self._features.popitem(last=False)
-                self.feature_changes += 1  # from now on nobody would tell
+                self.feature_changes += 1  # later changes would not be reported
         self._features.move_to_end(key)
         return index
 

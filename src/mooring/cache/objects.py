@@ -27,7 +27,7 @@ class Objects:
         self._declared: frozenset[type[Any]] | None = None
 
     def declare(self, kinds: Iterable[type[Any]]) -> None:
-        """From now on only declared kinds can be read: nobody watches the cluster for others."""
+        """From now on only declared kinds can be read: others are not watched."""
         self._declared = (self._declared or frozenset()) | frozenset(kinds)
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:

@@ -40,10 +40,10 @@ def counted_amounts(pod: core.Pod, *, use_status: bool) -> Amounts:
     )
 
 
-class _Weight:
-    """What is computed from a pod, as far as somebody has asked for it.
+class _Footprint:
+    """What is computed from a pod on first use: requests, usage, host ports, images.
 
-    It does not depend on the node, so the states of a pod that weigh alike share one.
+    It does not depend on the node, so states of a pod with the same footprint share one.
     """
 
     __slots__ = ("host_ports", "images", "nonzero", "requests", "usage", "usage_nonzero")
@@ -61,7 +61,7 @@ class _Open:
     """A pod that is being made: the same attributes, and they can be set."""
 
     __slots__ = (
-        "_weight",
+        "_footprint",
         "api",
         "key",
         "labels",
@@ -80,7 +80,7 @@ class _Open:
     labels: Mapping[str, str]
     node_name: str
     priority: int
-    _weight: _Weight
+    _footprint: _Footprint
 
 
 class Pod(_Open):
@@ -93,10 +93,10 @@ class Pod(_Open):
     __slots__ = ()
 
     def __new__(cls, api: core.Pod) -> Pod:
-        return cls._made(api, _Weight())
+        return cls._made(api, _Footprint())
 
     @classmethod
-    def _made(cls, api: core.Pod, weight: _Weight) -> Pod:
+    def _made(cls, api: core.Pod, footprint: _Footprint) -> Pod:
         # Written while it is open and then shut: several pods are made per attempt, and to get
         # round a `__setattr__` for every attribute takes three times as long.
         pod = _Open()
@@ -109,7 +109,7 @@ class Pod(_Open):
         pod.labels = meta.labels
         pod.node_name = spec.node_name
         pod.priority = spec.priority or 0
-        pod._weight = weight
+        pod._footprint = footprint
         pod.__class__ = cls
         assert isinstance(pod, Pod)
         return pod
@@ -154,10 +154,10 @@ class Pod(_Open):
 
     @property
     def all_requests(self) -> Amounts:
-        weight = self._weight
-        if weight.requests is None:
-            weight.requests = counted_amounts(self.api, use_status=False)
-        return weight.requests
+        footprint = self._footprint
+        if footprint.requests is None:
+            footprint.requests = counted_amounts(self.api, use_status=False)
+        return footprint.requests
 
     def requests(self, resource: str) -> int:
         """What the pod asks for: milli-CPU for "cpu", whole units for all else; 0 if nothing."""
@@ -166,62 +166,62 @@ class Pod(_Open):
     @property
     def usage(self) -> Amounts:
         """What the pod occupies on its node."""
-        weight = self._weight
-        if weight.usage is None:
-            weight.usage = self._measure_usage()
-        return weight.usage
+        footprint = self._footprint
+        if footprint.usage is None:
+            footprint.usage = self._measure_usage()
+        return footprint.usage
 
-    def takes(self, resource: str) -> int:
+    def usage_of(self, resource: str) -> int:
         """What the pod takes of a resource of its node; of "pods", one."""
         return 1 if resource == PODS else self.usage.get(resource, 0)
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
         """milli-CPU and bytes of memory, with a default for containers that ask for nothing."""
-        weight = self._weight
-        if weight.nonzero is None:
-            weight.nonzero = pod_nonzero_requests(self.api)
-        return weight.nonzero
+        footprint = self._footprint
+        if footprint.nonzero is None:
+            footprint.nonzero = pod_nonzero_requests(self.api)
+        return footprint.nonzero
 
     @property
     def nonzero_usage(self) -> tuple[int, int]:
         """As `nonzero_requests`, for a pod on its node."""
-        weight = self._weight
-        if weight.usage_nonzero is None:
+        footprint = self._footprint
+        if footprint.usage_nonzero is None:
             if self._was_measured:
-                weight.usage_nonzero = pod_nonzero_requests(self.api, use_status=True)
+                footprint.usage_nonzero = pod_nonzero_requests(self.api, use_status=True)
             else:
-                weight.usage_nonzero = self.nonzero_requests
-        return weight.usage_nonzero
+                footprint.usage_nonzero = self.nonzero_requests
+        return footprint.usage_nonzero
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        weight = self._weight
-        if weight.host_ports is None:
-            weight.host_ports = host_ports(self.api)
-        return weight.host_ports
+        footprint = self._footprint
+        if footprint.host_ports is None:
+            footprint.host_ports = host_ports(self.api)
+        return footprint.host_ports
 
     @property
     def images(self) -> tuple[str, ...]:
         """The images it needs, with their tags, as nodes report those that they have."""
-        weight = self._weight
-        if weight.images is None:
-            weight.images = container_images(self.api)
-        return weight.images
+        footprint = self._footprint
+        if footprint.images is None:
+            footprint.images = container_images(self.api)
+        return footprint.images
 
     def assumed_on(self, node_name: str, labels: Mapping[str, str] = EMPTY) -> Pod:
         """This pod as if it were bound already, with labels that come from its node."""
         meta, spec = self.api.metadata, structs.replace(self.api.spec, node_name=node_name)
         if labels:
             meta = structs.replace(meta, labels=FrozenDict({**meta.labels, **labels}))
-        return self._made(structs.replace(self.api, metadata=meta, spec=spec), self._weight)
+        return self._made(structs.replace(self.api, metadata=meta, spec=spec), self._footprint)
 
-    def weigh_as(self, other: Pod) -> None:
+    def share_footprint(self, other: Pod) -> None:
         """Take over what was computed for another pod, whose spec is the same where it counts."""
         if not (self._was_measured or other._was_measured):
-            object.__setattr__(self, "_weight", other._weight)
+            object.__setattr__(self, "_footprint", other._footprint)
 
-    def weighs_like(self, other: Pod) -> bool:
+    def has_same_footprint(self, other: Pod) -> bool:
         """Whether it counts on a node exactly as another state of it does.
 
         Its status does not matter, unless a kubelet reports another use of resources there.
@@ -231,7 +231,7 @@ class Pod(_Open):
             return False
         if self._was_measured or other._was_measured:
             return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
-        object.__setattr__(self, "_weight", other._weight)
+        object.__setattr__(self, "_footprint", other._footprint)
         return True
 
     @property

@@ -210,7 +210,7 @@ class Nodes(Sequence[Node]):
     def count_pods(
         self, key: Hashable, matches: Callable[[Pod], bool], selector: Selector | None = None
     ) -> IntArray:
-        """Pods per node for which `matches` holds; `key` names the question, whoever asks it.
+        """Pods per node for which `matches` holds; equal keys share a counter.
 
         The first time all pods are looked at; from then on the count is kept current. With a
         `selector`, which all those pods must satisfy, only pods with the labels it names are.
@@ -245,7 +245,7 @@ class Nodes(Sequence[Node]):
         return self._values(self._table.taint_code)
 
     def _resource(self, column: Column[np.int64] | None) -> IntArray:
-        if column is None:  # nobody has it, or asks for it
+        if column is None:  # no node has it, and no pod asks for it
             return frozen(np.zeros(len(self), dtype=np.int64))
         return self._values(column)
 

@@ -104,13 +104,13 @@ class PodLabels:
         self._counters: dict[Label, dict[int, PodCounter]] = {}
         self._for_all: dict[int, PodCounter] = {}
 
-    def knows(self, labels: tuple[Label, ...], everybody: Iterator[Pod]) -> bool:
-        """Whether pods can be found by these labels, from now on; `everybody` is all there are."""
+    def knows(self, labels: tuple[Label, ...], all_pods: Iterator[Pod]) -> bool:
+        """Whether pods can be found by these labels, from now on."""
         for key in {key for key, _ in labels} - self._pods.keys():
             if len(self._pods) >= MAX_LABEL_KEYS:
                 return False
             values: dict[str, dict[str, Pod]] = {}
-            for pod in everybody:
+            for pod in all_pods:
                 if key in pod.labels:
                     values.setdefault(pod.labels[key], {})[pod.uid] = pod
             self._pods[key] = values

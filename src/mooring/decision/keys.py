@@ -204,14 +204,14 @@ class ClassKeys(Generic[T]):
         """What is known of pods with this spec."""
         latest = self._latest
         if latest is not None and latest.spec == spec:
-            pod.weigh_as(latest.example)
+            pod.share_footprint(latest.example)
             return latest  # most pods are like the one before
         # To compare with a few is cheaper than to hash all of a spec.
         outline = _outline(spec)
         alike = self._templates.get(outline, [])
         for template in alike:
             if template.spec == spec:
-                pod.weigh_as(template.example)
+                pod.share_footprint(template.example)
                 self._latest = template
                 return template
         template = self._latest = _Template(spec, pod)

@@ -1,8 +1,8 @@
-"""The filters of a profile, asked about nodes as they might be.
+"""The filters of a profile on hypothetical nodes.
 
-Who preempts asks about nodes without some of their pods; every pod is asked about with the pods
-that have a claim on a node. One node at a time is the specification. Many at once is possible for
-filters that look at no more than the node, by their `depends_on`: they are asked in columns.
+Preemption filters nodes without some of their pods; every pod is filtered with the pods that are
+nominated for a node. One node at a time is the specification. Filters that look at no more than the
+node, by their `depends_on`, are called for many nodes at once, in columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from mooring.cache.imagined import Beside, Imagined
+from mooring.cache.hypothetical import NodesWithMorePods, NodesWithoutPods
 from mooring.decision.filtering import Filtering
 from mooring.decision.plugins import DecisionPlugins, Kept
 from mooring.framework import (
@@ -33,7 +33,7 @@ from mooring.runtime import PluginFault, as_error, running
 
 
 class WhatIfs:
-    """What the filters of a profile say of nodes as they might be; plugins ask by `handle.what_if`.
+    """The filters of a profile on hypothetical nodes; plugins use it by `handle.what_if`.
 
     `is_ours` says whether this process schedules a pod.
     """
@@ -47,7 +47,7 @@ class WhatIfs:
         self._filters = plugins.filters
         self._following = tuple(plugin for plugin in plugins.pre_filters if follows_pods(plugin))
         self._following_names = frozenset(plugin.name for plugin in self._following)
-        self._latest_claims: tuple[Nodes, dict[int, list[Pod]], Beside] | None = None
+        self._latest_nominated: tuple[Nodes, dict[int, list[Pod]], NodesWithMorePods] | None = None
 
     # --- the nodes as they are -----------------------------------------------------------------
 
@@ -90,24 +90,24 @@ class WhatIfs:
         return OK
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """As `filter_node`, with and without the pods that have a claim on the node."""
-        status = self.filter_beside_nominated(state, pod, node)
+        """As `filter_node`, with and without the pods that are nominated for the node."""
+        status = self.filter_with_nominated(state, pod, node)
         if status is not None and not status.ok:
             return status
         return self.filter_node(state, pod, node)
 
-    def filter_beside_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
+    def filter_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
         """The filters' answer as if the nominated pods were there; None if there are none."""
-        claims = self._claims_on(node.name, pod)
-        if not claims:
+        nominated = self._nominated_on(node.name, pod)
+        if not nominated:
             return None
-        imagined = state.clone()
-        for other in claims:
+        hypothetical = state.clone()
+        for other in nominated:
             node = node.with_pod(other)
-            status = self.add_pod(imagined, pod, other, node)
+            status = self.add_pod(hypothetical, pod, other, node)
             if not status.ok:
                 return status
-        return self.filter_node(imagined, pod, node)
+        return self.filter_node(hypothetical, pod, node)
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
         """Keep the PreFilter state true for a node with one pod more."""
@@ -147,85 +147,94 @@ class WhatIfs:
     def refused_for_nominated(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Iterator[tuple[int, Status]]:
-        """The nodes where the pod would not fit beside the pods that have a claim on them."""
+        """The nodes where the pod does not fit beside the pods nominated for them."""
         names = self._nominator.nominated_nodes()
         if not names:
             return  # as for nearly every pod
-        claimed = {
+        nominated_by_row = {
             row: found
             for name in names
-            if (row := nodes.index_of(name)) is not None and (found := self._claims_on(name, pod))
+            if (row := nodes.index_of(name)) is not None
+            and (found := self._nominated_on(name, pod))
         }
-        if not claimed:
+        if not nominated_by_row:
             return
-        rows = list(claimed)
+        rows = list(nominated_by_row)
         left = list(range(len(rows)))
-        beside = self._with_claimants(nodes, claimed)
-        if not beside.overlaps:
+        with_nominated = self._with_nominated_pods(nodes, nominated_by_row)
+        if not with_nominated.overlaps:
             filters = self._leading_filters(state, pod)
-            verdicts = self._ask_imagined(filters, state, pod, beside)
+            verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
             if verdicts is not None:
-                yield from ((rows[place], status) for place, status in _refused(beside, verdicts))
+                yield from (
+                    (rows[place], status) for place, status in _refused(with_nominated, verdicts)
+                )
                 if self._are_all(filters, state):
                     return
-                left = beside.places[verdicts.passed].tolist()
+                left = with_nominated.places[verdicts.passed].tolist()
         for place in left:
-            answer = self.filter_beside_nominated(state, pod, nodes[rows[place]])
+            answer = self.filter_with_nominated(state, pod, nodes[rows[place]])
             if answer is not None and not answer.ok:
                 yield rows[place], answer
 
-    def _with_claimants(self, nodes: Nodes, claimed: dict[int, list[Pod]]) -> Beside:
-        """These rows with those who have a claim on them; an attempt may ask more than once."""
-        latest = self._latest_claims
-        if latest is None or latest[0] is not nodes or latest[1] != claimed:
-            rows = np.array(list(claimed), dtype=np.int64)
-            as_it_is = Imagined(nodes, rows, [()] * len(rows))
-            beside = Beside(as_it_is, dict(enumerate(claimed.values())))
-            latest = self._latest_claims = (nodes, claimed, beside)
+    def _with_nominated_pods(
+        self, nodes: Nodes, nominated_by_row: dict[int, list[Pod]]
+    ) -> NodesWithMorePods:
+        """These rows with their nominated pods; an attempt may need them more than once."""
+        latest = self._latest_nominated
+        if latest is None or latest[0] is not nodes or latest[1] != nominated_by_row:
+            rows = np.array(list(nominated_by_row), dtype=np.int64)
+            as_it_is = NodesWithoutPods(nodes, rows, [()] * len(rows))
+            with_nominated = NodesWithMorePods(as_it_is, dict(enumerate(nominated_by_row.values())))
+            latest = self._latest_nominated = (nodes, nominated_by_row, with_nominated)
         return latest[2]
 
     # --- many what-ifs at once -----------------------------------------------------------------
 
-    def imagine(
+    def without_pods(
         self,
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
         rows: Sequence[int],
         without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
+    ) -> NodesWithoutPods | None:
         """These nodes without some pods each; None if filters must be asked one by one."""
         if not self._are_all(self._leading_filters(state, pod), state):
             return None
-        claims = self._claims(pod, nodes, rows)
-        imagined = Imagined(nodes, np.array(rows, dtype=np.int64), without, claims)
-        return None if imagined.beside is not None and imagined.beside.overlaps else imagined
+        nominated = self._nominated_by_place(pod, nodes, rows)
+        hypothetical = NodesWithoutPods(nodes, np.array(rows, dtype=np.int64), without, nominated)
+        return (
+            None
+            if hypothetical.with_nominated is not None and hypothetical.with_nominated.overlaps
+            else hypothetical
+        )
 
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+    def fits_all(self, state: CycleState, pod: Pod, nodes: NodesWithoutPods) -> Verdicts | None:
         """As `fits` for each of them; None if something broke."""
-        filters, beside = self.active_filters(state), nodes.beside
-        verdicts = self._ask_imagined(filters, state, pod, nodes)
-        if beside is None or verdicts is None:
+        filters, with_nominated = self.active_filters(state), nodes.with_nominated
+        verdicts = self._filter_hypothetical(filters, state, pod, nodes)
+        if with_nominated is None or verdicts is None:
             return verdicts
-        besides = self._ask_imagined(filters, state, pod, beside)
-        if besides is None:
+        with_nominated_verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
+        if with_nominated_verdicts is None:
             return None
-        for place, status in _refused(beside, besides):
+        for place, status in _refused(with_nominated, with_nominated_verdicts):
             verdicts.set(place, status)
         return verdicts
 
-    def _ask_imagined(
+    def _filter_hypothetical(
         self, filters: list[Filter], state: CycleState, pod: Pod, nodes: Nodes
     ) -> Verdicts | None:
         filtering = Filtering(self._caller, filters, state, pod, nodes)
         try:
             filtering.run_in_order()
         except PluginFault:
-            return None  # node by node it will be clear where it failed
+            return None  # the per-node form will say where it failed
         return filtering.verdicts
 
     def _leading_filters(self, state: CycleState, pod: Pod) -> list[Filter]:
-        """The first filters, as far as they look at no more than the node and need no telling."""
+        """The first filters, up to one that looks further than the node or has `add_pod`."""
         return list(
             takewhile(
                 lambda plugin: (
@@ -239,8 +248,10 @@ class WhatIfs:
     def _are_all(self, filters: list[Filter], state: CycleState) -> bool:
         return len(filters) == len(self.active_filters(state))
 
-    def _claims(self, pod: Pod, nodes: Nodes, rows: Sequence[int]) -> dict[int, list[Pod]]:
-        """The nominated pods that this one must not get in the way of, by place among `rows`."""
+    def _nominated_by_place(
+        self, pod: Pod, nodes: Nodes, rows: Sequence[int]
+    ) -> dict[int, list[Pod]]:
+        """The nominated pods of at least this priority, by place among `rows`."""
         nominated = set(self._nominator.nominated_nodes())
         if not nominated:
             return {}
@@ -248,10 +259,10 @@ class WhatIfs:
         return {
             place: found
             for place, row in enumerate(rows)
-            if (name := names[row]) in nominated and (found := self._claims_on(name, pod))
+            if (name := names[row]) in nominated and (found := self._nominated_on(name, pod))
         }
 
-    def _claims_on(self, node_name: str, pod: Pod) -> list[Pod]:
+    def _nominated_on(self, node_name: str, pod: Pod) -> list[Pod]:
         priority, uid = pod.priority, pod.uid
         return [
             other
@@ -269,10 +280,10 @@ class WhatIfs:
         return active
 
 
-def _refused(beside: Beside, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:
+def _refused(with_nominated: NodesWithMorePods, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:
     """The places at the origin where a pod would not fit beside others."""
     refused = np.flatnonzero(~verdicts.passed)
-    places = beside.places[refused].tolist()
+    places = with_nominated.places[refused].tolist()
     return zip(places, map(verdicts.status, refused.tolist()), strict=True)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.imagined import Imagined
+from mooring.cache.hypothetical import NodesWithoutPods
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn
@@ -210,14 +210,14 @@ def set_earlier(state: CycleState, earlier: CycleState) -> None:
 class InternalWhatIf(WhatIf, Protocol):
     """The profile's filters, asked about many nodes as they might be."""
 
-    def imagine(
+    def without_pods(
         self,
         state: CycleState,
         pod: Pod,
         nodes: Nodes,
         rows: Sequence[int],
         without: Sequence[Sequence[Pod]],
-    ) -> Imagined | None:
+    ) -> NodesWithoutPods | None:
         """Many nodes at once, each without some of its pods, which can be put back.
 
         None if some filter of this pod has to be told, or looks further than the node: then they
@@ -225,7 +225,7 @@ class InternalWhatIf(WhatIf, Protocol):
         """
         ...
 
-    def fits_all(self, state: CycleState, pod: Pod, nodes: Imagined) -> Verdicts | None:
+    def fits_all(self, state: CycleState, pod: Pod, nodes: NodesWithoutPods) -> Verdicts | None:
         """As `fits`, for each of them. None if something broke: one by one it will be clear."""
         ...
 

@@ -34,9 +34,9 @@ def _find(question: Question, nodes: Nodes, rows: Sequence[int]) -> Found | None
     budgets = [question.budgets.split(question.ranked(nodes[row])) for row in rows]
     turns = [(*protected, *free) if protected else free for protected, free in budgets]
     state, pod, what_if = question.state.clone(), question.pod, question.what_if
-    imagined = what_if.imagine(state, pod, nodes, rows, turns)
-    verdicts = None if imagined is None else what_if.fits_all(state, pod, imagined)
-    if imagined is None or verdicts is None:
+    hypothetical = what_if.without_pods(state, pod, nodes, rows, turns)
+    verdicts = None if hypothetical is None else what_if.fits_all(state, pod, hypothetical)
+    if hypothetical is None or verdicts is None:
         return None
     state.skip_filter.update(question.fixed)  # only pods will come and go from here on
     counts = np.array([len(pods) for pods in turns])
@@ -45,17 +45,17 @@ def _find(question: Question, nodes: Nodes, rows: Sequence[int]) -> Found | None
     broken = [0] * len(turns)
     for turn in range(int(counts[fitting].max(initial=0))):
         places = np.flatnonzero(fitting & (counts > turn))
-        imagined.put_back(places, turn)
-        again = what_if.fits_all(state, pod, imagined)
+        hypothetical.put_back(places, turn)
+        again = what_if.fits_all(state, pod, hypothetical)
         if again is None:
             return None
         refused = places[~again.passed[places]]
-        imagined.take_away(refused, turn)
+        hypothetical.take_away(refused, turn)
         for place in refused.tolist():
             victims[place].append(turns[place][turn])
             broken[place] += turn < len(budgets[place][0])
     found: Found = []
-    for place, name in enumerate(imagined.names):
+    for place, name in enumerate(hypothetical.names):
         if not turns[place]:
             found.append(NO_VICTIMS)
         elif not fitting[place]:

@@ -15,7 +15,7 @@ def pod_update_events(
     failed attempt, and would wake the very pod it is about. `resource` is what the pod is to the
     scheduler: AssignedPod once it has a node.
     """
-    if new.weighs_like(old) and not _claims_generated(old, new):
+    if new.has_same_footprint(old) and not _claims_generated(old, new):
         return ()  # nothing but the status, as nearly always
     actions = [action for action, changed in _CHANGES.items() if changed(old, new)]
     if not actions and not _is_only_status(old, new):

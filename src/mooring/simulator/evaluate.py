@@ -138,7 +138,7 @@ class Trial:
         )
         handle.attach(self.nominator, self.evaluator.what_if, lambda keys: None)
 
-    def imagine(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
+    def with_nodes(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
         """The same pod on other nodes: some added or put in place of others, some gone."""
         cluster = self._scenario.cluster
         nodes = {node.metadata.name: node for node in (*cluster.nodes, *put)}

@@ -94,7 +94,7 @@ def _pod_changes(case: Case, on: str) -> Iterator[Change]:
         removed = _pick(case, "removed", here)
         yield Change(f"pod {removed.key} was removed from node {on}", removed, None, on)
     if residents:
-        # It happens often, and does not count as a change of the node: see `Pod.weighs_like`.
+        # Frequent, and no change of the node: see `Pod.has_same_footprint`.
         seen = _pick(case, "seen", residents)
         words = f"the status of pod {seen.key} on node {seen.node_name} changed"
         yield Change(words, seen, seen_running(seen))

@@ -25,13 +25,13 @@ def check_what_ifs_hold(bench: Bench) -> None:
         answers = answers.of(answers.only)
     hosts = [node for node in bench.cache.nodes if node.name in answers.statuses]
     what_if, pod, state = bench.evaluator.what_if, bench.case.pod, answers.state
-    before = _imagined(bench, answers, state, hosts)
+    before = _hypothetical(bench, answers, state, hosts)
     # Pods that are leaving already may be counted either way.
     homes = [(node, one) for node in hosts for one in node.pods if not one.is_terminating]
     for node, removed in dice.sample(homes, min(_TRIES, len(homes))):
         changed, thought = node.without_pod(removed), state.clone()
         if what_if.remove_pod(thought, pod, removed, changed).ok:
-            found = _imagined(bench, answers, thought, hosts, changed)
+            found = _hypothetical(bench, answers, thought, hosts, changed)
             kept = (one for one in residents if one.uid != removed.uid)
             words = f"without pod {removed.key} on node {node.name}"
             _compare_with_fact(bench, found, kept, words)
@@ -42,13 +42,13 @@ def check_what_ifs_hold(bench: Bench) -> None:
         words = f"with pod {added.key} added to node {node.name}"
         if not what_if.add_pod(thought, pod, added, changed).ok:
             continue
-        found = _imagined(bench, answers, thought, hosts, changed)
+        found = _hypothetical(bench, answers, thought, hosts, changed)
         _compare_with_fact(bench, found, (*residents, added), words)
         changed = changed.without_pod(added)
         if what_if.remove_pod(thought, pod, added, changed).ok:
-            found = _imagined(bench, answers, thought, hosts, changed)
+            found = _hypothetical(bench, answers, thought, hosts, changed)
             expect_same(found, before, f"{words} and removed again", "before")
-    after = _imagined(bench, answers, state, hosts)
+    after = _hypothetical(bench, answers, state, hosts)
     expect_same(after, before, "after what-ifs on clones of the state", "before")
 
 
@@ -61,7 +61,7 @@ def _compare_with_fact(bench: Bench, found: Answers, residents: Iterable[Pod], w
     expect_same(found.of(common), expected.of(common), f"in thought {words}", "when that is so")
 
 
-def _imagined(
+def _hypothetical(
     bench: Bench,
     answers: Answers,
     state: CycleState,

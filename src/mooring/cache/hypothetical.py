@@ -1,7 +1,7 @@
-"""Many nodes as they might be: what-ifs in columns.
+"""Hypothetical nodes: what-ifs in columns.
 
-What `Node.without_pod` and `Node.with_pod` are for one node, `Imagined` is for many at once, so
-that vectorised filters can be asked about all of them in one call.
+`NodesWithoutPods` does for many nodes what `Node.without_pod` and `Node.with_pod` do for one, so
+that vectorised filters answer for all of them in one call.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features, Nodes, stacked
 from mooring.cache.topology import Extract, FeatureIndex, Parts
 
-Weigh = Callable[[Iterable[Pod]], list[int]]
+Amounts = Callable[[Iterable[Pod]], list[int]]
 """What each of these pods adds to a column."""
 
 PodLists = Sequence[Sequence[Pod]]
 """Some pods of each node."""
 
 
-class Thought(Nodes, abc.ABC):
+class HypotheticalNodes(Nodes, abc.ABC):
     """Nodes that differ in their pods from those that are there.
 
-    Everything about these nodes is as imagined. Of the cluster as a whole they can't tell.
+    All columns are those of the hypothetical nodes; counts over the whole cluster are refused.
     """
 
     __slots__ = ("rows",)
@@ -42,16 +42,16 @@ class Thought(Nodes, abc.ABC):
         super().__init__(nodes._table, self.rows)
 
     @abc.abstractmethod
-    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+    def _change(self, key: Hashable, amounts: Amounts) -> IntArray:
         """What is different in a column."""
 
     @abc.abstractmethod
     def _nodes(self) -> Sequence[Node]:
-        """Each of them alone, for whoever asks one by one."""
+        """Each of them alone, for per-node filters."""
 
-    def take(self, chosen: BoolArray | IntArray) -> Thought:
+    def take(self, chosen: BoolArray | IntArray) -> HypotheticalNodes:
         places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        return Beside(self, dict.fromkeys(places.tolist(), ()))
+        return NodesWithMorePods(self, dict.fromkeys(places.tolist(), ()))
 
     # --- as a sequence ---------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class Thought(Nodes, abc.ABC):
 
     def requested(self, resource: str) -> IntArray:
         change = self._change(
-            ("usage", resource), lambda pods: [pod.takes(resource) for pod in pods]
+            ("usage", resource), lambda pods: [pod.usage_of(resource) for pod in pods]
         )
         return frozen(super().requested(resource) + change)
 
@@ -79,7 +79,7 @@ class Thought(Nodes, abc.ABC):
     def _stacked(
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
     ) -> IntArray:
-        return stacked(ask, resources, len(self))  # as imagined, and not to be kept
+        return stacked(ask, resources, len(self))  # of the hypothetical nodes, and not to be kept
 
     def _stacked_floats(
         self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
@@ -121,8 +121,8 @@ class Thought(Nodes, abc.ABC):
 class _Change(NamedTuple):
     """What is different in one column."""
 
-    weights: IntArray  # (n_nodes, most pods of a node), of the pods that may come back
-    total: IntArray  # (n_nodes,), as imagined at present
+    amounts_of_pods: IntArray  # (n_nodes, most pods of a node), of the pods that may come back
+    total: IntArray  # (n_nodes,), at present
 
 
 class _Move(NamedTuple):
@@ -133,11 +133,11 @@ class _Move(NamedTuple):
     number: int
 
 
-class Imagined(Thought):
+class NodesWithoutPods(HypotheticalNodes):
     """A selection of nodes without some of their pods, which may be put back one by one.
 
-    A pod is known by its number: its place in the list of those that a node is without. `claims`
-    are pods that are not there and may come, by place: `beside` is those nodes with them.
+    A pod is known by its number: its place in the list of those that a node is without. `nominated`
+    are pods that are nominated for a node, by place: `with_nominated` is those nodes with them.
     """
 
     __slots__ = ("_away", "_changes", "_moves", "_numbers", "_scalar", "_without", "beside")
@@ -147,16 +147,18 @@ class Imagined(Thought):
         nodes: Nodes,
         places: IntArray,
         without: PodLists,
-        claims: Mapping[int, Sequence[Pod]] | None = None,
+        nominated: Mapping[int, Sequence[Pod]] | None = None,
     ) -> None:
         super().__init__(nodes, places)
         self._without = without
         self._numbers: BoolArray = _numbered(without)  # which there are
-        self._away: BoolArray = self._numbers.copy()  # who is gone at present
+        self._away: BoolArray = self._numbers.copy()  # which are removed at present
         self._changes: dict[Hashable, _Change] = {}  # of the columns that were asked for
         self._moves: list[_Move] = []  # that `_scalar` does not know of
         self._scalar: list[Node] | None = None
-        self.beside: Beside | None = Beside(self, claims) if claims else None
+        self.with_nominated: NodesWithMorePods | None = (
+            NodesWithMorePods(self, nominated) if nominated else None
+        )
 
     def put_back(self, places: IntArray, number: int) -> None:
         """On each of these places, the pod of that number is there again."""
@@ -171,22 +173,22 @@ class Imagined(Thought):
         self._moves.append(move)
         self._away[places, number] = not move.comes
         for change in self._changes.values():
-            weights = change.weights[places, number]
-            change.total[places] += weights if move.comes else -weights
+            amounts_of_pods = change.amounts_of_pods[places, number]
+            change.total[places] += amounts_of_pods if move.comes else -amounts_of_pods
 
-    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+    def _change(self, key: Hashable, amounts: Amounts) -> IntArray:
         known = self._changes.get(key)
         if known is not None:
             return known.total
-        weights = np.zeros(self._away.shape, dtype=np.int64)
-        weights[self._numbers] = weigh(chain.from_iterable(self._without))
-        total: IntArray = -np.sum(weights, axis=1, where=self._away)
-        self._changes[key] = _Change(weights, total)
+        amounts_of_pods = np.zeros(self._away.shape, dtype=np.int64)
+        amounts_of_pods[self._numbers] = amounts(chain.from_iterable(self._without))
+        total: IntArray = -np.sum(amounts_of_pods, axis=1, where=self._away)
+        self._changes[key] = _Change(amounts_of_pods, total)
         return total
 
     def _nodes(self) -> Sequence[Node]:
         if self._scalar is None:
-            real = super(Thought, self).__iter__()
+            real = super(HypotheticalNodes, self).__iter__()
             self._scalar = [
                 _without(node, gone) for node, gone in zip(real, self._without, strict=True)
             ]
@@ -199,12 +201,12 @@ class Imagined(Thought):
         return nodes
 
 
-class Beside(Thought):
-    """Some imagined nodes with more pods, which were never there; it follows what is imagined."""
+class NodesWithMorePods(HypotheticalNodes):
+    """Some hypothetical nodes with additional pods; follows the changes of those nodes."""
 
     __slots__ = ("_homes", "_more", "_origin", "_overlaps", "_sums", "places")
 
-    def __init__(self, origin: Thought, more: Mapping[int, Sequence[Pod]]) -> None:
+    def __init__(self, origin: HypotheticalNodes, more: Mapping[int, Sequence[Pod]]) -> None:
         self.places: IntArray = np.array(list(more), dtype=np.int64)  # at the origin
         super().__init__(origin, self.places)
         self._origin = origin
@@ -223,13 +225,13 @@ class Beside(Thought):
             self._overlaps = any(pod.uid in here for here, pods in guests for pod in pods)
         return self._overlaps
 
-    def _change(self, key: Hashable, weigh: Weigh) -> IntArray:
+    def _change(self, key: Hashable, amounts: Amounts) -> IntArray:
         sums = self._sums.get(key)
         if sums is None:
             sums = self._sums[key] = np.zeros(len(self), dtype=np.int64)
-            more = np.array(weigh(chain.from_iterable(self._more)), dtype=np.int64)
+            more = np.array(amounts(chain.from_iterable(self._more)), dtype=np.int64)
             np.add.at(sums, self._homes, more)
-        there: IntArray = self._origin._change(key, weigh)[self.places] + sums
+        there: IntArray = self._origin._change(key, amounts)[self.places] + sums
         return there
 
     def _nodes(self) -> Sequence[Node]:
@@ -244,12 +246,12 @@ class Beside(Thought):
 
 
 class _Features(Features):
-    """Features of the pods that are on imagined nodes."""
+    """Features of the pods that are on hypothetical nodes."""
 
     __slots__ = ()
 
-    def __init__(self, nodes: Thought, index: FeatureIndex) -> None:
-        # To the index, the place of a node among the imagined ones is its row.
+    def __init__(self, nodes: HypotheticalNodes, index: FeatureIndex) -> None:
+        # To the index, the place of a hypothetical node is its row.
         super().__init__(nodes._table, np.arange(len(nodes)), index)
 
     def per_domain(self, feature: Hashable, topology_key: str) -> NoReturn:
@@ -275,6 +277,6 @@ def _counts(pods: PodLists) -> IntArray:
 
 def _too_much(what: str) -> TypeError:
     return TypeError(
-        f"expected questions about single nodes, for these are only imagined: cannot count {what};"
+        f"expected questions about single nodes, for these are hypothetical: cannot count {what};"
         " a plugin that does must not declare depends_on"
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.requests import HostPort
-from mooring.cache.imagined import Imagined, Thought
+from mooring.cache.hypothetical import HypotheticalNodes, NodesWithoutPods
 from mooring.cache.internals import (
     count_features,
     float_nonzero_requested_of,
@@ -41,7 +41,7 @@ def images(one: Pod) -> Iterator[str]:
     return (container.image for container in one.spec.containers)
 
 
-def agrees(thought: Thought, alone: list[Node]) -> None:
+def agrees(thought: HypotheticalNodes, alone: list[Node]) -> None:
     """Every column, with the numbers of the single nodes."""
     assert [one.pods for one in thought] == [one.pods for one in alone]
     assert thought.pod_counts.tolist() == [one.pod_count for one in alone]
@@ -76,7 +76,7 @@ def test_columns_follow_every_move(here: Any, moves: Any, more: Any, early: bool
     )
     without = [one.pods[:WIDTH] for one in cluster]
     claimant = pod("claimant", **more)
-    imagined = Imagined(cluster, np.arange(3), without, {1: [claimant], 2: []})
+    imagined = NodesWithoutPods(cluster, np.arange(3), without, {1: [claimant], 2: []})
     alone = list(cluster)
     for place, gone in enumerate(without):
         for one in gone:
@@ -92,13 +92,13 @@ def test_columns_follow_every_move(here: Any, moves: Any, more: Any, early: bool
             (imagined.put_back if comes else imagined.take_away)(np.array([place]), number)
             alone[place] = after
     agrees(imagined, alone)
-    assert imagined.beside is not None
-    agrees(imagined.beside, [alone[1].with_pod(claimant), alone[2]])
+    assert imagined.with_nominated is not None
+    agrees(imagined.with_nominated, [alone[1].with_pod(claimant), alone[2]])
     agrees(imagined.take(np.array([0, 2])), [alone[0], alone[2]])
 
 
 def test_has_no_word_on_the_whole_cluster() -> None:
-    imagined = Imagined(nodes(node("a")), np.array([0]), [()])
+    imagined = NodesWithoutPods(nodes(node("a")), np.array([0]), [()])
     with pytest.raises(TypeError, match="only imagined"):
         imagined.count_pods_by("zone", "web", is_web)
     with pytest.raises(TypeError, match="only imagined"):
@@ -109,6 +109,6 @@ def test_notices_a_claim_of_a_pod_that_is_there() -> None:
     there = pod("there")
     cluster = nodes(node("a", pods=[there]), node("b"))
     for place, overlaps in enumerate([True, False]):
-        imagined = Imagined(cluster, np.arange(2), [(), ()], {place: [there]})
-        assert imagined.beside is not None
-        assert imagined.beside.overlaps is overlaps
+        imagined = NodesWithoutPods(cluster, np.arange(2), [(), ()], {place: [there]})
+        assert imagined.with_nominated is not None
+        assert imagined.with_nominated.overlaps is overlaps
