@@ -140,7 +140,7 @@ class NodesWithoutPods(HypotheticalNodes):
     are pods that are nominated for a node, by place: `with_nominated` is those nodes with them.
     """
 
-    __slots__ = ("_away", "_changes", "_moves", "_numbers", "_scalar", "_without", "beside")
+    __slots__ = ("_away", "_changes", "_moves", "_numbers", "_scalar", "_without", "with_nominated")
 
     def __init__(
         self,

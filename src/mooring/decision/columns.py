@@ -59,7 +59,7 @@ class Columns:
         self._caller = plugins.caller
         self._shape = shape
         self._shape_seen = shape.changes
-        self._mark = Changes(nodes).now
+        self.changes: Changes = Changes(nodes)  # until when the columns are up to date
         with_columns = [kept for kept in results.values() if kept.has_columns]
         self._following_pods = [kept for kept in with_columns if kept.sees_pods]
         self._following_nodes = [kept for kept in with_columns if not kept.sees_pods]
@@ -108,10 +108,10 @@ class Columns:
 
     def follow(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         """Take in what changed. Raises StaleColumns, PluginFault, PluginError."""
+        mark = self.changes.now
         changes = Changes(nodes)
-        changed = changes.since(self._mark)
+        changed = changes.since(mark)
         if changed.rows:
-            mark = self._mark
             for kept in self._following_pods:
                 if kept.mark is mark:  # they were brought up to date together
                     kept.ask_again(pod, changes, changed, changed.rows)
@@ -120,7 +120,7 @@ class Columns:
             if changed.nodes:
                 for kept in self._following_nodes:
                     kept.follow(pod, changes)
-        self._mark = changes.now
+        self.changes = changes
         if self._shape.changes != self._shape_seen:
             self.feasible = self._combine_all(nodes)
         elif changed.rows:
@@ -257,8 +257,8 @@ class Columns:
     def _set_rows_feasible(self, rows: IntArray) -> None:
         if not self._refusals:
             return  # all rows are feasible, and were
-        refused: BoolArray = np.zeros(len(rows), dtype=np.bool_)
-        for column in self._refusals:
+        refused: BoolArray = self._refusals[0][rows] != 0
+        for column in self._refusals[1:]:
             refused |= column[rows] != 0
         passes = ~refused
         differs = self.feasible.set_feasible_rows(rows, passes)
@@ -275,9 +275,8 @@ class Columns:
 
     def are_filters_kept(self, state: CycleState) -> bool:
         """Whether no filter is asked for this very pod."""
-        skipped = state.skip_filter
-        by_domain = (one.name for one, _ in self._domain_filters)
-        return not self.asks_filters(state) and all(name in skipped for name in by_domain)
+        by_domain = [one.name for one, _ in self._domain_filters]
+        return not self.asks_filters(state) and state.skip_filter.issuperset(by_domain)
 
     def refusals(self, nodes: Nodes) -> Verdicts:
         """The first refusal of every node, by the kept answers."""

@@ -105,18 +105,18 @@ class PodClass:
         """
         if not columns.are_filters_kept(state):
             return None
-        verdicts = self._refusals_followed(columns, nodes)
+        verdicts = self._refusals_followed(columns)
         if verdicts is None:
             verdicts = columns.refusals(nodes)
-        self._refusals = (Changes(nodes).now, verdicts)
+        self._refusals = (columns.changes.now, verdicts)
         return verdicts
 
-    def _refusals_followed(self, columns: Columns, nodes: Nodes) -> Verdicts | None:
+    def _refusals_followed(self, columns: Columns) -> Verdicts | None:
         if self._refusals is None:
             return None
         since, verdicts = self._refusals
         try:
-            changed = Changes(nodes).since(since)
+            changed = columns.changes.since(since)
         except StaleColumns:
             return None
         if not changed.rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -78,6 +78,9 @@ class PreFilterOutcome(msgspec.Struct, frozen=True):
         return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
+_PASSED: Final = PreFilterOutcome(OK)
+
+
 def run_pre_filter(
     plugins: DecisionPlugins,
     state: CycleState,
@@ -109,6 +112,8 @@ def run_pre_filter(
             assert pod is not None
             assert nodes is not None
             answer = plugins.caller.pre_filter(plugin, state, pod, nodes)
+        if answer is OK:
+            continue
         if isinstance(answer, OnlyNodes):
             restricted_by.append(plugin.name)
             allowed = answer.names if allowed is None else allowed & answer.names
@@ -120,6 +125,8 @@ def run_pre_filter(
             result = answer  # go on: preemption needs the state of all plugins
         elif not answer.ok:
             return PreFilterOutcome(answer, ended_by=plugin.name)
+    if result is OK and allowed is None:
+        return _PASSED  # for nearly every pod
     return PreFilterOutcome(result, allowed, tuple(sorted(restricted_by)))
 
 

@@ -63,9 +63,10 @@ class Status(msgspec.Struct, frozen=True):
         # Here, so that the traceback shows the author's own line.
         if not isinstance(self.code, Code):
             raise TypeError(f"the code of a Status must be a Code, not {self.code!r}")
-        if not isinstance(self.reasons, tuple) or not all(
-            isinstance(reason, str) for reason in self.reasons
-        ):
+        is_right = isinstance(self.reasons, tuple)
+        for reason in self.reasons if is_right else ():
+            is_right = is_right and isinstance(reason, str)
+        if not is_right:
             raise TypeError(f"the reasons of a Status must be a tuple of str, not {self.reasons!r}")
 
     @classmethod

@@ -97,6 +97,6 @@ class Runner(Asker):
             nominate = nominate if chosen is None else chosen
             reasons += status.reasons
         else:  # signed by the first: its word opens the message
-            status = Status.unschedulable(*reasons).by(self._post_filter[0].name)
+            status = Status(Code.UNSCHEDULABLE, tuple(reasons), self._post_filter[0].name)
         self.took("PostFilter", started, status)
         return PostFilterOutcome(status, nominate, victims if status.ok else (), reports)
