@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,10 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             if not _is_green(some[0], next(iter(sources)), signals):
                 return 2
-            _try_all(mutants, some, results, signals)
+            for _ in _try_all(mutants, some, results, signals):
+                _write_survivors(results, sources, args.survivors)
         except Interrupted:
             interrupted = True
-    _report(results, sources, args.survivors)
+    _report(results, sources)
     if interrupted:
         print(f"interrupted after {len(results.outcomes)} of {len(mutants)} mutants")
         return 130
@@ -204,8 +205,11 @@ def _is_green(worker: Worker, file: str, signals: Signals) -> bool:
 
 def _try_all(
     mutants: Sequence[Mutant], workers: Sequence[Worker], results: Results, signals: Signals
-) -> None:
-    """Run the tests on every mutant, one per worker at a time. Raises Interrupted."""
+) -> Iterator[None]:
+    """Run the tests on every mutant, one per worker at a time; yields after each.
+
+    Raises Interrupted.
+    """
     waiting = iter(mutants)
     free, busy = list(workers), list[Worker]()
     while True:
@@ -222,6 +226,7 @@ def _try_all(
                 _tell_progress(results, len(mutants), worker.seconds)
                 busy.remove(worker)
                 free.append(worker)
+                yield
 
 
 def _tell_progress(results: Results, total: int, seconds: float) -> None:
@@ -231,9 +236,8 @@ def _tell_progress(results: Results, total: int, seconds: float) -> None:
     _tell(f"{number} {mutant.file}:{mutant.line} {mutant.kind} {outcome}{known} {seconds:.1f}s")
 
 
-def _report(results: Results, sources: Mapping[str, bytes], survivors: Path | None) -> None:
-    ordered = sorted(results.survived, key=lambda mutant: (mutant.file, mutant.start))
-    for mutant in ordered:
+def _report(results: Results, sources: Mapping[str, bytes]) -> None:
+    for mutant in _in_order_of_lines(results.survived):
         print(f"\nSURVIVED {mutant.file}:{mutant.line} {mutant.kind}")
         print(mutant.diff(sources[mutant.file]), end="")
     for one in results.stale:
@@ -241,18 +245,27 @@ def _report(results: Results, sources: Mapping[str, bytes], survivors: Path | No
     for one in gone(results.known, sources):
         print(f"\nknown, but no longer in the source: remove it from the list\n{one}")
     print(f"\n{results.summary()}")
-    if survivors is not None:
-        found = [
-            {
-                "file": mutant.file,
-                "line": mutant.line,
-                "kind": mutant.kind,
-                "id": mutant.id,
-                "diff": mutant.diff(sources[mutant.file]),
-            }
-            for mutant in ordered
-        ]
-        survivors.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_survivors(results: Results, sources: Mapping[str, bytes], path: Path | None) -> None:
+    """After every mutant: a run that takes an hour may be ended from outside."""
+    if path is None:
+        return
+    found = [
+        {
+            "file": mutant.file,
+            "line": mutant.line,
+            "kind": mutant.kind,
+            "id": mutant.id,
+            "diff": mutant.diff(sources[mutant.file]),
+        }
+        for mutant in _in_order_of_lines(results.survived)
+    ]
+    path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def _in_order_of_lines(mutants: Iterable[Mutant]) -> list[Mutant]:
+    return sorted(mutants, key=lambda mutant: (mutant.file, mutant.start))
 
 
 def _tell(text: str) -> None:

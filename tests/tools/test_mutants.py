@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from tools.mutation.finding import Mutant, find
-from tools.mutation.running import Worker
+from tools.mutation.running import Outcome, Worker
 from tools.mutation.sampling import sample
 
 from tools import mutants
@@ -303,6 +304,43 @@ def test_reports_survivors(
     assert "src/tiny/budget.py:5 comparison caught" in told.err
     (written,) = json.loads(found.read_text(encoding="utf-8"))
     assert (written["id"], written["line"]) == (survivor.id, 5)
+
+
+def test_writes_each_survivor_before_the_next_mutant_is_tried(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = restrict(
+        monkeypatch, "return wanted < spare", "LIMIT = 11", "return wanted > spare"
+    )
+    found = tiny / "found.json"
+    written: list[list[str]] = []
+
+    def ended(worker: PreparedWorker) -> Outcome:
+        text = found.read_text(encoding="utf-8") if found.exists() else "[]"
+        written.append([one["id"] for one in json.loads(text)])
+        return "caught" if worker.mutant and ">" in worker.mutant.after else "SURVIVED"
+
+    monkeypatch.setattr(PreparedWorker, "ended", ended)
+    monkeypatch.setattr(mutants, "workers", lambda *_: nullcontext([PreparedWorker()]))
+    run("--survivors", str(found))
+    assert written[1:] == [[], [first.id], [second.id, first.id]]
+
+
+class PreparedWorker:
+    """Runs nothing."""
+
+    mutant: Mutant | None = None
+    timeout = seconds = 1.0
+    output = ""
+
+    def imports(self, file: str) -> bool:
+        return True
+
+    def start(self, mutant: Mutant | None) -> None:
+        self.mutant = mutant
+
+    def ended(self) -> Outcome:
+        raise NotImplementedError
 
 
 def test_counts_known_survivors_apart(
