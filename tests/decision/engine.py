@@ -15,7 +15,9 @@ from mooring.runtime.registry import Registry
 from mooring.testing.build import StubHandle
 
 
-def evaluator_of(cache: Cache, *plugins: type[Base]) -> PodEvaluator:
+def evaluator_of(
+    cache: Cache, *plugins: type[Base], nominator: NominatedPods | None = None
+) -> PodEvaluator:
     """With these plugins and no others."""
     enabled = ", ".join(f"{{name: {plugin.name}}}" for plugin in plugins)
     config = f"""
@@ -30,4 +32,5 @@ profiles:
     (plan,) = plan_profiles(load_text(config), Registry.discover(plugins))
     handle = StubHandle(nodes=cache.nodes, objects=cache.objects)
     profile = plan.build(handle)
-    return PodEvaluator(DecisionPlugins(profile, Guard(Metrics())), NominatedPods(), cache.objects)
+    nominated = NominatedPods() if nominator is None else nominator
+    return PodEvaluator(DecisionPlugins(profile, Guard(Metrics())), nominated, cache.objects)
