@@ -43,6 +43,7 @@ def test_tables_are_followed_entry_by_entry(
         tables = changed if is_new else {**tables, **changed}
         rows, answers = kept.follow(tables, (), (), NODES)
         assert len(set(rows.tolist())) == len(rows)
+        assert (kept.column[rows] != answers).all()
         kept.column[rows] = answers
         assert kept.column.tolist() == on_nodes(tables)
 
@@ -82,6 +83,7 @@ def test_of_local_tables_only_domains_that_were_touched_are_looked_at(
         gone = moved if what == "moved" else []
         found, answers = kept.follow(given_tables, touched | {*gone}, gone, NODES)
         assert len(set(found.tolist())) == len(found)
+        assert (kept.column[found] != answers).all()
         kept.column[found] = answers
         assert kept.column.tolist() == on_nodes(tables)
 
@@ -102,6 +104,18 @@ def test_a_local_table_is_asked_about_nothing_else() -> None:
     codes = NODES.label_codes("rack")
     assert asked[0] == asked[2] == everything
     assert set(asked[1]) == {int(codes[1]), int(codes[9])}
+
+
+def test_of_the_domains_that_were_touched_only_those_that_differ_are_given() -> None:
+    kept = by_domain()
+    entries = np.zeros(NODES.label_count("rack"), dtype=np.int64)
+    table = {"rack": LocalTable("basis", lambda codes: entries[codes])}
+    kept.follow(table, (), (), NODES)
+    code = int(NODES.label_codes("rack")[1])
+    entries[code] = 3
+    rows, answers = kept.follow(table, {1, 2, 9}, (), NODES)
+    assert set(NODES.label_codes("rack")[rows].tolist()) == {code}
+    assert answers == 3
 
 
 @pytest.mark.parametrize(

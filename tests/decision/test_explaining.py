@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from tests.decision.engine import evaluator_of
 
@@ -99,6 +100,15 @@ def test_the_runner_up_is_the_best_of_the_others(use_memory: bool) -> None:
     assert row != evaluation.row
     assert sizes[row] == max(others)
     assert margin == best - max(others)
+
+
+@pytest.mark.parametrize("use_memory", [True, False])
+def test_scores_are_whole_numbers(use_memory: bool) -> None:
+    cache = some_nodes()
+    scores = chosen(evaluator_of(cache, Closed, Size), cache, use_memory=use_memory).scores()
+    assert scores is not None
+    (of_size,) = scores.plugins
+    assert {of_size.raw.dtype, of_size.scores.dtype, scores.totals.dtype} == {np.dtype(np.int64)}
 
 
 def test_one_feasible_node_has_no_runner_up() -> None:

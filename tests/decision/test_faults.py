@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from tests.decision.engine import evaluator_of
 
 import mooring.framework as fw
 from mooring.cache.cache import Cache
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import DomainFilter, InternalPlugin
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
+from mooring.testing.builders import ZONE
 
 
 class Closed(fw.Filter):
@@ -125,3 +127,105 @@ def test_a_key_that_cannot_be_had_costs_no_more_than_the_memory_of_its_plugin() 
         assert evaluation.status.ok
         assert evaluation.feasible.tolist() == [False, True]
         assert {*evaluation.refusals_by_plugin()} == {"Closed", "Keyed"}
+
+
+class Unhashable(Closed):
+    """Its key is no key."""
+
+    name = "Unhashable"
+
+    def cache_key(self, pod: fw.Pod) -> Any:
+        return [pod.name]
+
+
+def test_nor_does_a_key_that_cannot_be_hashed() -> None:
+    cache = Cache()
+    for name in "ab":
+        cache.put_node(node(name).api)
+    evaluator = evaluator_of(cache, Unhashable)
+    for _ in range(2):
+        evaluation = evaluator.begin(fw.CycleState(), pod("p"), cache.nodes)
+        evaluation.filter()
+        assert evaluation.feasible.tolist() == [False, True]
+
+
+class Mixed(fw.Filter):
+    """Refuses node a and fails over node b."""
+
+    name = "Mixed"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.unschedulable("no") if node.name == "a" else fw.Status.error("no figures")
+
+    def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
+        return fw.Verdicts.of(self.filter(state, pod, node) for node in nodes)
+
+
+def test_a_failure_is_told_and_not_a_refusal_beside_it() -> None:
+    cache = Cache()
+    for name in "ab":
+        cache.put_node(node(name).api)
+    evaluation = evaluator_of(cache, Mixed).begin(fw.CycleState(), pod("p"), cache.nodes)
+    evaluation.filter()
+    assert evaluation.status.message == 'running "Mixed" filter plugin: no figures'
+
+
+class OnlyB(fw.PreFilter):
+    """Leaves node b."""
+
+    name = "OnlyB"
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.OnlyNodes:
+        return fw.OnlyNodes.of(["b"])
+
+
+def test_a_failure_over_a_node_that_is_ruled_out_is_told_to_those_who_ask_about_it() -> None:
+    cache = Cache()
+    for name in "ab":
+        cache.put_node(node(name).api)
+    evaluation = evaluator_of(cache, OnlyB, Fails).begin(fw.CycleState(), pod("p"), cache.nodes)
+    evaluation.filter()
+    assert evaluation.status.ok
+    assert evaluation.feasible.tolist() == [False, True]
+    evaluation.filter_verdicts()
+    assert evaluation.status.message == 'running "Fails" filter plugin: no figures'
+
+
+class ByZone(DomainFilter):
+    """Refuses nodes of the zone "closed"; may fail."""
+
+    name = "ByZone"
+    is_broken: ClassVar[bool] = False
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        is_closed = node.labels.get(ZONE) == "closed"
+        return fw.Status.unschedulable("zone closed") if is_closed else fw.OK
+
+    def filter_by_domain(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> dict[str, fw.BoolArray]:
+        if self.is_broken:
+            raise RuntimeError("no table")
+        return {ZONE: np.array([zone == "closed" for zone in nodes.label_values(ZONE)])}
+
+
+def test_after_a_failure_nothing_is_missed_of_what_changed_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = Cache()
+    for name, zone in (("a", "open"), ("b", "open"), ("c", "closed")):
+        cache.put_node(node(name, zone=zone).api)
+    evaluator = evaluator_of(cache, ByZone)
+
+    def feasible() -> list[bool]:
+        evaluation = evaluator.begin(fw.CycleState(), pod("p"), cache.nodes)
+        evaluation.filter()
+        found: list[bool] = evaluation.feasible.tolist()
+        return found
+
+    assert [feasible() for _ in range(3)] == [[True, True, False]] * 3
+    cache.put_node(node("b", zone="closed").api)
+    monkeypatch.setattr(ByZone, "is_broken", True)
+    assert feasible() == [True, False, False]  # it was asked about every node
+    monkeypatch.setattr(ByZone, "is_broken", False)
+    assert [feasible() for _ in range(3)] == [[True, False, False]] * 3

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.decision.engine import evaluator_of
 from tests.scheduler.recording import HEADER, configure
 
 import mooring.framework as fw
+from mooring.cache.cache import Cache
 from mooring.framework import OK, Status
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
@@ -108,6 +110,30 @@ def test_a_vectorised_answer_that_is_no_refusal_ends_the_attempt(code: fw.Code) 
 
     with run(Odd) as sim:
         assert sim.why("p") == 'running "Odd" filter plugin: odd answer'
+
+
+@pytest.mark.parametrize(
+    ("limit_and_start", "expected"),
+    [
+        ((), "abcdef"),
+        ((1,), "ab"),
+        ((2,), "abcd"),
+        ((2, 1), "bc"),
+        ((2, 3), "defa"),
+        ((2, 4), "efab"),
+        ((9, 5), "fabcde"),
+    ],
+)
+def test_with_a_limit_no_more_nodes_are_asked_about_than_have_to_be(
+    limit_and_start: tuple[int, ...], expected: str
+) -> None:
+    asked: list[str] = []
+    cache = Cache()
+    for name in NAMES:
+        cache.put_node(node(name).api)
+    evaluator = evaluator_of(cache, per_node("Slow", "ae", asked))
+    evaluator.begin(fw.CycleState(), pod("p"), cache.nodes).filter(*limit_and_start)
+    assert asked == [f"Slow:{name}" for name in expected]
 
 
 refusals = st.text(alphabet="abcdef", max_size=6)

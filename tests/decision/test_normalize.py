@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.decision.engine import evaluator_of
 from tests.decision.three_zones import MANY_NODES, MANY_ROWS, NODES, SIZE, winner
 
 import mooring.framework as fw
 from mooring.cache.arrays import IntArray
+from mooring.cache.cache import Cache
 from mooring.decision.feasible import FeasibleNodes
 from mooring.decision.normalize import NormalizedScores
+from mooring.testing import node, pod
 
 
 class Declared(fw.Score):
@@ -120,3 +123,93 @@ def test_rows_that_enter_by_the_hundred_between_two_choices_are_counted(many: bo
             scores.entered(row)
     scores.refresh(normal)
     assert scores.counted.tolist() == [0, 200] * (size // 2)
+
+
+class Quiet(fw.Score):
+    """Prefers nodes with few pods."""
+
+    name = "Quiet"
+    depends_on = fw.NODE_AND_PODS
+    normalizer = fw.LEAST_IS_100
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return node.pod_count
+
+
+def test_scores_that_depend_on_pods_are_followed_from_pod_to_pod() -> None:
+    cache = Cache()
+    for name in "abcd":
+        cache.put_node(node(name).api)
+    evaluator = evaluator_of(cache, Quiet)
+    found = []
+    for number in range(6):
+        evaluation = evaluator.begin(fw.CycleState(), pod("new"), cache.nodes)
+        evaluation.filter()
+        evaluation.choose()
+        found.append(cache.nodes.names[evaluation.row])
+        cache.put_pod(pod(f"p{number}", on=found[-1]))
+    assert "".join(found) == "abdcab"
+
+
+class Large(fw.Score):
+    """Prefers large nodes."""
+
+    name = "Large"
+    depends_on = fw.NODE
+    normalizer = fw.BEST_IS_100
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int(node.labels["size"])
+
+
+def test_scores_that_are_normalized_may_be_any_numbers() -> None:
+    cache = Cache()
+    for size in ("300", "200", "700"):
+        cache.put_node(node(f"of-{size}", labels={"size": size}).api)
+    evaluator = evaluator_of(cache, Large)
+    for _ in range(2):  # the second pod is decided by class
+        evaluation = evaluator.begin(fw.CycleState(), pod("p"), cache.nodes)
+        evaluation.filter()
+        evaluation.choose()
+        assert cache.nodes.names[evaluation.row] == "of-700"
+
+
+class Closed(fw.Filter):
+    """Refuses nodes with the label closed."""
+
+    name = "Closed"
+    depends_on = fw.NODE
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.Status.unschedulable("closed") if "closed" in node.labels else fw.OK
+
+
+class Bonus(fw.Score):
+    """Gives 30 points to nodes with the label bonus."""
+
+    name = "Bonus"
+    depends_on = fw.NODE
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 30 if "bonus" in node.labels else 0
+
+
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_nodes_that_leave_or_enter_together_change_the_scores_of_all_others(count: int) -> None:
+    cache = Cache()
+    cache.put_node(node("medium", labels={"size": "400"}).api)
+    cache.put_node(node("small", labels={"size": "200", "bonus": "yes"}).api)
+    evaluator = evaluator_of(cache, Closed, Large, Bonus)
+    closed = {"closed": "yes"}
+    for labels in ({}, closed, {}, closed):
+        for number in range(count):
+            about = {"size": "1000", **labels}
+            cache.put_node(node(f"large-{number}", labels=about).api)
+        for _ in range(4):  # the scores are known by and by
+            evaluation = evaluator.begin(fw.CycleState(), pod("p"), cache.nodes)
+            evaluation.filter()
+            evaluation.choose()
+            # Beside large ones, the others have 40 and 20 points, and 30 more; else 100 and 50.
+            chosen = cache.nodes.names[evaluation.row]
+            assert chosen.rpartition("-")[0] == ("" if labels else "large")
+            assert chosen != "small"
