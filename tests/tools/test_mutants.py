@@ -360,6 +360,22 @@ def test_counts_known_survivors_apart(
     assert "SURVIVED (known)" in told.err
 
 
+def test_trusts_that_known_mutants_survive(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    survivor, _ = restrict(monkeypatch, "return wanted < spare", "return wanted > spare")
+    known = tiny / "known.txt"
+    known.write_text(f"{survivor.id} ## why\n", encoding="utf-8")
+    monkeypatch.setattr(
+        PreparedWorker, "ended", lambda worker: "caught" if worker.mutant else "SURVIVED"
+    )
+    monkeypatch.setattr(mutants, "workers", lambda *_: nullcontext([PreparedWorker()]))
+    assert run("--known", str(known), "--trust-known") == 0
+    told = capsys.readouterr()
+    assert "2 mutants: 1 caught (0 by timeout), 0 survived, 1 known" in told.out
+    assert "1/1 " in told.err
+
+
 def test_refuses_a_known_mutant_without_a_reason(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
