@@ -50,13 +50,15 @@ chaos: setup ## schedule 3,000 pods on 1,000 nodes while everything around break
 parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 SEED=7 [FAMILY=spread]
 	$(BIN)/python -m tests.oracle.fuzz --n $(or $(N),2000) --seed $(or $(SEED),7) $(if $(FAMILY),--family $(FAMILY))
 
-# Tests of the engine that find most mutants in little time.
-QUICK := explaining faults filtering refusals normalize scores_by_label against_the_plain_walk domains memory
+# Tests of the engine, those that find most mutants in little time first.
+ENGINE := same_calls results what_if explaining faults filtering refusals normalize \
+  against_the_plain_walk feasible scores_by_label domains memory
 
 mutants: setup ## break the decision engine in 300 places; the tests must notice: [COUNT=300 SEED=1 JOBS=2]
 	$(BIN)/python tools/mutants.py src/mooring/decision \
-	  --tests $(addprefix tests/decision/test_,$(QUICK:=.py)) tests/decision tests/parity \
-	  --count $(or $(COUNT),300) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --known tools/equal_mutants.txt
+	  --tests $(addprefix tests/decision/test_,$(ENGINE:=.py)) tests/parity/test_recorded.py tests/parity \
+	  --count $(or $(COUNT),300) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) \
+	  --known tools/equal_mutants.txt --trust-known
 
 demo: setup ## a cluster in one process, a scheduler with a plugin, and a short story
 	$(BIN)/mooring demo
