@@ -14,7 +14,8 @@ Mutants that behave as the original does are listed in the file of `--known`, on
     file ## kind ## line of source ## line of the mutant ## reason
 
 The JSON of `--survivors` holds the first four fields of such a line as `id`. Known mutants take the
-longest, since all tests pass on them: with `--trust-known` they are counted, and not tried.
+longest, since all tests pass on them: with `--trust-known` they are counted, and not tried, unless
+their line is in the file more than once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,6 +99,15 @@ def read_known(path: Path) -> dict[str, str]:
     return found
 
 
+def trusted(
+    mutants: Iterable[Mutant], known: Mapping[str, str], sources: Mapping[str, bytes]
+) -> list[Mutant]:
+    """The known ones of these, unless their line is in the file more than once."""
+    found = (mutant.id for file, source in sources.items() for mutant in find(file, source))
+    places = Counter(found)
+    return [mutant for mutant in mutants if mutant.id in known and places[mutant.id] == 1]
+
+
 def gone(known: Iterable[str], sources: Mapping[str, bytes]) -> list[str]:
     """The known mutants that can no longer be made from the sources."""
     possible = {mutant.id for file, source in sources.items() for mutant in find(file, source)}
@@ -136,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = sample(sources, args.count, args.seed)
     if len(mutants) < args.count:
         _tell(f"only {len(mutants)} different mutants of {len(sources)} files")
-    untried = [mutant for mutant in mutants if args.trust_known and mutant.id in known]
+    untried = trusted(mutants, known, sources) if args.trust_known else []
     mutants = [mutant for mutant in mutants if mutant not in untried]
     results = Results(known, len(untried))
     tests = in_order(args.tests)

@@ -376,6 +376,14 @@ def test_trusts_that_known_mutants_survive(
     assert "1/1 " in told.err
 
 
+def test_trusts_no_mutant_whose_line_is_in_the_file_twice() -> None:
+    source = b"if a:\n    f()\nif b:\n    f()\ng()\n"
+    found = [mutant for mutant in find("a.py", source) if mutant.kind == "statement"]
+    known = {mutant.id: "why" for mutant in found}
+    assert [one.before for one in found] == ["f()", "f()", "g()"]
+    assert mutants.trusted(found, known, {"a.py": source}) == found[2:]
+
+
 def test_refuses_a_known_mutant_without_a_reason(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
