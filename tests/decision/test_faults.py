@@ -229,3 +229,33 @@ def test_after_a_failure_nothing_is_missed_of_what_changed_before_it(
     assert feasible() == [True, False, False]  # it was asked about every node
     monkeypatch.setattr(ByZone, "is_broken", False)
     assert [feasible() for _ in range(3)] == [[True, False, False]] * 3
+
+
+class BreaksWhenTold(fw.PreFilter):
+    """Fails at PreFilter as long as it is told to; its answers are kept."""
+
+    name = "BreaksWhenTold"
+    depends_on = fw.NODE
+    is_broken: ClassVar[bool] = False
+
+    def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
+        if self.is_broken:
+            raise RuntimeError("no figures")
+        return fw.OK
+
+
+@pytest.mark.parametrize("broken", [1, 2])
+def test_a_failure_at_pre_filter_is_that_of_one_pod(
+    broken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache()
+    cache.put_node(node("a").api)
+    evaluator = evaluator_of(cache, BreaksWhenTold)
+    codes = []
+    for number in range(5):
+        monkeypatch.setattr(BreaksWhenTold, "is_broken", number == broken)
+        evaluation = evaluator.begin(fw.CycleState(), pod("p"), cache.nodes)
+        codes.append(evaluation.outcome.status.code)
+    failed = [number for number, code in enumerate(codes) if code is fw.Code.ERROR]
+    # By the third pod the answer is kept and the plugin is not called any more.
+    assert failed == ([1] if broken == 1 else [])

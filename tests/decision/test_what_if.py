@@ -104,8 +104,8 @@ class Rig:
     def fitting_at_once(self, new: fw.Pod) -> str | None:
         """Likewise at once; None if they have to be asked about one by one."""
         state, nodes = self.begin(new), self.cache.nodes
-        imagined = self.what_if.imagine(state, new, nodes, [0, 1, 2], [(), (), ()])
-        verdicts = None if imagined is None else self.what_if.fits_all(state, new, imagined)
+        hypothetical = self.what_if.without_pods(state, new, nodes, [0, 1, 2], [(), (), ()])
+        verdicts = None if hypothetical is None else self.what_if.fits_all(state, new, hypothetical)
         if verdicts is None:
             return None
         return "".join(nodes.names[row] for row in verdicts.passed.nonzero()[0].tolist())
@@ -158,9 +158,9 @@ def test_nodes_without_some_pods_are_asked_about_at_once(room: type[Base]) -> No
     nodes, state = rig.cache.nodes, rig.begin(NEW)
     on_a = nodes[0].pods
     for gone, fits in ((on_a, True), (on_a[:1], False)):
-        imagined = rig.what_if.imagine(state, NEW, nodes, [2, 0], [(), gone])
-        assert imagined is not None
-        verdicts = rig.what_if.fits_all(state, NEW, imagined)
+        hypothetical = rig.what_if.without_pods(state, NEW, nodes, [2, 0], [(), gone])
+        assert hypothetical is not None
+        verdicts = rig.what_if.fits_all(state, NEW, hypothetical)
         assert verdicts is not None
         assert verdicts.passed.tolist() == [True, fits]
 

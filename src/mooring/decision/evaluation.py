@@ -109,8 +109,6 @@ class Evaluation:
         memory.forget(known, fault.plugin)
         self._known = self._columns = None
         self._kept = NOTHING_KEPT
-        self._has_refusal_for_nominated = False
-        self._feasible = None
         self.state.begin_like(CycleState())
         self.outcome = self._pre_filter_anew()
 
@@ -171,9 +169,7 @@ class Evaluation:
         except PluginFault as fault:
             self.status = fault.status
             return
-        outside = np.ones(len(nodes), dtype=np.bool_)
-        outside[rows] = False
-        self._verdicts = Verdicts.passing(nodes).reject(outside, self.outcome.elsewhere)
+        self._verdicts = Verdicts.passing(nodes).reject_all(self.outcome.elsewhere)
         self._verdicts.replace(rows, within)
         self._feasible = self._verdicts.passed
         self.count = int(np.count_nonzero(self._feasible))

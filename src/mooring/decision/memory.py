@@ -67,6 +67,8 @@ class PodClass:
         self.state: CycleState = CycleState()
         self.state.skip_filter.update(left_out)
         self.state.skip_score.update(left_out)
+        # A plugin that broke is called again for the next pod.
+        self.is_kept: bool = not any(one.has_failed for one in results.values())
         self.outcome: PreFilterOutcome = run_pre_filter(
             plugins, self.state, None, None, results, kept_only=True
         )
@@ -168,7 +170,7 @@ class ClassMemory:
         found = entry.found
         if found is None:
             found = self._find(entry.keys, pod, nodes)
-            if not found.is_shared:
+            if found.is_kept and not found.is_shared:
                 entry.remember(found)
         self._pods += 1
         found.used_at = self._pods
@@ -190,7 +192,9 @@ class ClassMemory:
         found = self._classes.get(parts)
         if found is None:
             self._make_room(len(nodes))
-            found = self._classes[parts] = self._made(parts, pod, nodes, is_shared=new > 0)
+            found = self._made(parts, pod, nodes, is_shared=new > 0)
+            if found.is_kept:
+                self._classes[parts] = found
         self._new_keys += new
         if self._new_keys > MOST_KEYS:
             self._forget_keys()
@@ -215,7 +219,8 @@ class ClassMemory:
             found = Results(keyed.plugin, self._plugins.caller, self._shape, sees_pods=sees_pods)
             if keyed.name in self._plugins.pre_filter_names:
                 found.run_pre_filter(pod, nodes)
-            self._results[key] = found
+            if not found.has_failed:
+                self._results[key] = found
         return found
 
     # --- its columns ---------------------------------------------------------------------------

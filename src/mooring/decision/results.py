@@ -17,6 +17,7 @@ from mooring.cache.snapshot import Mark as Mark
 from mooring.framework import (
     MAX_SCORE,
     OK,
+    Code,
     CycleState,
     Filter,
     IntArray,
@@ -220,6 +221,12 @@ class Results:
             # Perhaps of a node that another plugin refuses: then it does not matter.
             raise PluginFault(out_of_range(plugin, scores), raised=True)
         return scores
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether PreFilter broke: that is the answer for one pod, and not to be kept."""
+        answer = self.pre_filter
+        return isinstance(answer, Status) and answer.code is Code.ERROR
 
     @property
     def matters(self) -> bool:
