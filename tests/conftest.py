@@ -1,17 +1,37 @@
 """Fixtures for all rooms."""
 
+import functools
 import logging
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
 
 from mooring.observe import log as logs
+from mooring.runtime import registry
 
 # How long an example takes says more about the machine than about us.
 settings.register_profile("mooring", deadline=None)
 settings.load_profile("mooring")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plugins_found_once() -> Iterator[None]:
+    """Nearly every test has a scheduler, which need not find and inspect our plugins anew."""
+    found = functools.cache(lambda group, path: entry_points(group=group))
+    inspect = registry.contract_faults
+    inspected = functools.cache(inspect)
+
+    def faults_of(candidate: object) -> list[str]:
+        is_ours = isinstance(candidate, type) and candidate.__module__.startswith("mooring.plugins")
+        return [*inspected(candidate)] if is_ours else inspect(candidate)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registry, "entry_points", lambda group: found(group, tuple(sys.path)))
+        patched.setattr(registry, "contract_faults", faults_of)
+        yield
 
 
 @pytest.fixture(autouse=True)

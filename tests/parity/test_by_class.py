@@ -7,6 +7,7 @@ changed and changed back, so that kept answers are brought up to date.
 from __future__ import annotations
 
 import asyncio
+import functools
 import gzip
 import json
 from pathlib import Path
@@ -119,7 +120,12 @@ def configuration(scenario: Scenario) -> cfg.KubeSchedulerConfiguration:
     name = scenario.pod.spec.scheduler_name or cfg.DEFAULT_SCHEDULER_NAME
     profile = {"schedulerName": name, **(scenario.profile or {})}
     header = {"apiVersion": cfg.API_VERSION, "kind": cfg.KIND}
-    return cfg.load_text(json.dumps({**header, "profiles": [profile]}), "profile")
+    return loaded(json.dumps({**header, "profiles": [profile]}))
+
+
+@functools.cache
+def loaded(text: str) -> cfg.KubeSchedulerConfiguration:
+    return cfg.load_text(text, "profile")
 
 
 def difference(expect: dict[str, Any], scenario: Scenario, got: Decision) -> str:
