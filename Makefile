@@ -5,7 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: help setup check test test-scheduler demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
+# Bytecode is kept: without, every process of the tests compiles all of them.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup check lint types public-types test test-scheduler collected demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -21,11 +24,17 @@ $(STAMP): pyproject.toml requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-check: setup ## format, lint, types, layers
+check: lint types public-types ## format, lint, types, layers
+
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
+
+types: setup
 	$(BIN)/mypy
+
+public-types: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
 	  basedpyright --verifytypes mooring --ignoreexternal --outputjson | $(BIN)/python tools/public_types.py
 
@@ -37,6 +46,9 @@ SCHEDULER := api cache config decision framework observe parity plugins preempti
 
 test-scheduler: setup ## the tests of the scheduler alone, without the laptop cluster: some minutes
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal $(addprefix tests/,$(SCHEDULER))
+
+collected: setup # compiles the tests once, before several processes would; what is wrong says `make test`
+	@$(BIN)/python -m pytest --collect-only >/dev/null || true
 
 oracle: setup ## build the program that answers with kube-scheduler's own code (needs Go)
 	$(BIN)/python -m tests.oracle.oracle
