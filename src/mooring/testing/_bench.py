@@ -40,7 +40,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 K = TypeVar("K", bound=Object)
 
 Members = Mapping[str, object]
-AS_IT_IS: Final[Members] = {}
+_VECTORISED: Final = ((Filter, "filter_all"), (Score, "score_all"))
 _CHOSEN: Final = 2  # feasible nodes for which the points after the decision are asked
 _MEANINGLESS: Final = frozenset({Code.SKIP, Code.WAIT})  # in PreEnqueue, Reserve and Permit
 _AFTER_DECISION: Final = (
@@ -48,7 +48,6 @@ _AFTER_DECISION: Final = (
     (Permit, "Permit", "permit"),
     (PreBind, "PreBindPreFlight", "pre_flight"),
 )
-_INVALID_SCORE: Final = "returns an invalid score"
 
 
 class Fault(Exception):
@@ -104,14 +103,12 @@ def varied(plugin_class: type[Base], members: Members) -> type[Base]:
     return type(plugin_class.__name__, (plugin_class,), dict(members))
 
 
-def per_node(plugin_class: type[Base]) -> Members:
-    """The members that leave a plugin with its per-node form only."""
-    members: dict[str, object] = {}
-    if issubclass(plugin_class, Filter):
-        members["filter_all"] = Filter.filter_all
-    if issubclass(plugin_class, Score):
-        members["score_all"] = Score.score_all
-    return members
+@functools.lru_cache(maxsize=16)
+def per_node(plugin_class: type[Base]) -> type[Base]:
+    """The plugin with its per-node form only: itself, if it has no other."""
+    forms = {name: getattr(point, name) for point, name in _VECTORISED}
+    own = {n: form for n, form in forms.items() if getattr(plugin_class, n, form) is not form}
+    return varied(plugin_class, own) if own else plugin_class
 
 
 class Answers(NamedTuple):
@@ -188,9 +185,7 @@ class Bench:
     """A plugin in a profile of its own, with a cluster of its own."""
 
     def __init__(self, plugin_class: type[Base], args: Args, case: Case) -> None:
-        self.plugin_class = plugin_class
-        self.args = args
-        self.case = case
+        self.plugin_class, self.args, self.case = plugin_class, args, case
         self.cache: Cache = case.cluster.shared_cache if case.shared else case.cluster.cache()
         nominations: dict[str, list[Pod]] = {}
         for pod in case.bystanders:
@@ -210,7 +205,7 @@ class Bench:
         self.plugins = DecisionPlugins(profile, self.guard)
         self.evaluator: PodEvaluator = self.forgetful()
 
-    def anew(self, case: Case | None = None, members: Members = AS_IT_IS) -> Bench:
+    def anew(self, case: Case | None = None, **members: object) -> Bench:
         """The plugin, newly built, in this case or another; with some other members."""
         plugin_class = varied(self.plugin_class, members) if members else self.plugin_class
         return Bench(plugin_class, self.args, case or self.case)
@@ -221,7 +216,13 @@ class Bench:
 
     def per_node(self, case: Case | None = None) -> Bench:
         """The same with its per-node form only."""
-        return self.anew(case, per_node(self.plugin_class))
+        return Bench(per_node(self.plugin_class), self.args, case or self.case)
+
+    def forms(self) -> Iterator[Bench]:
+        """This one, then the same with its per-node form only if there is another form."""
+        yield self
+        if per_node(self.plugin_class) is not self.plugin_class:
+            yield self.per_node()
 
     @property
     def dice(self) -> random.Random:
@@ -294,15 +295,14 @@ class Bench:
         try:
             return self.guard.call(self.plugin, method.__name__, method, *args)
         except PluginError as error:
-            text = f"{what or method.__name__ + '()'} raised {error}"
-            raise Failed(text) from self.guard.latest
+            raise Failed(f"{what or method.__name__ + '()'} raised {error}") from self.guard.latest
 
     def expect_no_failure(self, status: Status) -> None:
         if status.code is not Code.ERROR:
             return
         if isinstance(status.cause, PluginError):
             raise Failed(status.message) from self.guard.latest
-        if _INVALID_SCORE in status.message:
+        if "returns an invalid score" in status.message:
             raise Failed(status.message)
         if status.message.endswith(": "):
             raise Failed(f"{status.message}a status without a reason, or with no meaning there")

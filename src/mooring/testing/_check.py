@@ -88,7 +88,7 @@ class Check:
             return None
         try:
             if self.needs_cases:
-                self._ask_on_every_case(plugin_class, args, cases)
+                self._ask_in_all(plugin_class, args, cases)
             else:
                 self._question(plugin_class, args)
         except Fault as fault:
@@ -96,18 +96,13 @@ class Check:
         return None
 
     def __call__(
-        self,
-        plugin_class: type[Base],
-        args: Raw = NO_ARGS,
-        examples: Examples = DEFAULT_EXAMPLES,
+        self, plugin_class: type[Base], args: Raw = NO_ARGS, examples: Examples = DEFAULT_EXAMPLES
     ) -> None:
         finding = self.find(plugin_class, args, examples.cases())
         if finding is not None:
             raise failure(plugin_class, [finding])
 
-    def _ask_on_every_case(
-        self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]
-    ) -> None:
+    def _ask_in_all(self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]) -> None:
         """A plugin that fails in one case is tried in the others: there may be more to say."""
         try:
             decoded = arguments(plugin_class, args)

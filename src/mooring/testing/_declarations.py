@@ -92,8 +92,7 @@ def compare_with_memory(bench: Bench) -> None:
         hash(key)
     except TypeError:
         raise Fault(f"cache_key() returned {show(key)}, expected something hashable") from None
-    memory = bench.forgetful()
-    taken = [next(steps(bench))]
+    memory, taken = bench.forgetful(), [next(steps(bench))]
     for step in steps(bench):
         text = _take(bench, memory, taken[0], step)
         if text is not None:
@@ -208,8 +207,7 @@ def check_applies_to_is_true(bench: Bench) -> None:
     """With `applies_to`: it looks at the pod alone; if it is False, no point changes anything."""
     if bench.plugin_class.applies_to is Base.applies_to:
         return
-    bench = bench.alone()
-    pod = bench.case.pod
+    bench, pod = bench.alone(), bench.case.pod
     answer: object = bench.call(bench.plugin.applies_to, pod)
     if not isinstance(answer, bool):
         raise Fault(f"applies_to() returned {show(answer)}, expected a bool")
@@ -222,7 +220,7 @@ def check_applies_to_is_true(bench: Bench) -> None:
                 " it may look at the pod alone, and not at its name, age or status"
             )
     if not answer:
-        _expect_silence(bench.anew(members={"applies_to": lambda self, pod: True}))
+        _expect_silence(bench.anew(applies_to=lambda self, pod: True))
 
 
 def _expect_silence(bench: Bench) -> None:

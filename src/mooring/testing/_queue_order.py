@@ -58,8 +58,7 @@ def _less(bench: Bench, a: QueuedPod, b: QueuedPod) -> bool:
 
 def _compare_keys(bench: Bench, queued: list[QueuedPod], less: dict[tuple[int, int], bool]) -> None:
     assert isinstance(bench.plugin, QueueSort)
-    sort_key = bench.plugin.sort_key
-    keys: list[Any] = [bench.call(sort_key, item) for item in queued]
+    keys: list[Any] = [bench.call(bench.plugin.sort_key, item) for item in queued]
     if all(key is None for key in keys):
         return
     for (i, j), is_less in less.items():

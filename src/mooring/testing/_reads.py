@@ -49,10 +49,10 @@ class Reads:
 def watch(plugin_class: type[Base], args: contract.Args, cases: Iterable[Case]) -> Reads:
     """Evaluate the pods of all cases, and record what is read."""
     reads = Reads()
-    members = _watched_members(plugin_class, reads)
+    watched = varied(plugin_class, _watched_members(plugin_class, reads))
     for case in cases:
         try:
-            Bench(varied(plugin_class, members), args, case).evaluate()
+            Bench(watched, args, case).evaluate()
         except Fault:
             reads.failed = True
     return reads

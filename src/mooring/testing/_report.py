@@ -28,8 +28,6 @@ _PODS: Final = 100
 _ROUNDS: Final = 3
 _WORTH_IT: Final = 1.2  # times cheaper
 _POINTS: Final = (PreFilter, Filter, PreScore, Score)
-
-
 _ALIKE: Final = "pods alike"
 _NORMALIZERS: Final = {
     "BEST_IS_100": BEST_IS_100,

@@ -26,8 +26,7 @@ _KEEP: Final = frozenset({"name", "namespace", "uid"})  # what a message calls t
 def smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
     """The fault in the smallest case found that has one of its kind, with that case in words."""
     kind, seed = type(fault), case.seed // 1_000
-    left = MAX_QUESTIONS
-    attempts = _smaller(case)
+    left, attempts = MAX_QUESTIONS, _smaller(case)
     while left > 0 and (smaller := next(attempts, None)) is not None:
         left -= 1
         found = ask(smaller)

@@ -42,7 +42,6 @@ from mooring.framework.status import Status
 from mooring.runtime.caller import PluginFault
 from mooring.runtime.registry import contract_faults
 from mooring.testing._bench import (
-    Answers,
     Bench,
     Failed,
     Fault,
@@ -105,9 +104,8 @@ def _findings(
     can_be_built, has_failed = True, False
     cases = list(examples.cases(shared=True))
     for check in CHECKS:
-        if check.needs_cases and not can_be_built:
-            continue
-        finding = check.find(plugin_class, args, cases)
+        is_asked = can_be_built or not check.needs_cases
+        finding = check.find(plugin_class, args, cases) if is_asked else None
         if finding is None:
             continue
         if check is check_contract:
@@ -177,7 +175,7 @@ def check_wakes_on_is_declared(plugin_class: type[Base], args: Mapping[str, Any]
 @on_every_case()
 def check_columns_untouched(first: Bench) -> None:
     """Deciding changes nothing: neither columns nor objects."""
-    for bench in (first, first.per_node()):
+    for bench in first.forms():
         before = digest(bench.cache, bench.case.pod)
         try:
             list(bench.said())
@@ -194,8 +192,8 @@ def check_columns_untouched(first: Bench) -> None:
 @on_every_case()
 def check_answers_are_accepted(bench: Bench) -> None:
     """Nothing raises, answers have the right type, normalised scores are between 0 and 100."""
-    list(bench.said())
-    list(bench.per_node().said())
+    for form in bench.forms():
+        list(form.said())
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
@@ -210,11 +208,9 @@ def check_same_seed_same_answer(bench: Bench) -> None:
 @on_every_case(Filter, Score)
 def check_both_forms_agree(bench: Bench) -> None:
     """`filter_all` and `score_all` say of each node what `filter` and `score` say."""
-    scalar_only = per_node(bench.plugin_class)
-    if all(getattr(bench.plugin_class, name) is form for name, form in scalar_only.items()):
-        return
-    vectorised, scalar = bench.evaluate(), bench.per_node().evaluate()
-    expect_same(vectorised, scalar, "by the vectorised form", "by the per-node form")
+    if per_node(bench.plugin_class) is not bench.plugin_class:
+        vectorised, scalar = bench.evaluate(), bench.per_node().evaluate()
+        expect_same(vectorised, scalar, "by the vectorised form", "by the per-node form")
 
 
 @on_every_case(PreFilter, Filter, PreScore, Score)
@@ -236,20 +232,21 @@ def check_a_subset_gets_the_same_answers(bench: Bench) -> None:
     full = bench.evaluate()
     plugin, state, pod = bench.plugin, full.state, bench.case.pod
     nodes, caller, dice = bench.cache.nodes, bench.plugins.caller, bench.dice
+    words = ("in a subset", "among all nodes")
     try:
         if isinstance(plugin, Filter) and full.statuses and plugin.name not in state.skip_filter:
             some = _some(nodes, nodes.names if full.only is None else full.only, dice)
             verdicts = caller.filter_all(plugin, state, pod, some)
             statuses = {name: verdicts.status(row) for row, name in enumerate(some.names)}
             expected = full.of(set(some.names))
-            _expect_same_in_a_subset(expected._replace(statuses=statuses), expected)
+            expect_same(expected._replace(statuses=statuses), expected, *words)
         if isinstance(plugin, Score) and full.raw:
             some = _some(nodes, full.feasible, dice)
             raw = caller.score_all(plugin, state, pod, some)
             caller.normalized(plugin, state, pod, some, raw.copy())
             scores = dict(zip(some.names, raw.tolist(), strict=True))
             expected = full.of(set(some.names))
-            _expect_same_in_a_subset(expected._replace(raw=scores), expected)
+            expect_same(expected._replace(raw=scores), expected, *words)
     except PluginFault as fault:
         raise Failed(f"in a subset: {fault.status.message}") from fault
 
@@ -259,14 +256,10 @@ def _some(nodes: Nodes, names: Collection[str], dice: random.Random) -> Nodes:
     return nodes.take(np.array(chosen, np.bool_))
 
 
-def _expect_same_in_a_subset(found: Answers, expected: Answers) -> None:
-    expect_same(found, expected, "in a subset", "among all nodes")
-
-
 @on_every_case(*_CAN_REFUSE)
 def check_refusals_say_why(bench: Bench) -> None:
     """Every answer that is not a yes has a reason that people can read."""
-    for what, status in itertools.chain(bench.said(), bench.per_node().said()):
+    for what, status in itertools.chain.from_iterable(form.said() for form in bench.forms()):
         if not isinstance(status, Status) or status.ok or status.skipped:
             continue
         if not status.reasons or not all(reason.strip() for reason in status.reasons):
