@@ -110,6 +110,54 @@ class ForcesColumn(fw.Score):
         return np.zeros(len(nodes), dtype=np.int64)
 
 
+class ForcesColumnPerNode(fw.Score):
+    """The same where only the per-node form shows it."""
+
+    name = "ForcesColumnPerNode"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        codes = self.handle.nodes.label_codes("disk")
+        codes.flags.writeable = True
+        codes[:] = 0
+        return 0
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+
+class ScoresNonePerNode(fw.Score):
+    """Answers well in its vectorised form alone."""
+
+    name = "ScoresNonePerNode"
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return None  # type: ignore[return-value]
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+
+class SpoilsForOthers(fw.Score):
+    """Clears a column, and remembers what was in it."""
+
+    name = "SpoilsForOthers"
+
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        self._points: dict[str, int] = {}
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return int("disk" in node.labels)
+
+    def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
+        for name, code in zip(nodes.names, nodes.label_codes("disk").tolist(), strict=True):
+            self._points.setdefault(name, int(code > 0))
+        codes = self.handle.nodes.label_codes("disk")
+        codes.flags.writeable = True
+        codes[:] = 0
+        return np.array([self._points[name] for name in nodes.names], dtype=np.int64)
+
+
 class WritesToPod(fw.PreFilter):
     """Leaves a note on the pod."""
 

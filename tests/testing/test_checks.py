@@ -19,9 +19,11 @@ BROKEN: list[tuple[type[Base], str, str]] = [
     (gallery.NeverWakes, "check_wakes_on_is_declared", "has no wakes_on"),
     (gallery.WritesToColumn, "check_columns_untouched", "ValueError: output array is read-only"),
     (gallery.ForcesColumn, "check_columns_untouched", "it changed labels"),
+    (gallery.ForcesColumnPerNode, "check_columns_untouched", "it changed labels"),
     (gallery.WritesToPod, "check_columns_untouched", "is read-only: cannot set 'priority'"),
     (gallery.FloatScores, "check_answers_are_accepted", "'float64 array', expected an int64 array"),
     (gallery.NotANumber, "check_answers_are_accepted", "returned nan, expected an int (node"),
+    (gallery.ScoresNonePerNode, "check_answers_are_accepted", "returned None, expected an int"),
     (gallery.SaysNone, "check_answers_are_accepted", "returned None, expected a Status (node"),
     (gallery.WrongLength, "check_answers_are_accepted", "expected Verdicts for 1 nodes"),
     (gallery.Raises, "check_answers_are_accepted", "filter plugin: KeyError: 'topology"),
@@ -63,6 +65,12 @@ def test_names_the_check_that_a_broken_plugin_fails(
     with pytest.raises(AssertionError) as failure:
         check_plugin(plugin, examples=FEW)
     assert re.search(expected, str(failure.value), re.MULTILINE)
+
+
+def test_shows_no_check_what_the_plugin_changed_in_another() -> None:
+    alone = r"^plugin SpoilsForOthers fails check_columns_untouched: it changed labels disk"
+    with pytest.raises(AssertionError, match=alone):
+        check_plugin(gallery.SpoilsForOthers, examples=FEW)
 
 
 def test_has_a_broken_plugin_for_every_check() -> None:

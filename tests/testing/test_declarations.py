@@ -11,6 +11,7 @@ from mooring.framework.depends_on import everything_of
 from mooring.framework.plugin import Base
 from mooring.testing import Examples, check_plugin, node, plugin_checks, pod
 from mooring.testing._changes import changes
+from mooring.testing._columns_digest import digest
 from mooring.testing._other_pods import TWINS, twin_of
 from mooring.testing._random_clusters import random_cluster
 
@@ -157,6 +158,16 @@ def test_leaves_a_cluster_as_it_was(seed: int) -> None:
             change.make(cache)
             change.undo(cache)
             assert contents(cache) == before
+
+
+@pytest.mark.parametrize(
+    ("check", "plugin"), [(DECLARED, overclaims.ByRequests), (APPLIES, left_out.ForApps)]
+)
+def test_changes_no_cluster_that_other_checks_look_at(check: str, plugin: type[Base]) -> None:
+    cases = list(Examples(seeds=range(4)).cases(shared=True))
+    before = [digest(case.cluster.shared_cache, case.pod) for case in cases]
+    assert dict(plugin_checks())[check].find(plugin, {}, cases) is None
+    assert [digest(case.cluster.shared_cache, case.pod) for case in cases] == before
 
 
 def contents(cache: Cache) -> dict[str, object]:
