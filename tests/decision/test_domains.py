@@ -10,7 +10,7 @@ from tests.decision.three_zones import MANY_ROWS, NODES, ROWS, SIZE
 
 from mooring.cache.arrays import IntArray
 from mooring.decision.domains import DomainAnswers
-from mooring.framework._internal import LocalTable
+from mooring.framework._internal import DomainTable
 
 TABLES = st.dictionaries(
     st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]),
@@ -78,7 +78,7 @@ def test_of_local_tables_only_domains_that_were_touched_are_looked_at(
             basis += 1
         if what != "plain":
             given_tables = {
-                key: LocalTable((key, basis), table.__getitem__) for key, table in tables.items()
+                key: DomainTable((key, basis), table.__getitem__) for key, table in tables.items()
             }
         gone = moved if what == "moved" else []
         found, answers = kept.follow(given_tables, touched | {*gone}, gone, NODES)
@@ -96,7 +96,7 @@ def test_a_local_table_is_asked_about_nothing_else() -> None:
         asked.append(codes.tolist())
         return np.zeros(len(codes), dtype=np.int64)
 
-    table = {"rack": LocalTable("basis", at)}
+    table = {"rack": DomainTable("basis", at)}
     kept.follow(table, {1}, (), NODES)
     kept.follow(table, {1, 9}, (), NODES)
     kept.follow(table, {1, 9}, {9}, NODES)
@@ -109,7 +109,7 @@ def test_a_local_table_is_asked_about_nothing_else() -> None:
 def test_of_the_domains_that_were_touched_only_those_that_differ_are_given() -> None:
     kept = by_domain()
     entries = np.zeros(NODES.label_count("rack"), dtype=np.int64)
-    table = {"rack": LocalTable("basis", lambda codes: entries[codes])}
+    table = {"rack": DomainTable("basis", lambda codes: entries[codes])}
     kept.follow(table, (), (), NODES)
     code = int(NODES.label_codes("rack")[1])
     entries[code] = 3
@@ -124,7 +124,7 @@ def test_of_the_domains_that_were_touched_only_those_that_differ_are_given() -> 
         None,
         {"rack": np.zeros(3, dtype=np.int64)},
         {"none": np.zeros(1, dtype=np.bool_)},
-        {"rack": LocalTable(None, lambda codes: codes[:1])},
+        {"rack": DomainTable(None, lambda codes: codes[:1])},
     ],
 )
 def test_tables_that_do_not_fit_are_not_believed(tables: object) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mooring.framework as fw
-from mooring.framework._internal import FinalByLabel, LabelScores
+from mooring.framework._internal import ScoreByLabel, ScoresByLabel
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
 from mooring.testing.builders import ZONE
@@ -21,7 +21,7 @@ profiles:
 """
 
 
-class TwoZones(FinalByLabel):
+class TwoZones(ScoreByLabel):
     """Likes two of the zones; asked for every pod."""
 
     name = "TwoZones"
@@ -31,13 +31,13 @@ class TwoZones(FinalByLabel):
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 3 if node.labels.get(self.KEY) in ("a", "c") else 0
 
-    def final_by_label(
+    def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> LabelScores | None:
+    ) -> ScoresByLabel | None:
         type(self).asked += 1
         values = nodes.label_values(self.KEY)
         points = [3 if value in ("a", "c") else 0 for value in values]
-        return LabelScores(self.KEY, np.array(points, dtype=np.int64))
+        return ScoresByLabel(self.KEY, np.array(points, dtype=np.int64))
 
 
 class Crowded(fw.Score):

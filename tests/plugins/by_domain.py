@@ -10,10 +10,10 @@ from mooring.cache.internals import label_tally
 from mooring.framework._internal import (
     DomainFilter,
     DomainScore,
-    FinalByLabel,
+    DomainTable,
     InternalPlugin,
-    LabelScores,
-    LocalTable,
+    ScoreByLabel,
+    ScoresByLabel,
     earlier_value,
 )
 from mooring.testing.builders import ZONE
@@ -102,8 +102,8 @@ class Local(DomainScore):
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.int64]]:
-        return {ZONE: LocalTable("", self._points)}
+    ) -> Mapping[str, DomainTable[np.int64]]:
+        return {ZONE: DomainTable("", self._points)}
 
     def _points(self, codes: fw.IntArray) -> fw.IntArray:
         return np.minimum(self._pods()[codes], 100)
@@ -134,9 +134,9 @@ class LocalByApp(DomainScore):
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.int64]]:
+    ) -> Mapping[str, DomainTable[np.int64]]:
         counts = self._counts(pod)
-        return {ZONE: LocalTable(pod.labels.get("app"), counts.__getitem__)}
+        return {ZONE: DomainTable(pod.labels.get("app"), counts.__getitem__)}
 
     def _counts(self, pod: fw.Pod) -> fw.IntArray:
         app = pod.labels.get("app")
@@ -154,8 +154,8 @@ class BasisWithoutApp(LocalByApp):
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.int64]]:
-        return {ZONE: LocalTable("", self._counts(pod).__getitem__)}
+    ) -> Mapping[str, DomainTable[np.int64]]:
+        return {ZONE: DomainTable("", self._counts(pod).__getitem__)}
 
 
 class ForgetsApp(BasisWithoutApp):
@@ -167,7 +167,7 @@ class ForgetsApp(BasisWithoutApp):
         return None
 
 
-class Roomiest(FinalByLabel):
+class Roomiest(ScoreByLabel):
     """Honest: of the zones with nodes that fit, those with the most nodes are the best."""
 
     name = "Roomiest"
@@ -176,12 +176,12 @@ class Roomiest(FinalByLabel):
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return int(label_tally(self.handle.nodes, ZONE)[node.label_code(ZONE)])
 
-    def final_by_label(
+    def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> LabelScores | None:
+    ) -> ScoresByLabel | None:
         sizes = label_tally(self.handle.nodes, ZONE)
         points = np.where(label_tally(nodes, ZONE), sizes, 0)
-        return LabelScores(ZONE, fw.BEST_IS_100.normalize(points))
+        return ScoresByLabel(ZONE, fw.BEST_IS_100.normalize(points))
 
 
 class RoomiestOfAll(Roomiest):
@@ -189,10 +189,10 @@ class RoomiestOfAll(Roomiest):
 
     name = "RoomiestOfAll"
 
-    def final_by_label(
+    def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> LabelScores | None:
-        return LabelScores(ZONE, fw.BEST_IS_100.normalize(label_tally(self.handle.nodes, ZONE)))
+    ) -> ScoresByLabel | None:
+        return ScoresByLabel(ZONE, fw.BEST_IS_100.normalize(label_tally(self.handle.nodes, ZONE)))
 
 
 class NotFinal(Roomiest):
@@ -200,10 +200,10 @@ class NotFinal(Roomiest):
 
     name = "NotFinal"
 
-    def final_by_label(
+    def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> LabelScores | None:
-        return LabelScores(ZONE, 160 * label_tally(self.handle.nodes, ZONE))
+    ) -> ScoresByLabel | None:
+        return ScoresByLabel(ZONE, 160 * label_tally(self.handle.nodes, ZONE))
 
 
 class StaysWithIt(InternalPlugin, fw.PreScore, fw.Score):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mooring.cache.snapshot import Nodes
-from mooring.framework._internal import DomainFilter, DomainScore, FinalByLabel, LocalTable
+from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, ScoreByLabel
 from mooring.framework.plugin import PreFilter, PreScore, Score
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
@@ -61,17 +61,17 @@ def check_domains_score_alike(bench: Bench) -> None:
             raise Fault(f"node {name} has {points} by score_by_domain(), but {score} by score()")
 
 
-@on_every_case(FinalByLabel)
+@on_every_case(ScoreByLabel)
 def check_labels_score_alike(bench: Bench) -> None:
-    """`final_by_label` gives what `score_all` and `normalize_score` give, if it gives anything."""
+    """`normalized_by_label` gives what `score_all` and `normalize_score` give, or None."""
     feasible = bench.evaluate().feasible
     plugin, nodes, pod, dice = bench.plugin, bench.cache.nodes, bench.case.pod, bench.dice
-    assert isinstance(plugin, FinalByLabel)
+    assert isinstance(plugin, ScoreByLabel)
     for share in (1.0, 0.6):  # all that fit, and those that other filters let through, too
         fit = [name in feasible and dice.random() < share for name in nodes.names]
         some = nodes.take(np.array(fit, np.bool_))
         state = _prepared(bench, some)
-        given = None if state is None else bench.call(plugin.final_by_label, state, pod, some)
+        given = None if state is None else bench.call(plugin.normalized_by_label, state, pod, some)
         if given is None or state is None:
             continue
         table = _entries({given.key: given.points}, np.dtype(np.int64), some)[given.key]
@@ -144,7 +144,7 @@ def _local_tables(
         given = bench.call(getattr(plugin, method), answers.state, pod, nodes)
         entries = _entries(given, np.dtype(dtype), nodes)
         for key, table in given.items():
-            if isinstance(table, LocalTable):
+            if isinstance(table, DomainTable):
                 yield (f"{method}()", key), (table.basis, entries[key])
 
 
@@ -154,7 +154,7 @@ def _entries(given: object, dtype: np.dtype[Any], nodes: Nodes) -> Mapping[str, 
     tables = {}
     for key, table in given.items():
         size = nodes.label_count(key)
-        if isinstance(table, LocalTable):
+        if isinstance(table, DomainTable):
             table = table.at(np.arange(size))
         if table.dtype != dtype or table.shape != (size,):
             raise Fault(f"the table for {key} is {table!r}, expected {size} values of {dtype}")

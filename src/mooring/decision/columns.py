@@ -347,7 +347,7 @@ class Columns:
             if name in state.skip_score:
                 continue
             weight = self._plugins.weights[name]
-            by_label = self._caller.final_by_label(scorer, state, pod, some)
+            by_label = self._caller.normalized_by_label(scorer, state, pod, some)
             if by_label is not None:
                 extra.add_by_label(by_label.key, by_label.points * weight)
                 continue

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mooring.cache.internals import rows_labelled
 from mooring.framework import BoolArray, IntArray, Nodes
-from mooring.framework._internal import LocalTable
+from mooring.framework._internal import DomainTable
 
 _ONE_BY_ONE: Final = 16  # up to so many domains or nodes are looked at one by one
 _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
@@ -23,7 +23,7 @@ _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
 _NOT_LOCAL: Final = object()  # the basis of a table that has none
 
 S = TypeVar("S", np.bool_, np.int64)
-Ask = Callable[[Callable[[IntArray], Any], IntArray], Any]
+CallPlugin = Callable[[Callable[[IntArray], Any], IntArray], Any]
 """To call a function of the plugin's."""
 Rows = Collection[int]
 
@@ -44,52 +44,52 @@ class DomainAnswers(Generic[S]):
     Of a node's entries, one per table, the sum is taken; of truth values that is whether any holds.
     """
 
-    def __init__(self, name: str, ask: Ask, column: NDArray[S]) -> None:
-        self.column: NDArray[S] = column  # per row; whoever is told of another answer writes it
+    def __init__(self, name: str, ask: CallPlugin, column: NDArray[S]) -> None:
+        self.column: NDArray[S] = column  # per row; written by the caller of `follow`
         self._name = name
         self._ask = ask
         self._tables: dict[str, _Kept[S]] = {}  # by label key
 
     def follow(
-        self, tables: Any, touched: Rows, moved: Rows, nodes: Nodes
+        self, tables: Any, changed: Rows, changed_nodes: Rows, nodes: Nodes
     ) -> tuple[IntArray, NDArray[S] | S]:
         """The rows with another answer, and that answer, which is not yet in the column.
 
-        If it is the same for all these rows, it may be given once. `touched` are the rows that
-        changed since the last time, and `moved` those of them whose node did: it may be in other
-        domains than before.
+        If it is the same for all these rows, it may be given once. `changed` are the rows that
+        changed since the last time, `changed_nodes` those of them whose node did: it may be in
+        other domains than before.
         """
         if not isinstance(tables, Mapping):
             raise TypeError(f"{self._name} gave no tables")
         before = self._tables
         if not before and not tables:
             return _NO_ROWS, self.column[:0]
-        if len(before) == len(tables) == 1 and not moved:
+        if len(before) == len(tables) == 1 and not changed_nodes:
             [(key, table)] = tables.items()
             if key in before:
-                return self._follow_one(key, table, touched, nodes)
+                return self._follow_one(key, table, changed, nodes)
         found = []
         for key in before.keys() - tables:
             codes = before.pop(key).entries.nonzero()[0]
             found.append(_rows_labelled(key, codes, nodes))
         for key, table in tables.items():
-            codes = self._codes_that_differ(key, table, touched, moved, nodes)
+            codes = self._codes_that_differ(key, table, changed, changed_nodes, nodes)
             if len(codes):
                 found.append(_rows_labelled(key, codes, nodes))
-        if moved:
-            found.append(_as_array({*moved}))
+        if changed_nodes:
+            found.append(_as_array({*changed_nodes}))
         if not found:
             return _NO_ROWS, self.column[:0]
         rows = found[0] if len(found) == 1 else _joined(found, len(self.column))
         answers = self._answers(rows, nodes)
-        changed = (answers != self.column[rows]).nonzero()[0]
-        return rows[changed], answers[changed]
+        differs = (answers != self.column[rows]).nonzero()[0]
+        return rows[differs], answers[differs]
 
     def _follow_one(
-        self, key: str, table: Any, touched: Rows, nodes: Nodes
+        self, key: str, table: Any, changed: Rows, nodes: Nodes
     ) -> tuple[IntArray, NDArray[S] | S]:
         """Likewise if there is one table, as before: nothing else makes up for a difference."""
-        codes = self._codes_that_differ(key, table, touched, (), nodes)
+        codes = self._codes_that_differ(key, table, changed, (), nodes)
         if not len(codes):
             return _NO_ROWS, self.column[:0]
         entries = self._tables[key].entries
@@ -107,18 +107,18 @@ class DomainAnswers(Generic[S]):
         return np.zeros(len(rows), dtype=self.column.dtype) if answers is None else answers
 
     def _codes_that_differ(
-        self, key: str, table: Any, touched: Rows, moved: Rows, nodes: Nodes
+        self, key: str, table: Any, changed: Rows, changed_nodes: Rows, nodes: Nodes
     ) -> IntArray:
         """The domains of which a table says something else now, which is kept."""
         kept, size = self._tables.get(key), nodes.label_count(key)
         basis: Hashable = _NOT_LOCAL
-        if isinstance(table, LocalTable):
+        if isinstance(table, DomainTable):
             basis = table.basis
             is_known = kept is not None and kept.basis == basis and len(kept.entries) == size
-            if kept is not None and is_known and not moved:
-                if not touched:
+            if kept is not None and is_known and not changed_nodes:
+                if not changed:
                     return _NO_ROWS
-                codes = nodes.label_codes(key)[_as_array(touched)]
+                codes = nodes.label_codes(key)[_as_array(changed)]
                 return self._look_again(key, table, codes, kept.entries)
             entries = self._entries(key, table, np.arange(size)).copy()  # to be written to
         else:
@@ -133,7 +133,7 @@ class DomainAnswers(Generic[S]):
         return codes
 
     def _look_again(
-        self, key: str, table: LocalTable[S], codes: IntArray, kept: NDArray[S]
+        self, key: str, table: DomainTable[S], codes: IntArray, kept: NDArray[S]
     ) -> IntArray:
         """Likewise if only these can differ; some may be given twice."""
         entries, before = self._entries(key, table, codes), kept[codes]
@@ -145,7 +145,7 @@ class DomainAnswers(Generic[S]):
         kept[codes] = entries
         return codes if len(codes) == 1 else _as_array({*codes.tolist()})
 
-    def _entries(self, key: str, table: LocalTable[S], codes: IntArray) -> NDArray[S]:
+    def _entries(self, key: str, table: DomainTable[S], codes: IntArray) -> NDArray[S]:
         return self._checked(key, self._ask(table.at, codes), len(codes))
 
     def _checked(self, key: str, entries: Any, size: int) -> NDArray[S]:

@@ -14,7 +14,7 @@ from mooring.cache.arrays import any_of
 from mooring.cache.internals import listing_of
 from mooring.decision.plugins import NOTHING_KEPT, Kept
 from mooring.framework import CycleState, Filter, IntArray, Nodes, Pod, Status, Verdicts
-from mooring.runtime import PluginCaller, PluginFault, is_vectorised
+from mooring.runtime import DecisionCaller, PluginFault, is_vectorised
 
 
 class Filtering:
@@ -25,7 +25,7 @@ class Filtering:
 
     def __init__(
         self,
-        caller: PluginCaller,
+        caller: DecisionCaller,
         plugins: Sequence[Filter],
         state: CycleState,
         pod: Pod,

@@ -25,7 +25,7 @@ from mooring.framework import (
 )
 from mooring.framework._internal import DomainFilter, DomainScore
 from mooring.framework.plugin import Base
-from mooring.runtime import Guard, PluginCaller, Profile, overrides_normalize_score
+from mooring.runtime import DecisionCaller, Guard, Profile, overrides_normalize_score
 
 Kept: TypeAlias = Mapping[str, Results]
 """Results that are kept for the class of a pod, by plugin."""
@@ -37,7 +37,7 @@ class DecisionPlugins:
     """The plugins at PreFilter, Filter, PreScore and Score, in the order of the profile."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
-        self.caller: PluginCaller = PluginCaller(profile, guard)
+        self.caller: DecisionCaller = DecisionCaller(profile, guard)
         self.pre_filters: tuple[PreFilter, ...] = profile.at("preFilter", PreFilter)
         self.filters: tuple[Filter, ...] = profile.at("filter", Filter)
         self.pre_scorers: tuple[PreScore, ...] = profile.at("preScore", PreScore)

@@ -34,7 +34,7 @@ from mooring.framework import (
 from mooring.framework.plugin import Base
 from mooring.framework.scores import MIN_SCORE
 from mooring.runtime import (
-    PluginCaller,
+    DecisionCaller,
     PluginFault,
     extremes,
     is_in_range,
@@ -136,7 +136,7 @@ class Results:
     def __init__(
         self,
         plugin: Base,
-        caller: PluginCaller,
+        caller: DecisionCaller,
         shape: Shape,
         *,
         sees_pods: bool,

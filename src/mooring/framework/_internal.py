@@ -117,7 +117,7 @@ def vouches_for_reads(plugin: Base) -> bool:
 # --- answers by topology domain -------------------------------------------------------------------
 
 
-class LocalTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
+class DomainTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
     """By topology domain: an entry depends on the pods in the domain, and otherwise on the basis.
 
     As long as the basis is equal to the one before, which may be that of a pod with another cache
@@ -137,11 +137,11 @@ class DomainFilter(InternalPlugin, Filter):
     @abc.abstractmethod
     def filter_by_domain(
         self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Mapping[str, BoolArray | LocalTable[np.bool_]]:
+    ) -> Mapping[str, BoolArray | DomainTable[np.bool_]]:
         """Which nodes `filter` refuses, by label key and code; one table that refuses is enough.
 
         Each table has an entry for every code (`nodes.label_count`), code 0 for nodes without the
-        label, and is kept: it must not change later. A `LocalTable` is cheaper to follow.
+        label, and is kept: it must not change later. A `DomainTable` is cheaper to follow.
         """
 
 
@@ -154,7 +154,7 @@ class DomainScore(InternalPlugin, Score):
     @abc.abstractmethod
     def score_by_domain(
         self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Mapping[str, IntArray | LocalTable[np.int64]]:
+    ) -> Mapping[str, IntArray | DomainTable[np.int64]]:
         """The points of `score`, by label key and code: what all tables say of a node is added up.
 
         As with `filter_by_domain`, tables are kept.
@@ -166,18 +166,20 @@ def has_tables(plugin: Base) -> bool:
     return isinstance(plugin, DomainFilter | DomainScore)
 
 
-class LabelScores(msgspec.Struct, frozen=True, eq=False):
+class ScoresByLabel(msgspec.Struct, frozen=True, eq=False):
     """Final scores, 0 to 100, of nodes that are told apart by one label only."""
 
     key: str
     points: IntArray  # per label code, code 0 for nodes without the label; int64
 
 
-class FinalByLabel(InternalPlugin, Score):
+class ScoreByLabel(InternalPlugin, Score):
     """A Score whose normalized scores may depend on one label of the nodes alone."""
 
     @abc.abstractmethod
-    def final_by_label(self, state: CycleState, pod: Pod, nodes: Nodes) -> LabelScores | None:
+    def normalized_by_label(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> ScoresByLabel | None:
         """What the nodes that fit get in the end, if that depends on one label of theirs.
 
         The points of `score_all`, normalised if they are: with an entry for every label code

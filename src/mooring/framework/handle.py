@@ -1,7 +1,7 @@
 """What a plugin may ask its scheduler for, and the seams to the world behind it.
 
-The protocols here are implemented further up (`runtime`, `queue`, `scheduler`) and by whoever
-talks to a cluster: the simulator in process, later a client over the network.
+The protocols here are implemented by `runtime`, `queue` and `scheduler`, and by what writes to a
+cluster: the simulator in process, or a client over the network.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class WaitingPod(Protocol):
         ...
 
     def allow(self, plugin: str) -> None:
-        """Withdraw one plugin's hold; the pod goes on when nobody holds it any more."""
+        """Withdraw one plugin's hold; the pod goes on when no plugin holds it any more."""
         ...
 
     def reject(self, plugin: str, reason: str) -> bool:

@@ -50,7 +50,7 @@ class Nominate(msgspec.Struct, frozen=True):
 
     `victims` are the pods that have to go; the scheduler evicts them, the plugin only chooses.
     Together with a status that is not OK it counts as a refusal that also (un)nominates. `report`
-    is for whoever explains the decision; the scheduler does not look into it.
+    explains the decision; the scheduler does not look into it.
 
     Where others have a say in evictions (extenders do), they are asked about all `candidates`, and
     `choose` is called with those they agree to, or with the error that came instead: what it

@@ -68,7 +68,7 @@ class CycleState:
 
     @property
     def exhaustive(self) -> bool:
-        """Look at everything, whatever limits are configured: somebody wants to know it all."""
+        """Whether to look at everything, whatever limits are configured, to explain a decision."""
         return self._exhaustive
 
     @property

@@ -25,12 +25,12 @@ class Verdicts:
 
     def __init__(self, size: int) -> None:
         self.size: int = size
-        self.index: IntArray | None = None  # (size,), lazily made: most plugins refuse nobody
+        self.index: IntArray | None = None  # (size,), lazily made: most plugins refuse no node
         self.statuses: list[Status] = []
 
     @classmethod
     def passing(cls, nodes: Sized) -> Verdicts:
-        """Everybody passes, so far."""
+        """No node is refused so far."""
         return cls(len(nodes))
 
     @classmethod

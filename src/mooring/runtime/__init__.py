@@ -6,7 +6,15 @@ owns the words *registry*, *profile*, *guard* and *caller*.
 """
 
 from mooring.errors import PluginError
-from mooring.runtime.asking import (
+from mooring.runtime.decision_caller import (
+    DecisionCaller,
+    PluginFault,
+    extremes,
+    is_in_range,
+    out_of_range,
+)
+from mooring.runtime.guard import Guard
+from mooring.runtime.plugin_caller import (
     as_error,
     is_vectorised,
     normalizes,
@@ -14,13 +22,11 @@ from mooring.runtime.asking import (
     picks_pods,
     running,
 )
-from mooring.runtime.caller import PluginCaller, PluginFault, extremes, is_in_range, out_of_range
-from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
 __all__ = [
+    "DecisionCaller",
     "Guard",
-    "PluginCaller",
     "PluginError",
     "PluginFault",
     "Profile",

@@ -14,8 +14,8 @@ from mooring.framework._internal import skip_is_final
 from mooring.framework.results import Wait
 from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
-from mooring.runtime.asking import Asker, as_error, picks_pods, running
 from mooring.runtime.guard import Guard
+from mooring.runtime.plugin_caller import PluginCaller, as_error, picks_pods, running
 from mooring.runtime.profile import Profile
 
 MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
@@ -24,7 +24,7 @@ MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
 _LEFT_OUT: StateKey[frozenset[str]] = StateKey("left out")
 
 
-class Committer(Asker):
+class Committer(PluginCaller):
     """Asks the plugins of one profile to carry out what was decided."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
@@ -149,7 +149,7 @@ class Committer(Asker):
         return status if status.ok else _refusal_or_error("PreBind", plugin, status)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The first plugin that does not skip decides; SKIP if all do, and then nobody bound."""
+        """The first plugin that does not skip decides; SKIP if all do: the pod is not bound."""
         started = self.guard.timer()
         for plugin in self._bind:
             # The pod may be bound by now: to call that a failure would give its place away.

@@ -125,7 +125,7 @@ class Guard:
                 thrown = error
         if stands and busy > self.budget:
             extra = {"plugin": plugin.name, "point": point, "seconds": busy}
-            log.warning("plugin kept everybody waiting", extra=extra)
+            log.warning("plugin blocked the event loop", extra=extra)
         elif self.record_plugins or busy > self.budget:
             self._finish(plugin, point, answer, busy)
         return answer

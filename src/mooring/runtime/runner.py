@@ -17,12 +17,14 @@ from mooring.framework.results import Candidate, Nominate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.runtime.asking import Asker
 from mooring.runtime.guard import Guard
+from mooring.runtime.plugin_caller import PluginCaller
 from mooring.runtime.profile import Profile
 
-Review = Callable[[Pod, Sequence[Candidate], Nodes], Awaitable[Sequence[Candidate] | Status]]
-"""Asks others which candidates they agree to; a status says what broke."""
+CandidateReview = Callable[
+    [Pod, Sequence[Candidate], Nodes], Awaitable[Sequence[Candidate] | Status]
+]
+"""The candidates that the extenders accept; a status if that failed."""
 
 
 class PostFilterOutcome(msgspec.Struct, frozen=True):
@@ -31,10 +33,10 @@ class PostFilterOutcome(msgspec.Struct, frozen=True):
     status: Status
     nominate: str | None = None
     victims: tuple[Pod, ...] = ()  # to be evicted to make the nomination true
-    reports: dict[str, object] = {}  # by plugin, for whoever explains the decision
+    reports: dict[str, object] = {}  # by plugin, to explain the decision
 
 
-class Runner(Asker):
+class Runner(PluginCaller):
     """Asks the plugins of one profile whether a pod may be queued, and what to do if none fits."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
@@ -62,7 +64,7 @@ class Runner(Asker):
         pod: Pod,
         nodes: Nodes,
         verdicts: Verdicts,
-        review: Review | None = None,
+        review: CandidateReview | None = None,
     ) -> PostFilterOutcome | None:
         """None when the profile has no PostFilter plugin: then there is nothing to say.
 

@@ -23,8 +23,8 @@ from mooring.framework.results import QueuedPod
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.queue.queue import SchedulingQueue
-from mooring.runtime.asking import interrupted
 from mooring.runtime.commit import Committer
+from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.waiting import WaitingPod, WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.conflicts import Conflict, OnConflict
@@ -53,7 +53,7 @@ class Refusal(msgspec.Struct, frozen=True):
     status: Status
     diagnosis: Diagnosis | None = None
     announced: str = ""  # the node that was written into the pod's status, to be taken back
-    is_moot: bool = False  # nobody is to be told: the pod is gone, or ours no longer to decide
+    is_moot: bool = False  # not reported: the pod is gone, or not ours to decide any more
 
 
 class PreBinding:

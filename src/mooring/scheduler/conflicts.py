@@ -1,4 +1,4 @@
-"""Where the decisions of another scheduler and ours met; counted, so that somebody notices."""
+"""Conflicts with the decisions of other schedulers, as they are counted in the metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Conflict(enum.StrEnum):
     """How it showed."""
 
     RECHECK = "recheck"  # the node had changed by the time of our bind
-    ALREADY_BOUND = "already_bound"  # the pod was bound by somebody else
-    OVERCOMMITTED = "overcommitted"  # somebody bound to a node that was full
+    ALREADY_BOUND = "already_bound"  # the pod was bound by another scheduler
+    OVERCOMMITTED = "overcommitted"  # another scheduler bound a pod to a full node
 
 
 OnConflict = Callable[[Conflict], None]

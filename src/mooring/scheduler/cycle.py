@@ -2,8 +2,7 @@
 
 Pure: the same nodes, the same pod and the same plugins give the same decision. Nothing is written
 anywhere; what follows from the decision is the scheduler's business. The only I/O is the calls to
-extenders, and only they make a decision wait: whoever awaits it must see to it that the nodes stay
-as they are.
+extenders, and only they make a decision wait: its caller keeps the nodes as they are meanwhile.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class Evictor:
         return self._pre_binding.cancel(victim.uid, f"preempted by {plugin}")
 
     async def _delete(self, victim: Pod, preemptor: Pod) -> bool:
-        """Say why, then delete; False if somebody else was faster."""
+        """Write the condition, then delete; False if the pod is gone already."""
         condition = Condition(
             type=DISRUPTION_TARGET,
             status="True",

@@ -64,7 +64,7 @@ class FailureHandler:
 
         `announced` is a nomination that this attempt has written and that the watch may not have
         shown us yet. With `is_moot` the pod is gone, as the watch will tell us, too, or it is for
-        another replica to decide: nobody is to hear that it failed.
+        another replica to decide: the failure is not reported.
         """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
@@ -74,11 +74,11 @@ class FailureHandler:
             queued.pending_plugins = diagnosis.pending_plugins
         latest = self._handlers.pending(pod.key)
         if latest is not None and latest.uid != pod.uid:
-            self._queue.done(pod.uid)  # another pod has its name now; there is nobody to tell
+            self._queue.done(pod.uid)  # another pod has its name now
             return
         self._requeue(queued, latest)
         if latest is None or is_moot:
-            return  # likewise: it is gone, or has a node by somebody else's decision
+            return  # it is gone, or another scheduler has bound it
         self._queue.nominator.nominate(latest, nominate)
         message = cut(status.message, MAX_MESSAGE)
         if status.rejected:

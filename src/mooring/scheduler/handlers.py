@@ -1,8 +1,8 @@
-"""What the cluster tells us, into cache and queue, in the order it happened.
+"""Event handlers: changes of the cluster go into cache and queue, in order.
 
-Whoever watches the cluster (an informer, a simulation, a test) calls `put_*` with an object's
-latest state and `remove_*` when it is gone. Whether that is news, and what kind of news, is found
-out here by comparing with what is known, so a repeated or a missed event does no harm.
+An informer, a simulation or a test calls `put_*` with an object's latest state and `remove_*` when
+it is gone. What has changed is found by comparing with the known state, so a repeated or a missed
+event does no harm.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Handlers:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let nothing change while a decision waits for somebody outside; it is told afterwards."""
+        """Hold events back while a decision waits for an extender; they are handled afterwards."""
         later = self._later = deque()
         try:
             yield

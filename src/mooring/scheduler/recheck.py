@@ -1,4 +1,4 @@
-"""A last look before the bind request, for a node that somebody else has touched meanwhile.
+"""The filters again before the bind request, for a node that changed since the decision.
 
 Between decision and bind another scheduler may have put a pod on the same node, or an operator may
 have drained it. Our own pods are counted from the moment they are assumed, so only changes from
@@ -22,7 +22,7 @@ class Recheck:
     def __init__(self, profile: Profile, evaluator: PodEvaluator, cache: Cache) -> None:
         self._evaluator = evaluator
         self._cache = cache
-        # Who reserves holds the pod's share already, and would find it taken: by this very pod.
+        # These plugins have reserved for this very pod already, and would find no room for it.
         self._reserving = {plugin.name for plugin in profile.at("reserve", contract.Reserve)}
 
     def ask(self, pod: Pod, assumed: Pod) -> Status:

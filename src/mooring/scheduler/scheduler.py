@@ -30,9 +30,9 @@ from mooring.observe.metrics import Metrics
 from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
-from mooring.runtime.asking import interrupted
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.profile import Profile, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
@@ -63,7 +63,7 @@ _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are t
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One try to place one pod, for whoever wants to watch."""
+    """One attempt to schedule one pod, for observers."""
 
     pod: Pod
     number: int  # 1 for the pod's first
@@ -114,11 +114,11 @@ class Scheduler:
         self._extenders = extenders
         self._check = None
         if check_share:
-            # With dice of its own: whether we look must not change what happens.
+            # With random numbers of its own: a check must not change what happens.
             self._check = DoubleCheck(check_share, random.Random(), self.metrics)
         if config.extenders and extenders is None:
-            # Better no start than a scheduler that leaves out whom it was told to ask.
-            text = "there is nobody here who could call them"
+            # A scheduler that ignored its extenders would be worse than none.
+            text = "this scheduler was started without a way to call extenders"
             raise ConfigError([Problem("extenders", text)])
         self._extender_stage = ExtenderStage(extenders, self._random) if extenders else None
         self._tasks: TaskPool | None = None

@@ -39,7 +39,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
-from mooring.runtime.caller import PluginFault
+from mooring.runtime.decision_caller import PluginFault
 from mooring.runtime.registry import contract_faults
 from mooring.testing._bench import (
     Bench,

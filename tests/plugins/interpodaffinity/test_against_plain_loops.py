@@ -15,7 +15,7 @@ from mooring.api import codec, core
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod, Status
-from mooring.framework._internal import LocalTable, set_earlier
+from mooring.framework._internal import DomainTable, set_earlier
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 
@@ -188,7 +188,7 @@ def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
 
 
 def by_domain(
-    tables: Mapping[str, LocalTable[Any]], nodes: Nodes, together: Callable[[list[Any]], Any]
+    tables: Mapping[str, DomainTable[Any]], nodes: Nodes, together: Callable[[list[Any]], Any]
 ) -> list[Any]:
     """What tables say of each node."""
     return [

@@ -9,7 +9,7 @@ from tests.plugins.interpodaffinity.affinity import far, liking, near, term
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod
-from mooring.framework._internal import LocalTable, set_earlier
+from mooring.framework._internal import DomainTable, set_earlier
 from mooring.plugins.interpodaffinity.plugin import AROUND, POINTS, InterPodAffinity
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import HOSTNAME, ZONE, node, pod
@@ -53,7 +53,7 @@ def refused(plugin: InterPodAffinity, state: CycleState, nodes: Nodes) -> list[s
     return [one.name for one in nodes if not plugin.filter(state, incoming(), one).ok]
 
 
-def refused_zones(tables: Mapping[str, LocalTable[np.bool_]], nodes: Nodes) -> list[str | None]:
+def refused_zones(tables: Mapping[str, DomainTable[np.bool_]], nodes: Nodes) -> list[str | None]:
     refusals = tables[ZONE].at(np.arange(nodes.label_count(ZONE))).tolist()
     pairs = zip(nodes.label_values(ZONE), refusals, strict=True)
     return [zone for zone, is_refused in pairs if is_refused]

@@ -117,7 +117,7 @@ def test_scores_as_the_model_scores(cache: Cache, new: Pod, data: st.DataObject)
     assert raw.tolist() == [plugin.score(state, new, one) for one in feasible]
     found = plugin.normalize_score(state, new, feasible, raw).tolist()
     assert found == model.scores(new, list(feasible), cluster)
-    final = plugin.final_by_label(state, new, feasible)
+    final = plugin.normalized_by_label(state, new, feasible)
     if final is not None:
         assert final.points[feasible.label_codes(final.key)].tolist() == found
 

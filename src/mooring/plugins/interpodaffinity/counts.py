@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 import mooring.framework as fw
-from mooring.framework._internal import LocalTable
+from mooring.framework._internal import DomainTable
 from mooring.plugins.interpodaffinity.relations import Relations
 from mooring.plugins.interpodaffinity.terms import Peers, Term, all_include, terms_of
 
@@ -123,7 +123,7 @@ class Surroundings(Counted):
         self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
         self.banned: dict[Term, Domains] = banned
         # What was said last, and whether the pod could come first then.
-        self._tables: tuple[bool, dict[str, LocalTable[np.bool_]]] | None = None
+        self._tables: tuple[bool, dict[str, DomainTable[np.bool_]]] | None = None
 
     @classmethod
     def of(cls, relations: Relations, counts: Counts) -> "Surroundings":
@@ -187,7 +187,7 @@ class Surroundings(Counted):
     def banning(self) -> list[Test]:
         return [(domains.key, domains.have_some) for domains in self.banned.values()]
 
-    def refusing(self) -> dict[str, LocalTable[np.bool_]]:
+    def refusing(self) -> dict[str, DomainTable[np.bool_]]:
         """For any of these reasons."""
         is_first = self.may_come_first
         if self._tables is None or self._tables[0] != is_first:
@@ -196,7 +196,7 @@ class Surroundings(Counted):
                 tests.setdefault(test[0], []).append(test)
             basis = (self._relations, is_first)
             tables = {
-                key: LocalTable(basis, functools.partial(_any_of, [test for _, test in some]))
+                key: DomainTable(basis, functools.partial(_any_of, [test for _, test in some]))
                 for key, some in tests.items()
             }
             self._tables = (is_first, tables)
@@ -228,8 +228,8 @@ class Points(Counted):
         by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
         for key, weight, pods in zip(keys, relations.weights, counts, strict=True):
             by_key.setdefault(key, []).append((weight, pods))
-        self._tables: dict[str, LocalTable[np.int64]] = {
-            key: LocalTable(relations, functools.partial(_worth, parts))
+        self._tables: dict[str, DomainTable[np.int64]] = {
+            key: DomainTable(relations, functools.partial(_worth, parts))
             for key, parts in by_key.items()
         }
 
@@ -248,7 +248,7 @@ class Points(Counted):
             points += table.at(nodes.label_codes(key))
         return points
 
-    def by_domain(self) -> dict[str, LocalTable[np.int64]]:
+    def by_domain(self) -> dict[str, DomainTable[np.int64]]:
         return self._tables
 
 

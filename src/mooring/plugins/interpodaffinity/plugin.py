@@ -15,7 +15,7 @@ from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.cache.internals import count_features, features_version
 from mooring.cache.snapshot import Features
-from mooring.framework._internal import DomainFilter, DomainScore, LocalTable, earlier_value
+from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, earlier_value
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
@@ -130,7 +130,7 @@ class InterPodAffinity(
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.bool_]]:
+    ) -> Mapping[str, DomainTable[np.bool_]]:
         return state[AROUND].refusing()
 
     # --- score -----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class InterPodAffinity(
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.int64]]:
+    ) -> Mapping[str, DomainTable[np.int64]]:
         return state[POINTS].by_domain()
 
     # --- events ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from mooring.api.wellknown import HOSTNAME
 from mooring.cache.arrays import FloatArray
 from mooring.cache.internals import label_tally, mark_of
 from mooring.cache.snapshot import Mark
-from mooring.framework._internal import LabelScores
+from mooring.framework._internal import ScoresByLabel
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
     Constraints,
@@ -255,7 +255,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
-    def final(self, nodes: fw.Nodes) -> LabelScores | None:
+    def final(self, nodes: fw.Nodes) -> ScoresByLabel | None:
         """The normalised scores of these nodes, if they depend on one domain only."""
         by_domain = self._by_domain()
         if by_domain is None:
@@ -264,7 +264,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         counting = label_tally(nodes, key) > 0
         if self.needs_all_keys:
             counting[0] = False
-        return LabelScores(key, normalized(scores, counting))
+        return ScoresByLabel(key, normalized(scores, counting))
 
     def _by_domain(self) -> tuple[str, fw.IntArray] | None:
         """A label key, and the score per label code; who is in no domain gets nothing."""

@@ -9,7 +9,7 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
-from mooring.framework._internal import DomainFilter, FinalByLabel, LabelScores, earlier_value
+from mooring.framework._internal import DomainFilter, ScoreByLabel, ScoresByLabel, earlier_value
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins._node_requirements import affinity_of
 from mooring.plugins.podtopologyspread.args import (
@@ -38,7 +38,7 @@ class PodTopologySpread(
     fw.PreFilter,
     DomainFilter,
     fw.PreScore,
-    FinalByLabel,
+    ScoreByLabel,
 ):
     """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
 
@@ -205,9 +205,9 @@ class PodTopologySpread(
     ) -> fw.IntArray:
         return normalized(scores, state[SOFT].scored(nodes))
 
-    def final_by_label(
+    def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> LabelScores | None:
+    ) -> ScoresByLabel | None:
         return state[SOFT].final(nodes)
 
     # --- events ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _RUNNING: Final = {
 }
 
 
-class Asker:
+class PluginCaller:
     """Shared by the runners. Nothing here raises for something a plugin did."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:

@@ -1,6 +1,6 @@
 """Calls of the plugins that take part in a decision, with every check of their answers.
 
-The decision engine calls plugins through `PluginCaller` and nowhere else. A plugin that raises,
+The decision engine calls plugins through `DecisionCaller` and nowhere else. A plugin that raises,
 overruns or answers with something else than its point allows becomes a `PluginFault`, which holds
 the status that the pod gets: as texts, those of kube-scheduler.
 """
@@ -21,15 +21,15 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
-from mooring.framework._internal import FinalByLabel, InternalPlugin, LabelScores
+from mooring.framework._internal import InternalPlugin, ScoreByLabel, ScoresByLabel
 from mooring.framework.results import OnlyNodes
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.family import Value
-from mooring.runtime.asking import Asker, accident, as_error, normalizes, running
 from mooring.runtime.guard import Guard
+from mooring.runtime.plugin_caller import PluginCaller, accident, as_error, normalizes, running
 from mooring.runtime.profile import Profile
 
 _PRE_FILTER_CODES: Final = frozenset(
@@ -50,7 +50,7 @@ class PluginFault(Exception):
         return self.status.plugin
 
 
-class PluginCaller(Asker):
+class DecisionCaller(PluginCaller):
     """Calls the plugins of one profile at the points of a decision."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
@@ -64,7 +64,7 @@ class PluginCaller(Asker):
         self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
         scorers = at("score", contract.Score)
         self._scored = self.evaluations("Score", scorers)
-        self._by_label = {one.name: one for one in scorers if isinstance(one, FinalByLabel)}
+        self._by_label = {one.name: one for one in scorers if isinstance(one, ScoreByLabel)}
 
     # --- PreFilter and PreScore ----------------------------------------------------------------
 
@@ -250,16 +250,16 @@ class PluginCaller(Asker):
         raw = ask(plugin, state, pod, nodes)
         return raw, self.normalized(plugin, state, pod, nodes, raw)
 
-    def final_by_label(
+    def normalized_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> LabelScores | None:
+    ) -> ScoresByLabel | None:
         """The normalized scores if one node label is all that matters. Raises PluginFault."""
         by_label = self._by_label.get(plugin.name)
         if by_label is None:
             return None
         try:
-            found: LabelScores | None = self.guard.call(
-                plugin, "Score", by_label.final_by_label, state, pod, nodes
+            found: ScoresByLabel | None = self.guard.call(
+                plugin, "Score", by_label.normalized_by_label, state, pod, nodes
             )
         except PluginError as error:
             raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
