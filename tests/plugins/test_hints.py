@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from msgspec import structs
-from tests.plugins.interpodaffinity.affinity import far, near, term
+from tests.plugins.interpodaffinity.affinity import affinity, anti_affinity, term
 from tests.plugins.volumes.storage import (
     attachment,
     capacity,
@@ -107,8 +107,8 @@ GCE: Final = {"gcePersistentDisk": {"pdName": "disk"}}
 
 SMALL: Final = pod("p", uid="p", cpu="2")
 SERVER: Final = pod("p", uid="p", ports=[8080])
-LONELY: Final = pod("p", uid="p", affinity=near(term("zone", app="web")))
-SHY: Final = pod("p", uid="p", affinity=far(term("zone", app="web")))
+LONELY: Final = pod("p", uid="p", affinity=affinity(term("zone", app="web")))
+SHY: Final = pod("p", uid="p", affinity=anti_affinity(term("zone", app="web")))
 SHUNNED: Final = pod("p", uid="p", labels=WEB)
 SPREAD: Final = pod("p", uid="p", labels=WEB, spread={"zone": 1})
 HONORING: Final = pod(
@@ -477,7 +477,7 @@ TABLE: Final[dict[str, list[Row]]] = {
     ],
     "InterPodAffinity": [
         *deleted(SHY, QUEUE, QUEUE, SKIP, labels=WEB),
-        *deleted(SHUNNED, QUEUE, QUEUE, SKIP, affinity=far(term("zone", app="web"))),
+        *deleted(SHUNNED, QUEUE, QUEUE, SKIP, affinity=anti_affinity(term("zone", app="web"))),
         *deleted(LONELY, SKIP, SKIP, SKIP, labels=WEB),
         Row("an assigned pod", POD_ADDED, LONELY, None, WEB_ON, QUEUE),
         Row("a nominated pod", POD_ADDED, LONELY, None, WEB_NOMINATED, QUEUE),
@@ -561,7 +561,9 @@ def test_wakes_a_pod_kept_off_by_a_nominated_one_when_that_is_deleted(
         sim.apply(node("a", cpu="4", zone="z"), pod("victim", cpu="4", priority=1, on="a"))
         sim.schedule(pod("preemptor", cpu="3", priority=100, labels=WEB))
         assert sim.pod("preemptor").status.nominated_node_name == "a"
-        sim.schedule(pod("shy", cpu=0, priority=50, affinity=far(term("zone", app="web"))))
+        sim.schedule(
+            pod("shy", cpu=0, priority=50, affinity=anti_affinity(term("zone", app="web")))
+        )
         assert "didn't match pod anti-affinity rules" in sim.why("shy")
         assert sim.where("shy") == "unschedulable"
         sim.delete(sim.pod("preemptor"))

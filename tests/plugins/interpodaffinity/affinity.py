@@ -16,22 +16,22 @@ def term(topology: str, selector: Json | None = None, /, *, app: str = "", **mor
     return raw if chosen is None else {**raw, "labelSelector": chosen}
 
 
-def near(*terms: Json) -> Json:
+def affinity(*terms: Json) -> Json:
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def far(*terms: Json) -> Json:
+def anti_affinity(*terms: Json) -> Json:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def liking(*wishes: tuple[int, Json]) -> Json:
-    return {"podAffinity": _preferred(wishes)}
+def preferred_affinity(*preferred: tuple[int, Json]) -> Json:
+    return {"podAffinity": _preferred(preferred)}
 
 
-def shunning(*wishes: tuple[int, Json]) -> Json:
-    return {"podAntiAffinity": _preferred(wishes)}
+def preferred_anti_affinity(*preferred: tuple[int, Json]) -> Json:
+    return {"podAntiAffinity": _preferred(preferred)}
 
 
-def _preferred(wishes: tuple[tuple[int, Json], ...]) -> Json:
-    listed = [{"weight": weight, "podAffinityTerm": raw} for weight, raw in wishes]
+def _preferred(preferred: tuple[tuple[int, Json], ...]) -> Json:
+    listed = [{"weight": weight, "podAffinityTerm": raw} for weight, raw in preferred]
     return {"preferredDuringSchedulingIgnoredDuringExecution": listed}

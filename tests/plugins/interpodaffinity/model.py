@@ -10,12 +10,12 @@ from mooring.api.meta import LabelSelector
 from mooring.framework import Pod
 
 Labels = Mapping[str, str]
-NEAR = "node(s) didn't match pod affinity rules"
-FAR = "node(s) didn't match pod anti-affinity rules"
+AFFINITY = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-class World(NamedTuple):
+class Cluster(NamedTuple):
     nodes: Mapping[str, Labels]
     pods: tuple[Pod, ...]  # on these nodes
     namespaces: Mapping[str, Labels]
@@ -53,69 +53,69 @@ def means(term: core.PodAffinityTerm, owner: Pod, other: Pod, namespace: Labels)
     return selects(term.label_selector, other.labels)
 
 
-def own_means(term: core.PodAffinityTerm, owner: Pod, other: Pod, world: World) -> bool:
+def own_means(term: core.PodAffinityTerm, owner: Pod, other: Pod, cluster: Cluster) -> bool:
     """A term of the pod to be placed, about a pod on a node."""
-    known = world.namespaces.get(other.namespace)
+    known = cluster.namespaces.get(other.namespace)
     listed = known is not None and selects(term.namespace_selector, known)
     if listed and selects(term.label_selector, other.labels):
         return True
     return means(term, owner, other, {})  # a selector without a positive test means everywhere
 
 
-def near_terms(pod: Pod) -> tuple[core.PodAffinityTerm, ...]:
+def affinity_terms(pod: Pod) -> tuple[core.PodAffinityTerm, ...]:
     affinity = pod.spec.affinity and pod.spec.affinity.pod_affinity
     return affinity.required_during_scheduling_ignored_during_execution if affinity else ()
 
 
-def far_terms(pod: Pod) -> tuple[core.PodAffinityTerm, ...]:
+def anti_affinity_terms(pod: Pod) -> tuple[core.PodAffinityTerm, ...]:
     affinity = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
     return affinity.required_during_scheduling_ignored_during_execution if affinity else ()
 
 
-def wishes(pod: Pod) -> list[tuple[int, core.PodAffinityTerm]]:
+def preferred(pod: Pod) -> list[tuple[int, core.PodAffinityTerm]]:
     """Preferred terms with their weights; those of anti-affinity below zero."""
     affinity = pod.spec.affinity or core.Affinity()
-    near = affinity.pod_affinity or core.PodAffinity()
-    far = affinity.pod_anti_affinity or core.PodAntiAffinity()
+    attract = affinity.pod_affinity or core.PodAffinity()
+    repel = affinity.pod_anti_affinity or core.PodAntiAffinity()
     return [
-        (sign * wish.weight, wish.pod_affinity_term)
-        for sign, part in ((1, near), (-1, far))
-        for wish in part.preferred_during_scheduling_ignored_during_execution
+        (sign * weighted.weight, weighted.pod_affinity_term)
+        for sign, kind in ((1, attract), (-1, repel))
+        for weighted in kind.preferred_during_scheduling_ignored_during_execution
     ]
 
 
-def refusal(pod: Pod, node: Labels, world: World) -> str:
+def refusal(pod: Pod, node: Labels, cluster: Cluster) -> str:
     """Why a node is refused; empty if it is not."""
-    near = near_terms(pod)
-    company: set[tuple[str, str]] = set()
-    for other, labels in world.located():
-        if all(own_means(term, pod, other, world) for term in near):
-            company |= {
+    own = affinity_terms(pod)
+    matching: set[tuple[str, str]] = set()
+    for other, labels in cluster.located():
+        if all(own_means(term, pod, other, cluster) for term in own):
+            matching |= {
                 (term.topology_key, labels[term.topology_key])
-                for term in near
+                for term in own
                 if term.topology_key in labels
             }
-    if any(term.topology_key not in node for term in near):
-        return NEAR
-    if any((term.topology_key, node[term.topology_key]) not in company for term in near):
-        is_first = not company and all(own_means(term, pod, pod, world) for term in near)
+    if any(term.topology_key not in node for term in own):
+        return AFFINITY
+    if any((term.topology_key, node[term.topology_key]) not in matching for term in own):
+        is_first = not matching and all(own_means(term, pod, pod, cluster) for term in own)
         if not is_first:
-            return NEAR
-    for term in far_terms(pod):
-        for other, labels in world.located():
-            if own_means(term, pod, other, world) and _together(term.topology_key, node, labels):
-                return FAR
-    for other, labels in world.located():
-        for term in far_terms(other):
-            meant = means(term, other, pod, world.namespaces.get(pod.namespace, {}))
+            return AFFINITY
+    for term in anti_affinity_terms(pod):
+        for other, labels in cluster.located():
+            if own_means(term, pod, other, cluster) and _together(term.topology_key, node, labels):
+                return ANTI_AFFINITY
+    for other, labels in cluster.located():
+        for term in anti_affinity_terms(other):
+            meant = means(term, other, pod, cluster.namespaces.get(pod.namespace, {}))
             if meant and _together(term.topology_key, node, labels):
                 return EXISTING
     return ""
 
 
-def scores(pod: Pod, world: World, hard_weight: int, ignore: bool) -> dict[str, int] | None:
+def scores(pod: Pod, cluster: Cluster, hard_weight: int, ignore: bool) -> dict[str, int] | None:
     """Raw points per node; None if the plugin has nothing to say."""
-    if ignore and not wishes(pod):
+    if ignore and not preferred(pod):
         return None
     worth: dict[tuple[str, str], int] = {}
 
@@ -123,22 +123,22 @@ def scores(pod: Pod, world: World, hard_weight: int, ignore: bool) -> dict[str, 
         if key in labels:
             worth[key, labels[key]] = worth.get((key, labels[key]), 0) + weight
 
-    namespace = world.namespaces.get(pod.namespace, {})
-    for other, labels in world.located():
-        for weight, term in wishes(pod):
-            if own_means(term, pod, other, world):
+    namespace = cluster.namespaces.get(pod.namespace, {})
+    for other, labels in cluster.located():
+        for weight, term in preferred(pod):
+            if own_means(term, pod, other, cluster):
                 add(term.topology_key, labels, weight)
-        for weight, term in wishes(other):
+        for weight, term in preferred(other):
             if means(term, other, pod, namespace):
                 add(term.topology_key, labels, weight)
-        for term in near_terms(other) if hard_weight else ():
+        for term in affinity_terms(other) if hard_weight else ():
             if means(term, other, pod, namespace):
                 add(term.topology_key, labels, hard_weight)
     if not worth:
         return None
     return {
         name: sum(worth.get(label, 0) for label in labels.items())
-        for name, labels in world.nodes.items()
+        for name, labels in cluster.nodes.items()
     }
 
 

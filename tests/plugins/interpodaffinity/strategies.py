@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.plugins.interpodaffinity.model import World
+from tests.plugins.interpodaffinity.model import Cluster
 
 from mooring.framework import Pod
 from mooring.testing.builders import HOSTNAME, ZONE, pod
@@ -88,7 +88,7 @@ def pods(draw: st.DrawFn, name: str, on: str = "") -> Pod:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def clusters(draw: st.DrawFn) -> Cluster:
     nodes: dict[str, dict[str, str]] = {}
     for number in range(draw(st.integers(1, 5))):
         labels = {HOSTNAME: f"n{number}"} if draw(st.integers(0, 5)) else {}
@@ -100,4 +100,4 @@ def worlds(draw: st.DrawFn) -> World:
     homes = draw(st.lists(st.sampled_from(sorted(nodes)), max_size=6))
     residents = tuple(draw(pods(f"old{number}", on=on)) for number, on in enumerate(homes))
     known = draw(st.lists(st.sampled_from(NAMESPACES), unique=True))
-    return World(nodes, residents, {name: draw(space_labels) for name in known})
+    return Cluster(nodes, residents, {name: draw(space_labels) for name in known})

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plugins.interpodaffinity import model
-from tests.plugins.interpodaffinity.model import World
-from tests.plugins.interpodaffinity.strategies import pods, worlds
+from tests.plugins.interpodaffinity.model import Cluster
+from tests.plugins.interpodaffinity.strategies import clusters, pods
 
 from mooring.api import codec, core
 from mooring.cache import nodes as node_table
@@ -20,14 +20,14 @@ from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 
 
-def cache_of(world: World) -> Cache:
+def cache_of(cluster: Cluster) -> Cache:
     cache = Cache()
-    for name, labels in world.nodes.items():
+    for name, labels in cluster.nodes.items():
         raw: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}}
         cache.put_node(codec.convert(raw, core.Node))
-    for resident in world.pods:
+    for resident in cluster.pods:
         cache.put_pod(resident)
-    for name, labels in world.namespaces.items():
+    for name, labels in cluster.namespaces.items():
         raw = {"metadata": {"name": name, "labels": dict(labels)}}
         cache.objects.put(codec.convert(raw, core.Namespace))
     return cache
@@ -47,7 +47,7 @@ def answers(
         verdicts = plugin.filter_all(state, incoming, some)
         found = {name: verdicts.status(place) for place, name in enumerate(some.names)}
         assert found == {name: each[name] for name in some.names}
-    codes = {model.NEAR: Status.unresolvable, model.FAR: Status.unschedulable}
+    codes = {model.AFFINITY: Status.unresolvable, model.ANTI_AFFINITY: Status.unschedulable}
     for status in each.values():
         assert status.ok or status == codes.get(status.message, Status.unschedulable)(
             status.message
@@ -55,37 +55,39 @@ def answers(
     return {name: status.message for name, status in each.items()}
 
 
-def meant(incoming: Pod, world: World) -> dict[str, str]:
-    return {name: model.refusal(incoming, labels, world) for name, labels in world.nodes.items()}
+def meant(incoming: Pod, cluster: Cluster) -> dict[str, str]:
+    return {
+        name: model.refusal(incoming, labels, cluster) for name, labels in cluster.nodes.items()
+    }
 
 
-@given(world=worlds(), incoming=pods("new"))
+@given(cluster=clusters(), incoming=pods("new"))
 @settings(max_examples=150, deadline=None)
-def test_filters_as_plain_loops_do(world: World, incoming: Pod) -> None:
-    cache = cache_of(world)
+def test_filters_as_plain_loops_do(cluster: Cluster, incoming: Pod) -> None:
+    cache = cache_of(cluster)
     plugin, state = plugin_in(cache), CycleState()
     status = plugin.pre_filter(state, incoming, cache.nodes)
     if status.skipped:
-        assert not model.near_terms(incoming)
-        assert not model.far_terms(incoming)
-        assert not any(meant(incoming, world).values())
+        assert not model.affinity_terms(incoming)
+        assert not model.anti_affinity_terms(incoming)
+        assert not any(meant(incoming, cluster).values())
     else:
         assert status.ok
-        assert answers(plugin, state, incoming, cache.nodes) == meant(incoming, world)
+        assert answers(plugin, state, incoming, cache.nodes) == meant(incoming, cluster)
 
 
-@given(world=worlds(), incoming=pods("new"), data=st.data())
+@given(cluster=clusters(), incoming=pods("new"), data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_what_ifs_equal_the_cluster_they_imagine(
-    world: World, incoming: Pod, data: st.DataObject
+    cluster: Cluster, incoming: Pod, data: st.DataObject
 ) -> None:
-    cache = cache_of(world)
+    cache = cache_of(cluster)
     nodes = cache.nodes
     plugin, state = plugin_in(cache), CycleState()
     if plugin.pre_filter(state, incoming, nodes).skipped:
         return
     before = answers(plugin, state, incoming, nodes)
-    imagined, there = state.clone(), {pod.uid: pod for pod in world.pods}
+    imagined, there = state.clone(), {pod.uid: pod for pod in cluster.pods}
     for step in range(data.draw(st.integers(1, 4))):
         if data.draw(st.booleans()) and there:
             gone = there.pop(data.draw(st.sampled_from(sorted(there))))
@@ -93,33 +95,33 @@ def test_what_ifs_equal_the_cluster_they_imagine(
             assert node is not None
             assert plugin.remove_pod(imagined, incoming, gone, node.without_pod(gone)).ok
         else:
-            on = data.draw(st.sampled_from(sorted(world.nodes)))
+            on = data.draw(st.sampled_from(sorted(cluster.nodes)))
             more = data.draw(pods(f"more{step}", on=on))
             node = nodes.get(on)
             assert node is not None
             assert plugin.add_pod(imagined, incoming, more, node.with_pod(more)).ok
             there[more.uid] = more
-    changed = world._replace(pods=tuple(there.values()))
+    changed = cluster._replace(pods=tuple(there.values()))
     assert answers(plugin, imagined, incoming, nodes) == meant(incoming, changed)
     assert answers(plugin, state, incoming, nodes) == before
 
 
 @given(
-    world=worlds(),
+    cluster=clusters(),
     incoming=pods("new"),
     hard_weight=st.sampled_from([0, 1, 7, 100]),
     ignore=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
 def test_scores_as_plain_loops_do(
-    world: World, incoming: Pod, hard_weight: int, ignore: bool
+    cluster: Cluster, incoming: Pod, hard_weight: int, ignore: bool
 ) -> None:
-    cache = cache_of(world)
+    cache = cache_of(cluster)
     plugin = plugin_in(
         cache, hard_pod_affinity_weight=hard_weight, ignore_preferred_terms_of_existing_pods=ignore
     )
-    expected = model.scores(incoming, world, hard_weight, ignore)
-    feasible = cache.nodes.take(np.arange(0, len(world.nodes), 2))
+    expected = model.scores(incoming, cluster, hard_weight, ignore)
+    feasible = cache.nodes.take(np.arange(0, len(cluster.nodes), 2))
     state = CycleState()
     status = plugin.pre_score(state, incoming, feasible)
     assert status.skipped == (expected is None)
@@ -140,19 +142,19 @@ def test_scores_as_plain_loops_do(
 
 
 @pytest.mark.parametrize("most_counters", [1, node_table.MAX_COUNTERS])
-@given(world=worlds(), incoming=pods("new"), data=st.data())
+@given(cluster=clusters(), incoming=pods("new"), data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
-    most_counters: int, world: World, incoming: Pod, data: st.DataObject
+    most_counters: int, cluster: Cluster, incoming: Pod, data: st.DataObject
 ) -> None:
-    cache = cache_of(world)
+    cache = cache_of(cluster)
     nodes, plugin = cache.nodes, plugin_in(cache)
-    there = {pod.uid: pod for pod in world.pods}
+    there = {pod.uid: pod for pod in cluster.pods}
     earlier: CycleState | None = None
     for step in range(data.draw(st.integers(1, 5))):
-        on = data.draw(st.sampled_from(sorted(world.nodes)))
+        on = data.draw(st.sampled_from(sorted(cluster.nodes)))
         more = data.draw(pods(f"more{step}", on=on))
-        now = world._replace(pods=tuple(there.values()))
+        now = cluster._replace(pods=tuple(there.values()))
         state = CycleState()
         if earlier is not None:
             set_earlier(state, earlier)

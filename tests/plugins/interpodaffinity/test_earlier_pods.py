@@ -4,18 +4,30 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from tests.plugins.interpodaffinity.affinity import far, liking, near, term
+from tests.plugins.interpodaffinity.affinity import (
+    affinity,
+    anti_affinity,
+    preferred_affinity,
+    term,
+)
 
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod
-from mooring.framework._internal import DomainTable, set_earlier
-from mooring.plugins.interpodaffinity.plugin import AROUND, POINTS, InterPodAffinity
+from mooring.framework._internal import LocalTable, set_earlier
+from mooring.plugins.interpodaffinity.plugin import (
+    AFFINITY_COUNTS,
+    TOPOLOGY_SCORES,
+    InterPodAffinity,
+)
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import HOSTNAME, ZONE, node, pod
 
 WEB = {"app": "web"}
-RULES = {**liking((3, term("zone", app="web"))), **far(term("zone", app="web"))}
+RULES = {
+    **preferred_affinity((3, term("zone", app="web"))),
+    **anti_affinity(term("zone", app="web")),
+}
 
 
 def web(name: str, on: str) -> Pod:
@@ -65,8 +77,8 @@ def test_what_was_made_of_the_same_counters_is_taken_over(
     first = prepared(plugin, cache.nodes, None)
     cache.put_pod(web("second", "b1"))
     second = prepared(plugin, cache.nodes, first)
-    assert second[AROUND] is first[AROUND]
-    assert second[POINTS] is first[POINTS]
+    assert second[AFFINITY_COUNTS] is first[AFFINITY_COUNTS]
+    assert second[TOPOLOGY_SCORES] is first[TOPOLOGY_SCORES]
     assert refused(plugin, second, cache.nodes) == ["a1", "b1"]
     assert plugin.score_all(second, incoming(), cache.nodes).tolist() == [3, 3, 0]
 
@@ -107,10 +119,10 @@ def test_a_clone_of_a_what_if_goes_its_own_way(cache: Cache, plugin: InterPodAff
 def test_tables_follow_what_ifs(cache: Cache, plugin: InterPodAffinity) -> None:
     nodes, state = cache.nodes, prepared(plugin, cache.nodes, None).clone()
     assert refused_zones(plugin.filter_by_domain(state, incoming(), nodes), nodes) == ["a"]
-    guard = pod("guard", on="c1", affinity=far(term("zone", app="web")))
+    guard = pod("guard", on="c1", affinity=anti_affinity(term("zone", app="web")))
     plugin.add_pod(state, incoming(), guard, nodes[2])
     assert refused_zones(plugin.filter_by_domain(state, incoming(), nodes), nodes) == ["a", "c"]
-    guard = pod("another", on="b1", affinity=far(term("host", app="web")))
+    guard = pod("another", on="b1", affinity=anti_affinity(term("host", app="web")))
     plugin.add_pod(state, incoming(), guard, nodes[1])
     assert {*plugin.filter_by_domain(state, incoming(), nodes)} == {ZONE, HOSTNAME}
 
@@ -120,7 +132,7 @@ def test_who_may_come_first_depends_on_who_is_there_now(
 ) -> None:
     nodes, state = cache.nodes, CycleState()
     member = pod("db", uid="db", on="b1", labels={"app": "db"})
-    another = pod("new", labels={"app": "db"}, affinity=near(term("zone", app="db")))
+    another = pod("new", labels={"app": "db"}, affinity=affinity(term("zone", app="db")))
     bases = []
     for is_there in (False, True, False):
         if is_there:

@@ -3,7 +3,14 @@
 from typing import Any
 
 import pytest
-from tests.plugins.interpodaffinity.affinity import Json, far, liking, near, shunning, term
+from tests.plugins.interpodaffinity.affinity import (
+    Json,
+    affinity,
+    anti_affinity,
+    preferred_affinity,
+    preferred_anti_affinity,
+    term,
+)
 
 from mooring.api import codec, core
 from mooring.framework import OK, SKIP, CycleState, Failed, Nodes, Pod, Status
@@ -11,8 +18,8 @@ from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import node, nodes, pod
 
-NEAR = "node(s) didn't match pod affinity rules"
-FAR = "node(s) didn't match pod anti-affinity rules"
+AFFINITY = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
@@ -49,13 +56,15 @@ def refusals(incoming: Pod, cluster: Nodes, *namespaces: core.Namespace) -> dict
 
 
 def test_needs_company_in_the_domain() -> None:
-    incoming = pod(affinity=near(term("zone", app="web")))
-    assert refusals(incoming, zones(a1=web())) == {"b1": NEAR, "c1": NEAR}
-    assert refusals(incoming, zones()) == dict.fromkeys(("a1", "a2", "b1", "c1"), NEAR)
+    incoming = pod(affinity=affinity(term("zone", app="web")))
+    assert refusals(incoming, zones(a1=web())) == {"b1": AFFINITY, "c1": AFFINITY}
+    assert refusals(incoming, zones()) == dict.fromkeys(("a1", "a2", "b1", "c1"), AFFINITY)
 
 
 def test_needs_one_pod_that_satisfies_all_terms() -> None:
-    both = pod(affinity=near(term("zone", app="web"), term("zone", {"matchLabels": {"tier": "x"}})))
+    both = pod(
+        affinity=affinity(term("zone", app="web"), term("zone", {"matchLabels": {"tier": "x"}}))
+    )
     parts = zones(a1=web(), b1=pod(labels={"tier": "x"}))
     assert set(refusals(both, parts)) == {"a1", "a2", "b1", "c1"}
     whole = zones(b1=pod(labels={"app": "web", "tier": "x"}))
@@ -63,40 +72,46 @@ def test_needs_one_pod_that_satisfies_all_terms() -> None:
 
 
 def test_lets_the_first_of_a_group_in_where_the_label_is() -> None:
-    first = web(affinity=near(term("zone", app="web")))
-    assert refusals(first, zones(a1=pod("other"))) == {"c1": NEAR}
-    assert refusals(first, zones(a1=web())) == {"b1": NEAR, "c1": NEAR}
+    first = web(affinity=affinity(term("zone", app="web")))
+    assert refusals(first, zones(a1=pod("other"))) == {"c1": AFFINITY}
+    assert refusals(first, zones(a1=web())) == {"b1": AFFINITY, "c1": AFFINITY}
 
 
 def test_company_on_a_node_without_the_label_is_no_company() -> None:
-    first = web(affinity=near(term("zone", app="web")))
+    first = web(affinity=affinity(term("zone", app="web")))
     cluster = nodes(node("a1", zone="a"), node("c1", pods=[web()]))
-    assert refusals(first, cluster) == {"c1": NEAR}
+    assert refusals(first, cluster) == {"c1": AFFINITY}
 
 
 def test_keeps_away_from_others() -> None:
-    incoming = pod(affinity=far(term("zone", app="web"), term("host", app="db")))
+    incoming = pod(affinity=anti_affinity(term("zone", app="web"), term("host", app="db")))
     cluster = zones(a1=web(), b1=pod(labels={"app": "db"}))
-    assert refusals(incoming, cluster) == {"a1": FAR, "a2": FAR, "b1": FAR}
-    assert refusals(pod(affinity=far(term("zone", app="cache"))), cluster) == {}
+    assert refusals(incoming, cluster) == {
+        "a1": ANTI_AFFINITY,
+        "a2": ANTI_AFFINITY,
+        "b1": ANTI_AFFINITY,
+    }
+    assert refusals(pod(affinity=anti_affinity(term("zone", app="cache"))), cluster) == {}
 
 
 def test_is_kept_away_by_others() -> None:
-    guard = pod("guard", affinity=far(term("zone", app="web")))
+    guard = pod("guard", affinity=anti_affinity(term("zone", app="web")))
     assert refusals(web(), zones(a1=guard)) == {"a1": EXISTING, "a2": EXISTING}
     assert refusals(pod("other"), zones(a1=guard)) == {}
 
 
 def test_names_the_first_reason_in_kube_schedulers_order() -> None:
-    guard = pod("guard", labels={"app": "db"}, affinity=far(term("zone", app="web")))
-    rules = {**near(term("zone", app="db")), **far(term("host", app="db"))}
+    guard = pod("guard", labels={"app": "db"}, affinity=anti_affinity(term("zone", app="web")))
+    rules = {**affinity(term("zone", app="db")), **anti_affinity(term("host", app="db"))}
     found = refusals(web(affinity=rules), zones(a1=guard))
-    assert found == {"a1": FAR, "a2": EXISTING, "b1": NEAR, "c1": NEAR}
+    assert found == {"a1": ANTI_AFFINITY, "a2": EXISTING, "b1": AFFINITY, "c1": AFFINITY}
 
 
 def test_terminating_pods_still_count() -> None:
     leaving = web(deleting=True)
-    assert refusals(pod(affinity=far(term("host", app="web"))), zones(a1=leaving)) == {"a1": FAR}
+    assert refusals(pod(affinity=anti_affinity(term("host", app="web"))), zones(a1=leaving)) == {
+        "a1": ANTI_AFFINITY
+    }
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,7 @@ def test_terminating_pods_still_count() -> None:
 )
 def test_terms_of_both_sides_reach_other_namespaces(scope: Json, refused: list[str]) -> None:
     shop = space("shop", team="x")
-    rule = far(term("host", app="web", **scope))
+    rule = anti_affinity(term("host", app="web", **scope))
     assert list(refusals(pod(affinity=rule), zones(a1=web(namespace="shop")), shop)) == refused
     guard = pod("guard", affinity=rule)
     assert list(refusals(web(namespace="shop"), zones(a1=guard), shop)) == refused
@@ -128,32 +143,37 @@ def test_terms_of_both_sides_reach_other_namespaces(scope: Json, refused: list[s
 
 def test_an_excluding_selector_of_namespaces_means_all_when_it_is_the_pods_own() -> None:
     excluding = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
-    rule = far(term("host", app="web", namespaceSelector=excluding))
+    rule = anti_affinity(term("host", app="web", namespaceSelector=excluding))
     shop = space("shop", team="x")
-    assert refusals(pod(affinity=rule), zones(a1=web(namespace="shop")), shop) == {"a1": FAR}
+    assert refusals(pod(affinity=rule), zones(a1=web(namespace="shop")), shop) == {
+        "a1": ANTI_AFFINITY
+    }
     guard = pod("guard", affinity=rule)
     assert refusals(web(namespace="shop"), zones(a1=guard), shop) == {}
 
 
 def test_ignores_match_label_keys_that_the_api_server_has_merged() -> None:
     incoming = pod(
-        labels={"rev": "2"}, affinity=far(term("host", app="web", matchLabelKeys=["rev"]))
+        labels={"rev": "2"}, affinity=anti_affinity(term("host", app="web", matchLabelKeys=["rev"]))
     )
-    assert refusals(incoming, zones(a1=web())) == {"a1": FAR}
+    assert refusals(incoming, zones(a1=web())) == {"a1": ANTI_AFFINITY}
 
 
 def test_a_term_without_selector_means_nobody_and_an_empty_one_everybody() -> None:
     cluster = zones(a1=pod("other"))
-    assert refusals(pod(affinity=far(term("host"))), cluster) == {}
-    assert refusals(pod(affinity=far(term("host", {}))), cluster) == {"a1": FAR}
+    assert refusals(pod(affinity=anti_affinity(term("host"))), cluster) == {}
+    assert refusals(pod(affinity=anti_affinity(term("host", {}))), cluster) == {"a1": ANTI_AFFINITY}
 
 
 def test_skips_pods_that_no_rule_is_about() -> None:
-    wishful = {**liking((1, term("zone", app="web"))), **shunning((1, term("zone", app="db")))}
-    guard = pod("guard", affinity=far(term("nowhere", app="web")))
+    wishful = {
+        **preferred_affinity((1, term("zone", app="web"))),
+        **preferred_anti_affinity((1, term("zone", app="db"))),
+    }
+    guard = pod("guard", affinity=anti_affinity(term("nowhere", app="web")))
     for incoming in (web(), web(affinity=wishful)):
         assert build(InterPodAffinity).pre_filter(CycleState(), incoming, zones(a1=guard)) is SKIP
-    choosy = pod(affinity=far(term("zone", app="web")))
+    choosy = pod(affinity=anti_affinity(term("zone", app="web")))
     assert build(InterPodAffinity).pre_filter(CycleState(), choosy, zones()) is OK
 
 
@@ -163,13 +183,13 @@ BROKEN = {"matchExpressions": [{"key": "app", "operator": "Almost"}]}
 @pytest.mark.parametrize(
     ("rules", "kinds"),
     [
-        (near(term("zone", BROKEN)), ["requiredAffinityTerms: "]),
-        (far(term("zone", BROKEN)), ["requiredAntiAffinityTerms: "]),
-        (liking((1, term("zone", BROKEN))), ["preferredAffinityTerms: "]),
+        (affinity(term("zone", BROKEN)), ["requiredAffinityTerms: "]),
+        (anti_affinity(term("zone", BROKEN)), ["requiredAntiAffinityTerms: "]),
+        (preferred_affinity((1, term("zone", BROKEN))), ["preferredAffinityTerms: "]),
         (
             {
-                **liking((1, term("zone", BROKEN))),
-                **far(term("zone", app="x", namespaceSelector=BROKEN)),
+                **preferred_affinity((1, term("zone", BROKEN))),
+                **anti_affinity(term("zone", app="x", namespaceSelector=BROKEN)),
             },
             ["[requiredAntiAffinityTerms: ", ", preferredAffinityTerms: "],
         ),
@@ -183,9 +203,15 @@ def test_refuses_pods_whose_terms_make_no_sense(rules: Json, kinds: list[str]) -
 
 
 def test_a_broken_term_of_a_pod_on_a_node_voids_its_kind_only() -> None:
-    both = {**far(term("zone", BROKEN), term("zone", app="web")), **near(term("zone", app="web"))}
+    both = {
+        **anti_affinity(term("zone", BROKEN), term("zone", app="web")),
+        **affinity(term("zone", app="web")),
+    }
     assert refusals(web(), zones(a1=pod("odd", affinity=both))) == {}
-    wish = {**far(term("zone", app="web")), **liking((1, term("zone", BROKEN)))}
+    wish = {
+        **anti_affinity(term("zone", app="web")),
+        **preferred_affinity((1, term("zone", BROKEN))),
+    }
     assert set(refusals(web(), zones(a1=pod("odd", affinity=wish)))) == {"a1", "a2"}
 
 
@@ -202,15 +228,20 @@ def test_fails_as_kube_scheduler_does_when_pre_filter_was_left_out() -> None:
 
 def test_what_ifs_change_a_clone_and_not_the_state() -> None:
     cluster, plugin, state = zones(a1=web("old")), build(InterPodAffinity), CycleState()
-    incoming = web(affinity=far(term("host", app="web")))
+    incoming = web(affinity=anti_affinity(term("host", app="web")))
     plugin.pre_filter(state, incoming, cluster)
     imagined = state.clone()
     old = cluster[0].pods[0]
     plugin.remove_pod(imagined, incoming, old, cluster[0].without_pod(old))
-    guard = pod("guard", affinity=far(term("zone", app="web")))
+    guard = pod("guard", affinity=anti_affinity(term("zone", app="web")))
     plugin.add_pod(imagined, incoming, guard, cluster[2].with_pod(guard))
     found = [plugin.filter(imagined, incoming, one).message for one in cluster]
     assert found == ["", "", EXISTING, ""]
     verdicts = plugin.filter_all(imagined, incoming, cluster)
     assert [verdicts.status(row).message for row in range(4)] == found
-    assert [plugin.filter(state, incoming, one).message for one in cluster] == [FAR, "", "", ""]
+    assert [plugin.filter(state, incoming, one).message for one in cluster] == [
+        ANTI_AFFINITY,
+        "",
+        "",
+        "",
+    ]

@@ -1,7 +1,7 @@
 """Which events are worth another try for a pod that was refused."""
 
 import pytest
-from tests.plugins.interpodaffinity.affinity import Json, far, near, term
+from tests.plugins.interpodaffinity.affinity import Json, affinity, anti_affinity, term
 
 from mooring.framework import Event, Pod
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
@@ -9,8 +9,8 @@ from mooring.testing.build import build
 from mooring.testing.builders import ZONE, node, pod
 
 WEB = {"app": "web"}
-LONELY = pod("lonely", affinity=near(term("zone", app="web")))
-SHY = pod("shy", affinity=far(term("zone", app="web")))
+LONELY = pod("lonely", affinity=affinity(term("zone", app="web")))
+SHY = pod("shy", affinity=anti_affinity(term("zone", app="web")))
 PLUGIN = build(InterPodAffinity)
 
 
@@ -53,23 +53,25 @@ def test_the_departure_of_a_pod_helps_whoever_kept_away() -> None:
     assert helped(SHY, there(WEB), None)
     assert not helped(SHY, there(), None)
     assert not helped(LONELY, there(WEB), None)
-    guard = there(affinity=far(term("zone", app="web")))
+    guard = there(affinity=anti_affinity(term("zone", app="web")))
     assert helped(pod(labels=WEB), guard, None)
     assert not helped(pod(), guard, None)
 
 
 def test_all_terms_have_to_match_at_once() -> None:
-    both = pod(affinity=near(term("zone", app="web"), term("host", {"matchLabels": {"tier": "a"}})))
+    both = pod(
+        affinity=affinity(term("zone", app="web"), term("host", {"matchLabels": {"tier": "a"}}))
+    )
     assert not helped(both, None, there(WEB))
     assert helped(both, None, there({**WEB, "tier": "a"}))
 
 
 def test_selectors_of_namespaces_are_not_looked_up() -> None:
     rule = term("zone", app="web", namespaceSelector={"matchLabels": {"team": "x"}})
-    assert not helped(pod(affinity=near(rule)), None, there(WEB))
+    assert not helped(pod(affinity=affinity(rule)), None, there(WEB))
     everywhere = term("zone", app="web", namespaceSelector={})
     elsewhere = pod("p", namespace="shop", labels=WEB, on="n")
-    assert helped(pod(affinity=near(everywhere)), None, elsewhere)
+    assert helped(pod(affinity=affinity(everywhere)), None, elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,6 @@ def test_nodes_that_come_or_change_their_domain_help(
 
 def test_anything_may_help_a_pod_that_cannot_be_understood() -> None:
     broken = {"matchExpressions": [{"key": "app", "operator": "Almost"}]}
-    odd = pod(affinity=near(term("zone", broken)))
+    odd = pod(affinity=affinity(term("zone", broken)))
     assert helped(odd, None, there())
     assert helped(odd, None, node("n").api)

@@ -67,8 +67,8 @@ def verdict(pod: Pod, node: Node, everywhere: Sequence[Node]) -> str:
                 domains[other.labels[key]] += count(constraint, pod, other)
         enough = len(domains) >= (constraint.min_domains or 1)
         least = min(domains.values()) if enough else 0
-        itself = int(selects(constraint, pod, pod))
-        if domains[node.labels[key]] + itself - least > constraint.max_skew:
+        self_match = int(selects(constraint, pod, pod))
+        if domains[node.labels[key]] + self_match - least > constraint.max_skew:
             return "crowded"
     return ""
 

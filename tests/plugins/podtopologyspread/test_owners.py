@@ -7,7 +7,7 @@ import pytest
 from mooring.api import codec, core
 from mooring.cache.objects import Objects
 from mooring.framework import Pod
-from mooring.plugins.podtopologyspread.owners import selector_by_owners
+from mooring.plugins.podtopologyspread.owners import default_selector
 from mooring.testing import pod
 
 Json = dict[str, Any]
@@ -40,7 +40,7 @@ def owned(labels: dict[str, str], api_version: str, kind: str, *, controls: bool
 
 
 def test_nobody_selects_a_lone_pod() -> None:
-    assert selector_by_owners(stored(), pod("p", labels={"app": "web"})).is_empty
+    assert default_selector(stored(), pod("p", labels={"app": "web"})).is_empty
 
 
 def test_merges_the_services_that_select_the_pod() -> None:
@@ -53,7 +53,7 @@ def test_merges_the_services_that_select_the_pod() -> None:
         service("f", {"team": "z"}, namespace="other"),
     )
     labels = {"app": "web", "tier": "front", "team": "z"}
-    assert str(selector_by_owners(objects, pod("p", labels=labels))) == "app=web,tier=front"
+    assert str(default_selector(objects, pod("p", labels=labels))) == "app=web,tier=front"
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
@@ -64,7 +64,7 @@ def test_adds_what_the_controller_requires(kind: str) -> None:
     }
     objects = stored(service("a", {"tier": "front"}), controller(kind, raw))
     subject = owned({"tier": "front"}, "apps/v1", kind)
-    assert str(selector_by_owners(objects, subject)) == "tier=front,app=web,rev in (1,2)"
+    assert str(default_selector(objects, subject)) == "tier=front,app=web,rev in (1,2)"
 
 
 def test_a_replication_controller_has_the_last_word_on_a_label() -> None:
@@ -73,7 +73,7 @@ def test_a_replication_controller_has_the_last_word_on_a_label() -> None:
         controller("ReplicationController", {"app": "other", "rev": "1"}),
     )
     subject = owned({"app": "web"}, "v1", "ReplicationController")
-    assert str(selector_by_owners(objects, subject)) == "app=other,rev=1"
+    assert str(default_selector(objects, subject)) == "app=other,rev=1"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_replication_controller_has_the_last_word_on_a_label() -> None:
 def test_other_owners_have_no_say(api_version: str, kind: str, controls: bool) -> None:
     objects = stored(controller("ReplicaSet", {"matchLabels": {"app": "web"}}))
     subject = owned({"app": "web"}, api_version, kind, controls=controls)
-    assert selector_by_owners(objects, subject).is_empty
+    assert default_selector(objects, subject).is_empty
 
 
 @pytest.mark.parametrize("raw", [None, {"matchExpressions": [{"key": "a", "operator": "Near"}]}])
@@ -96,4 +96,4 @@ def test_a_controller_that_selects_nothing_sensible_is_passed_over(raw: Json | N
     broken = {"kind": "ReplicaSet", "metadata": {"name": "owner", "namespace": "default"}}
     objects = stored(service("a", {"app": "web"}), broken | {"spec": {"selector": raw}})
     subject = owned({"app": "web"}, "apps/v1", "ReplicaSet")
-    assert str(selector_by_owners(objects, subject)) == "app=web"
+    assert str(default_selector(objects, subject)) == "app=web"

@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 import mooring.framework as fw
-from mooring.framework._internal import DomainTable
-from mooring.plugins.interpodaffinity.relations import Relations
-from mooring.plugins.interpodaffinity.terms import Peers, Term, all_include, terms_of
+from mooring.framework._internal import LocalTable
+from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms
+from mooring.plugins.interpodaffinity.terms import AffinityTerm, Peers, all_include, terms_of
 
 Counts = Sequence[fw.IntArray]
 """Pods per label code, as a census counts them."""
-Test = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
+DomainTest = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
 """A topology key, and whether nodes with certain codes of it are refused."""
 
 
-class Domains:
+class DomainCounts:
     """The number of certain pods in each domain of one topology key."""
 
     __slots__ = ("_changes", "_seen", "_sums", "key")
@@ -74,8 +74,8 @@ class Domains:
         if code:
             self._changes[code] = self._changes.get(code, 0) + by
 
-    def clone(self) -> "Domains":
-        other = Domains(self.key, self._sums)
+    def clone(self) -> "DomainCounts":
+        other = DomainCounts(self.key, self._sums)
         other._changes = dict(self._changes)
         return other
 
@@ -85,13 +85,13 @@ class Counted(abc.ABC):
 
     __slots__ = ("_counts", "_relations")
 
-    def __init__(self, relations: Relations, counts: Counts | None) -> None:
-        self._relations = relations
+    def __init__(self, matched: MatchedTerms, counts: Counts | None) -> None:
+        self._matched = matched
         self._counts = counts  # None: there is more to it, in thought
 
-    def is_of(self, relations: Relations, counts: Counts) -> bool:
+    def is_made_of(self, matched: MatchedTerms, counts: Counts) -> bool:
         """Whether this is what would be made of these."""
-        if self._counts is None or self._relations is not relations:
+        if self._counts is None or self._matched is not matched:
             return False
         return all(map(operator.is_, self._counts, counts))
 
@@ -101,7 +101,7 @@ class Counted(abc.ABC):
         """Whether it makes no difference to any node."""
 
 
-class Surroundings(Counted):
+class AffinityCounts(Counted):
     """The pods that decide where one pod may be. Each question is asked of nodes or of domains.
 
     Three groups: pods that it requires to be near (they match all its affinity terms at once), pods
@@ -112,89 +112,111 @@ class Surroundings(Counted):
 
     def __init__(
         self,
-        relations: Relations,
+        matched: MatchedTerms,
         counts: Counts | None,
-        near: tuple[Domains, ...],
-        far: tuple[tuple[Peers, Domains], ...],
-        banned: dict[Term, Domains],
+        affinity: tuple[DomainCounts, ...],
+        anti_affinity: tuple[tuple[Peers, DomainCounts], ...],
+        existing_anti_affinity: dict[AffinityTerm, DomainCounts],
     ) -> None:
-        super().__init__(relations, counts)
-        self.near: tuple[Domains, ...] = near  # one per topology key
-        self.far: tuple[tuple[Peers, Domains], ...] = far  # one per term
-        self.banned: dict[Term, Domains] = banned
+        super().__init__(matched, counts)
+        self.affinity: tuple[DomainCounts, ...] = affinity  # one per topology key
+        self.anti_affinity: tuple[tuple[Peers, DomainCounts], ...] = anti_affinity  # one per term
+        self.existing_anti_affinity: dict[AffinityTerm, DomainCounts] = existing_anti_affinity
         # What was said last, and whether the pod could come first then.
         self._tables: tuple[bool, dict[str, DomainTable[np.bool_]]] | None = None
 
     @classmethod
-    def of(cls, relations: Relations, counts: Counts) -> "Surroundings":
+    def of(cls, matched: MatchedTerms, counts: Counts) -> "AffinityCounts":
         given = iter(counts)
         return cls(
-            relations,
+            matched,
             counts,
-            tuple(Domains(who.topology_key, next(given)) for who in relations.near),
-            tuple((who.peers[0], Domains(who.topology_key, next(given))) for who in relations.far),
-            {term: Domains(term.topology_key, next(given)) for term in relations.bans},
+            tuple(DomainCounts(query.topology_key, next(given)) for query in matched.affinity),
+            tuple(
+                (query.peers[0], DomainCounts(query.topology_key, next(given)))
+                for query in matched.anti_affinity
+            ),
+            {
+                term: DomainCounts(term.topology_key, next(given))
+                for term in matched.existing_anti_affinity
+            },
         )
 
     @property
     def is_empty(self) -> bool:
-        return not self.near and not self.far and all(map(Domains.are_empty, self.banned.values()))
+        return (
+            not self.affinity
+            and not self.anti_affinity
+            and all(map(DomainCounts.are_empty, self.existing_anti_affinity.values()))
+        )
 
-    def counting(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> "Surroundings":
+    def counting(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> "AffinityCounts":
         """The same for `pod` with another pod that comes to a node in thought, or leaves it."""
         if self._counts is not None:
             return self._copy().counting(pod, other, node, change)
-        if all_include(self._relations.near_terms, other):
-            for domains in self.near:
+        if all_include(self._matched.affinity_terms, other):
+            for domains in self.affinity:
                 domains.change(node, change)
-        for peers, domains in self.far:
+        for peers, domains in self.anti_affinity:
             if peers.include(other):
                 domains.change(node, change)
-        for term in terms_of(other).far:
-            if term.peers.include(pod, self._relations.namespace_labels):
-                domains = self.banned.setdefault(term, Domains(term.topology_key))
+        for term in terms_of(other).anti_affinity:
+            if term.peers.include(pod, self._matched.namespace_labels):
+                domains = self.existing_anti_affinity.setdefault(
+                    term, DomainCounts(term.topology_key)
+                )
                 domains.change(node, change)
         self._tables = None
         return self
 
     @property
-    def may_come_first(self) -> bool:
+    def is_first_in_series(self) -> bool:
         """Whether nobody is there to be near to, and the pod is one that it wants to be near to.
 
         Otherwise the first of a group that wants to be together could never be placed.
         """
-        return self._relations.is_own_company and all(map(Domains.are_empty, self.near))
+        return self._matched.matches_own_affinity and all(
+            map(DomainCounts.are_empty, self.affinity)
+        )
 
-    def lacks_company(self, node: fw.Node) -> bool:
-        if not all(domains.key in node.labels for domains in self.near):
+    def violates_affinity(self, node: fw.Node) -> bool:
+        if not all(domains.key in node.labels for domains in self.affinity):
             return True
-        return any(domains.at(node) <= 0 for domains in self.near) and not self.may_come_first
+        return (
+            any(domains.at(node) <= 0 for domains in self.affinity) and not self.is_first_in_series
+        )
 
-    def lacking_company(self) -> list[Test]:
-        if self.may_come_first:
-            return [(domains.key, _are_none) for domains in self.near]
-        return [(domains.key, domains.have_none) for domains in self.near]
+    def affinity_tests(self) -> list[DomainTest]:
+        if self.is_first_in_series:
+            return [(domains.key, _are_none) for domains in self.affinity]
+        return [(domains.key, domains.have_none) for domains in self.affinity]
 
-    def meets_others(self, node: fw.Node) -> bool:
-        return any(domains.at(node) > 0 for _, domains in self.far)
+    def violates_anti_affinity(self, node: fw.Node) -> bool:
+        return any(domains.at(node) > 0 for _, domains in self.anti_affinity)
 
-    def meeting_others(self) -> list[Test]:
-        return [(domains.key, domains.have_some) for _, domains in self.far]
+    def anti_affinity_tests(self) -> list[DomainTest]:
+        return [(domains.key, domains.have_some) for _, domains in self.anti_affinity]
 
-    def is_banned(self, node: fw.Node) -> bool:
-        return any(domains.at(node) > 0 for domains in self.banned.values())
+    def violates_existing_anti_affinity(self, node: fw.Node) -> bool:
+        return any(domains.at(node) > 0 for domains in self.existing_anti_affinity.values())
 
-    def banning(self) -> list[Test]:
-        return [(domains.key, domains.have_some) for domains in self.banned.values()]
+    def existing_anti_affinity_tests(self) -> list[DomainTest]:
+        return [
+            (domains.key, domains.have_some) for domains in self.existing_anti_affinity.values()
+        ]
 
-    def refusing(self) -> dict[str, DomainTable[np.bool_]]:
+    def refused_domains(self) -> dict[str, LocalTable[np.bool_]]:
         """For any of these reasons."""
-        is_first = self.may_come_first
+        is_first = self.is_first_in_series
         if self._tables is None or self._tables[0] != is_first:
-            tests: dict[str, list[Test]] = {}
-            for test in (*self.lacking_company(), *self.meeting_others(), *self.banning()):
+            tests: dict[str, list[DomainTest]] = {}
+            for test in (
+                *self.affinity_tests(),
+                *self.anti_affinity_tests(),
+                *self.existing_anti_affinity_tests(),
+            ):
                 tests.setdefault(test[0], []).append(test)
-            basis = (self._relations, is_first)
+            basis = (self._matched, is_first)
             tables = {
                 key: DomainTable(basis, functools.partial(_any_of, [test for _, test in some]))
                 for key, some in tests.items()
@@ -202,44 +224,44 @@ class Surroundings(Counted):
             self._tables = (is_first, tables)
         return self._tables[1]
 
-    def clone(self) -> "Surroundings":
+    def clone(self) -> "AffinityCounts":
         return self._copy() if self._counts is None else self
 
-    def _copy(self) -> "Surroundings":
+    def _copy(self) -> "AffinityCounts":
         """One that nobody else has, to be changed."""
-        return Surroundings(
-            self._relations,
+        return AffinityCounts(
+            self._matched,
             None,
-            tuple(domains.clone() for domains in self.near),
-            tuple((peers, domains.clone()) for peers, domains in self.far),
-            {term: domains.clone() for term, domains in self.banned.items()},
+            tuple(domains.clone() for domains in self.affinity),
+            tuple((peers, domains.clone()) for peers, domains in self.anti_affinity),
+            {term: domains.clone() for term, domains in self.existing_anti_affinity.items()},
         )
 
 
-class Points(Counted):
+class TopologyScores(Counted):
     """What the pods of each domain make a node in it worth, by topology key."""
 
     __slots__ = ("_domains", "_tables")
 
-    def __init__(self, relations: Relations, counts: Counts) -> None:
-        super().__init__(relations, counts)
-        keys = relations.judging.topology_keys
-        self._domains = [Domains(key, pods) for key, pods in zip(keys, counts, strict=True)]
+    def __init__(self, matched: MatchedTerms, counts: Counts) -> None:
+        super().__init__(matched, counts)
+        keys = matched.for_score.topology_keys
+        self._domains = [DomainCounts(key, pods) for key, pods in zip(keys, counts, strict=True)]
         by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
-        for key, weight, pods in zip(keys, relations.weights, counts, strict=True):
+        for key, weight, pods in zip(keys, matched.weights, counts, strict=True):
             by_key.setdefault(key, []).append((weight, pods))
-        self._tables: dict[str, DomainTable[np.int64]] = {
-            key: DomainTable(relations, functools.partial(_worth, parts))
+        self._tables: dict[str, LocalTable[np.int64]] = {
+            key: LocalTable(matched, functools.partial(_score_domains, parts))
             for key, parts in by_key.items()
         }
 
     @property
     def is_empty(self) -> bool:
         # Whether no pod counts at all, not even for nothing.
-        return all(map(Domains.are_empty, self._domains))
+        return all(map(DomainCounts.are_empty, self._domains))
 
     def at(self, node: fw.Node) -> int:
-        weighted = zip(self._relations.weights, self._domains, strict=True)
+        weighted = zip(self._matched.weights, self._domains, strict=True)
         return sum(weight * domains.at(node) for weight, domains in weighted)
 
     def on(self, nodes: fw.Nodes) -> fw.IntArray:
@@ -252,7 +274,7 @@ class Points(Counted):
         return self._tables
 
 
-def refused_on(nodes: fw.Nodes, tests: Iterable[Test]) -> fw.BoolArray:
+def refused_on(nodes: fw.Nodes, tests: Iterable[DomainTest]) -> fw.BoolArray:
     """What the tests say of each node."""
     found = np.zeros(len(nodes), dtype=np.bool_)
     for key, test in tests:
@@ -273,7 +295,7 @@ def _are_none(codes: fw.IntArray) -> fw.BoolArray:
     return is_none
 
 
-def _worth(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
+def _score_domains(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
     """The points in the domains with these codes."""
     points: fw.IntArray | None = None
     for weight, pods in parts:

@@ -19,19 +19,19 @@ from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, 
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
+    AffinityCounts,
     Counted,
     Counts,
-    Points,
-    Surroundings,
+    TopologyScores,
     refused_on,
 )
-from mooring.plugins.interpodaffinity.relations import Census, Relations
+from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms, PodCounts
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
     Peers,
     Rule,
     all_include,
-    has_wishes,
+    has_preferred_terms,
     labels_of,
     rules_about,
     rules_of,
@@ -40,13 +40,13 @@ from mooring.plugins.interpodaffinity.terms import (
 
 C = TypeVar("C", bound=Counted)
 
-RELATIONS: fw.StateKey[Relations] = fw.StateKey("InterPodAffinity/relations")
-AROUND: fw.StateKey[Surroundings] = fw.StateKey(
-    "InterPodAffinity/around",
+MATCHED_TERMS: fw.StateKey[MatchedTerms] = fw.StateKey("InterPodAffinity/matched terms")
+AFFINITY_COUNTS: fw.StateKey[AffinityCounts] = fw.StateKey(
+    "InterPodAffinity/affinity counts",
     'error reading "PreFilterInterPodAffinity" from cycleState: not found',
 )
-POINTS: fw.StateKey[Points] = fw.StateKey(
-    "InterPodAffinity/points",
+TOPOLOGY_SCORES: fw.StateKey[TopologyScores] = fw.StateKey(
+    "InterPodAffinity/topology scores",
     'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
 )
 
@@ -71,9 +71,11 @@ class InterPodAffinity(
         fw.Event.NODE_LABELS_CHANGED,
     )
 
-    ALONE = fw.Status.unresolvable("node(s) didn't match pod affinity rules")
-    CROWDED = fw.Status.unschedulable("node(s) didn't match pod anti-affinity rules")
-    BANNED = fw.Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+    AFFINITY_NOT_MET = fw.Status.unresolvable("node(s) didn't match pod affinity rules")
+    ANTI_AFFINITY_NOT_MET = fw.Status.unschedulable("node(s) didn't match pod anti-affinity rules")
+    EXISTING_ANTI_AFFINITY_NOT_MET = fw.Status.unschedulable(
+        "node(s) didn't satisfy existing pods anti-affinity rules"
+    )
 
     def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
@@ -100,10 +102,12 @@ class InterPodAffinity(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        relations = self._relations(state, pod, nodes)
-        if relations.terms.problem:
-            return fw.Status.unresolvable(f"parsing pod: {relations.terms.problem}")
-        return self._count(state, AROUND, relations, relations.around, nodes, Surroundings.of)
+        matched = self._matched_terms(state, pod, nodes)
+        if matched.terms.problem:
+            return fw.Status.unresolvable(f"parsing pod: {matched.terms.problem}")
+        return self._count(
+            state, AFFINITY_COUNTS, matched, matched.for_filter, nodes, AffinityCounts.of
+        )
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
         return self._recounted(state, pod, added, node, +1)
@@ -114,45 +118,54 @@ class InterPodAffinity(
         return self._recounted(state, pod, removed, node, -1)
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        around = state[AROUND]
-        if around.lacks_company(node):
-            return self.ALONE
-        if around.meets_others(node):
-            return self.CROWDED
-        return self.BANNED if around.is_banned(node) else fw.OK
+        counts = state[AFFINITY_COUNTS]
+        if counts.violates_affinity(node):
+            return self.AFFINITY_NOT_MET
+        if counts.violates_anti_affinity(node):
+            return self.ANTI_AFFINITY_NOT_MET
+        return (
+            self.EXISTING_ANTI_AFFINITY_NOT_MET
+            if counts.violates_existing_anti_affinity(node)
+            else fw.OK
+        )
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        around = state[AROUND]
+        counts = state[AFFINITY_COUNTS]
         verdicts = fw.Verdicts.passing(nodes)
-        verdicts.reject(refused_on(nodes, around.lacking_company()), self.ALONE)
-        verdicts.reject(refused_on(nodes, around.meeting_others()), self.CROWDED)
-        return verdicts.reject(refused_on(nodes, around.banning()), self.BANNED)
+        verdicts.reject(refused_on(nodes, counts.affinity_tests()), self.AFFINITY_NOT_MET)
+        verdicts.reject(refused_on(nodes, counts.anti_affinity_tests()), self.ANTI_AFFINITY_NOT_MET)
+        return verdicts.reject(
+            refused_on(nodes, counts.existing_anti_affinity_tests()),
+            self.EXISTING_ANTI_AFFINITY_NOT_MET,
+        )
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, DomainTable[np.bool_]]:
-        return state[AROUND].refusing()
+    ) -> Mapping[str, LocalTable[np.bool_]]:
+        return state[AFFINITY_COUNTS].refused_domains()
 
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        if self.args.ignore_preferred_terms_of_existing_pods and not has_wishes(pod):
+        if self.args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
             return fw.SKIP
-        relations = self._relations(state, pod, nodes)
-        if relations.terms.problem:
-            return fw.Status.error(f"failed to parse pod: {relations.terms.problem}")
-        return self._count(state, POINTS, relations, relations.judging, nodes, Points)
+        matched = self._matched_terms(state, pod, nodes)
+        if matched.terms.problem:
+            return fw.Status.error(f"failed to parse pod: {matched.terms.problem}")
+        return self._count(
+            state, TOPOLOGY_SCORES, matched, matched.for_score, nodes, TopologyScores
+        )
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return state[POINTS].at(node)
+        return state[TOPOLOGY_SCORES].at(node)
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        return state[POINTS].on(nodes)
+        return state[TOPOLOGY_SCORES].on(nodes)
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, DomainTable[np.int64]]:
-        return state[POINTS].by_domain()
+    ) -> Mapping[str, LocalTable[np.int64]]:
+        return state[TOPOLOGY_SCORES].by_domain()
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -162,50 +175,50 @@ class InterPodAffinity(
         if terms_of(pod).problem:
             return True
         if isinstance(new, core.Node):
-            return helps_by_place(pod, old if isinstance(old, core.Node) else None, new)
+            return node_change_helps(pod, old if isinstance(old, core.Node) else None, new)
         was = old if isinstance(old, fw.Pod) else None
         is_now = new if isinstance(new, fw.Pod) else None
-        return helps_by_company(pod, was, is_now)
+        return pod_change_helps(pod, was, is_now)
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _relations(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> Relations:
+    def _matched_terms(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> MatchedTerms:
         """Found out once per attempt, and for pods of one class once until a rule changes."""
-        known = state.get(RELATIONS)
+        known = state.get(MATCHED_TERMS)
         if known is not None:
             return known
-        known = earlier_value(state, RELATIONS)
+        known = earlier_value(state, MATCHED_TERMS)
         if known is None or known.version != self._version(nodes):
             labels, about = self._namespace_labels(pod), self._rules_about(pod, nodes)
-            known = Relations.of(
+            known = MatchedTerms.of(
                 self.name,
                 self._version(nodes),
                 pod,
                 terms_of(pod),
                 labels,
-                self._listed,
+                self._resolve_namespaces,
                 about,
                 self.args.hard_pod_affinity_weight,
             )
-        state[RELATIONS] = known
+        state[MATCHED_TERMS] = known
         return known
 
     def _count(
         self,
         state: fw.CycleState,
         key: fw.StateKey[C],
-        relations: Relations,
-        census: Census,
+        matched: MatchedTerms,
+        pod_counts: PodCounts,
         nodes: fw.Nodes,
-        make: Callable[[Relations, Counts], C],
+        make: Callable[[MatchedTerms, Counts], C],
     ) -> fw.Status:
         """Store what is made of a census; that of an earlier pod of the class if it still holds."""
-        if census.is_empty:
+        if pod_counts.is_empty:
             return fw.SKIP
-        counts = census.counts(nodes, self._rules)
+        counts = pod_counts.counts(nodes, self._rules)
         found = earlier_value(state, key)
-        if found is None or not found.is_of(relations, counts):
-            found = make(relations, counts)
+        if found is None or not found.is_made_of(matched, counts):
+            found = make(matched, counts)
         if found.is_empty:
             return fw.SKIP
         state[key] = found
@@ -232,7 +245,7 @@ class InterPodAffinity(
         namespace = self.handle.objects.get(core.Namespace, pod.namespace)
         return EMPTY if namespace is None else namespace.metadata.labels
 
-    def _listed(self, peers: Peers) -> Peers:
+    def _resolve_namespaces(self, peers: Peers) -> Peers:
         """The same pods, known by the names of their namespaces."""
         if not peers.selects_namespaces:
             return peers
@@ -241,23 +254,25 @@ class InterPodAffinity(
     def _recounted(
         self, state: fw.CycleState, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int
     ) -> fw.Status:
-        state[AROUND] = state[AROUND].counting(pod, other, node, change)
+        state[AFFINITY_COUNTS] = state[AFFINITY_COUNTS].counting(pod, other, node, change)
         return fw.OK
 
 
-def helps_by_place(pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
+def node_change_helps(pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
     """Whether a node that came, or has other labels now, may be one where the pod is right."""
     terms = terms_of(pod)
     labels = new.metadata.labels
     if old is None:
-        return bool(terms.far) or any(term.topology_key in labels for term in terms.near)
+        return bool(terms.anti_affinity) or any(
+            term.topology_key in labels for term in terms.affinity
+        )
     before = old.metadata.labels
-    entered = {term.topology_key for term in terms.near if term.topology_key in labels}
-    left = {term.topology_key for term in terms.far if term.topology_key in before}
+    entered = {term.topology_key for term in terms.affinity if term.topology_key in labels}
+    left = {term.topology_key for term in terms.anti_affinity if term.topology_key in before}
     return any(before.get(key) != labels.get(key) for key in entered | left)
 
 
-def helps_by_company(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> bool:
+def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> bool:
     """Whether a pod that came, changed or went may have opened a node to another.
 
     Namespaces are taken by name here: what a selector of them means may have changed since.
@@ -265,16 +280,20 @@ def helps_by_company(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
     terms = terms_of(pod)
     if old is not None and new is not None and new.uid == pod.uid:
         return True
-    if any(other is not None and not has_a_place(other) for other in (old, new)):
+    if any(other is not None and not is_assigned_or_nominated(other) for other in (old, new)):
         return False
     if new is not None and old is not None:
-        came = not all_include(terms.near, old) and all_include(terms.near, new)
-        return came or (all_include(terms.far, old) and not all_include(terms.far, new))
+        came = not all_include(terms.affinity, old) and all_include(terms.affinity, new)
+        return came or (
+            all_include(terms.anti_affinity, old) and not all_include(terms.anti_affinity, new)
+        )
     if new is not None:
-        return all_include(terms.near, new)
-    return old is not None and (all_include(terms.far, old) or all_include(terms_of(old).far, pod))
+        return all_include(terms.affinity, new)
+    return old is not None and (
+        all_include(terms.anti_affinity, old) or all_include(terms_of(old).anti_affinity, pod)
+    )
 
 
-def has_a_place(pod: fw.Pod) -> bool:
+def is_assigned_or_nominated(pod: fw.Pod) -> bool:
     """Whether a pod counts on a node: it is bound to one, or one is kept free for it."""
     return bool(pod.node_name or pod.nominated_node_name)

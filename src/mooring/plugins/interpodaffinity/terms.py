@@ -49,20 +49,20 @@ class Peers(msgspec.Struct, frozen=True, cache_hash=True):
         return Peers(self.namespaces | meant, selector, self.selector)
 
 
-class Term(msgspec.Struct, frozen=True, cache_hash=True):
+class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods, and the label whose value says which nodes are near each other."""
 
     peers: Peers
     topology_key: str
 
 
-class Wish(msgspec.Struct, frozen=True, cache_hash=True):
+class PreferredTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """A term and the points it gives to each peer in the domain.
 
     No weight of its own: it is required by a pod on a node, and the arguments say what that counts.
     """
 
-    term: Term
+    term: AffinityTerm
     weight: int | None
 
     @property
@@ -74,26 +74,26 @@ class Wish(msgspec.Struct, frozen=True, cache_hash=True):
         return self.term.topology_key
 
 
-Rule = Term | Wish
+Rule = AffinityTerm | PreferredTerm
 """What a pod on a node says about others: where they must not be, or what places are worth."""
 
 
-class Terms(msgspec.Struct, frozen=True):
+class AffinityTerms(msgspec.Struct, frozen=True):
     """All that one pod says. A kind of terms of which one makes no sense counts as empty."""
 
-    near: tuple[Term, ...] = ()  # required affinity
-    far: tuple[Term, ...] = ()  # required anti-affinity
-    wishes: tuple[Wish, ...] = ()  # preferred; anti-affinity has weights below zero
+    affinity: tuple[AffinityTerm, ...] = ()  # required
+    anti_affinity: tuple[AffinityTerm, ...] = ()  # required
+    preferred: tuple[PreferredTerm, ...] = ()  # preferred; anti-affinity has weights below zero
     # What the pod is to others once it is on a node. What it keeps away from, it keeps away; what
     # it requires to be near counts as a wish as well.
     rules: tuple[Rule, ...] = ()
     problem: str = ""  # what was wrong with the terms that could not be parsed
 
 
-NO_TERMS: Final = Terms()
+NO_TERMS: Final = AffinityTerms()
 
 
-def terms_of(pod: fw.Pod) -> Terms:
+def terms_of(pod: fw.Pod) -> AffinityTerms:
     """What this pod says."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
@@ -122,18 +122,18 @@ def rules_about(
     return [rule for rule in found if rule.peers.include(pod, namespace_labels)]
 
 
-def has_wishes(pod: fw.Pod) -> bool:
+def has_preferred_terms(pod: fw.Pod) -> bool:
     """Whether a pod prefers anything, even if it makes no sense."""
     affinity = pod.spec.affinity
     if affinity is None:
         return False
     return any(
-        part is not None and part.preferred_during_scheduling_ignored_during_execution
-        for part in (affinity.pod_affinity, affinity.pod_anti_affinity)
+        kind is not None and kind.preferred_during_scheduling_ignored_during_execution
+        for kind in (affinity.pod_affinity, affinity.pod_anti_affinity)
     )
 
 
-def all_include(terms: Iterable[Term], pod: fw.Pod) -> bool:
+def all_include(terms: Iterable[AffinityTerm], pod: fw.Pod) -> bool:
     """Whether there are terms and all of them mean this pod, its namespace taken by name."""
     asked = False
     for term in terms:
@@ -143,7 +143,7 @@ def all_include(terms: Iterable[Term], pod: fw.Pod) -> bool:
     return asked
 
 
-def meant_by_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
+def included_in_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
     """The question whether a pod is meant by each of these."""
     if len(peers) == 1:
         return peers[0].include
@@ -154,45 +154,56 @@ def meant_by_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
 @functools.lru_cache(maxsize=4_096)
 def _parse(
     namespace: str, affinity: core.PodAffinity | None, anti_affinity: core.PodAntiAffinity | None
-) -> Terms:
-    attract, repel = affinity or core.PodAffinity(), anti_affinity or core.PodAntiAffinity()
+) -> AffinityTerms:
+    affinity, anti_affinity = (
+        affinity or core.PodAffinity(),
+        anti_affinity or core.PodAntiAffinity(),
+    )
     problems: list[str] = []
 
-    def read(kind: str, raw: Iterable[core.PodAffinityTerm]) -> tuple[Term, ...]:
+    def parse(kind: str, raw: Iterable[core.PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
         try:
             return tuple(_term(namespace, term) for term in raw)
         except SelectorError as error:
             problems.append(f"{kind}: {error}")
             return ()
 
-    def weigh(
+    def parse_preferred(
         kind: str, raw: tuple[core.WeightedPodAffinityTerm, ...], sign: int
-    ) -> tuple[Wish, ...]:
-        terms = read(kind, (wish.pod_affinity_term for wish in raw))
-        return tuple(Wish(term, sign * wish.weight) for term, wish in zip(terms, raw, strict=False))
+    ) -> tuple[PreferredTerm, ...]:
+        terms = parse(kind, (weighted.pod_affinity_term for weighted in raw))
+        return tuple(
+            PreferredTerm(term, sign * weighted.weight)
+            for term, weighted in zip(terms, raw, strict=False)
+        )
 
-    near = read(
-        "requiredAffinityTerms", attract.required_during_scheduling_ignored_during_execution
+    required = parse(
+        "requiredAffinityTerms", affinity.required_during_scheduling_ignored_during_execution
     )
-    far = read(
-        "requiredAntiAffinityTerms", repel.required_during_scheduling_ignored_during_execution
+    required_anti = parse(
+        "requiredAntiAffinityTerms",
+        anti_affinity.required_during_scheduling_ignored_during_execution,
     )
-    liked = attract.preferred_during_scheduling_ignored_during_execution
-    shunned = repel.preferred_during_scheduling_ignored_during_execution
-    wishes = (
-        *weigh("preferredAffinityTerms", liked, +1),
-        *weigh("preferredAntiAffinityTerms", shunned, -1),
+    attract = affinity.preferred_during_scheduling_ignored_during_execution
+    repel = anti_affinity.preferred_during_scheduling_ignored_during_execution
+    preferred = (
+        *parse_preferred("preferredAffinityTerms", attract, +1),
+        *parse_preferred("preferredAntiAffinityTerms", repel, -1),
     )
     problem = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    rules: tuple[Rule, ...] = (*far, *(Wish(term, None) for term in near), *wishes)
-    return Terms(near, far, wishes, rules, problem if problems else "")
+    rules: tuple[Rule, ...] = (
+        *required_anti,
+        *(PreferredTerm(term, None) for term in required),
+        *preferred,
+    )
+    return AffinityTerms(required, required_anti, preferred, rules, problem if problems else "")
 
 
-def _term(namespace: str, raw: core.PodAffinityTerm) -> Term:
+def _term(namespace: str, raw: core.PodAffinityTerm) -> AffinityTerm:
     own_only = not raw.namespaces and raw.namespace_selector is None
     peers = Peers(
         frozenset((namespace,) if own_only else raw.namespaces),
         Selector.from_label_selector(raw.namespace_selector),
         Selector.from_label_selector(raw.label_selector),
     )
-    return Term(peers, raw.topology_key)
+    return AffinityTerm(peers, raw.topology_key)

@@ -18,14 +18,14 @@ from mooring.plugins._node_requirements import Required, affinity_of, required_o
 HONOR: Final = "Honor"
 
 
-class PodsLike(msgspec.Struct, frozen=True, cache_hash=True):
+class PodMatcher(msgspec.Struct, frozen=True, cache_hash=True):
     """The pods that count for a constraint. Equal for equal questions, so it names its counter."""
 
     namespace: str
     selector: Selector
 
     @property
-    def is_nobody(self) -> bool:
+    def matches_nothing(self) -> bool:
         """Known without looking: an empty selector counts no pod, though every pod matches it."""
         return self.selector.is_empty or self.selector.matches_nothing
 
@@ -36,7 +36,7 @@ class PodsLike(msgspec.Struct, frozen=True, cache_hash=True):
         """As a call, but a pod that is leaving matches too."""
         return (
             pod.namespace == self.namespace
-            and not self.is_nobody
+            and not self.matches_nothing
             and self.selector.matches(pod.labels)
         )
 
@@ -62,9 +62,9 @@ class Constraint(msgspec.Struct, frozen=True):
             selector,
         )
 
-    def pods(self, pod: fw.Pod) -> PodsLike:
+    def pods(self, pod: fw.Pod) -> PodMatcher:
         """The pods that count when this constraint of a pod is checked."""
-        return PodsLike(pod.namespace, self.selector)
+        return PodMatcher(pod.namespace, self.selector)
 
 
 Constraints = Sequence[Constraint]
@@ -105,7 +105,7 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
     return found
 
 
-class Inclusion:
+class NodeInclusion:
     """Which nodes count for a constraint, by what the pod says of nodes and their taints."""
 
     __slots__ = ("_required", "_tolerations")

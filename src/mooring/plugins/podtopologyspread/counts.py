@@ -18,8 +18,8 @@ from mooring.framework._internal import ScoresByLabel
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
     Constraints,
-    Inclusion,
-    PodsLike,
+    NodeInclusion,
+    PodMatcher,
     both,
     has_all_keys,
     with_all_keys,
@@ -28,14 +28,14 @@ from mooring.plugins.podtopologyspread.constraints import (
 _NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
 
 
-class Ground(msgspec.Struct, frozen=True, eq=False):
+class ConstraintScope(msgspec.Struct, frozen=True, eq=False):
     """What one hard constraint is about, whoever is there: the same for all pods of a class."""
 
     constraint: Constraint
-    pods: PodsLike
-    itself: int  # 1 if the pod to be placed matches its own constraint
+    pods: PodMatcher
+    self_match: int  # 1 if the pod to be placed matches its own constraint
     counted: fw.BoolArray | None  # the nodes that count; None: all do
-    exists: fw.IntArray  # the label codes of which there is a node that counts
+    domain_codes: fw.IntArray  # the label codes of which there is a node that counts
 
     @classmethod
     def of(
@@ -44,7 +44,7 @@ class Ground(msgspec.Struct, frozen=True, eq=False):
         constraint: Constraint,
         counted: fw.BoolArray | None,
         nodes: fw.Nodes,
-    ) -> "Ground":
+    ) -> "ConstraintScope":
         codes = nodes.label_codes(constraint.topology_key)
         seen = np.bincount(codes if counted is None else codes[counted])
         return cls(
@@ -60,42 +60,42 @@ class Ground(msgspec.Struct, frozen=True, eq=False):
         return count_by_domain(nodes, self.constraint.topology_key, self.pods, self.counted)
 
 
-class Domains(msgspec.Struct, frozen=True, eq=False):
+class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
     """The domains of one hard constraint and the matching pods in each."""
 
-    ground: Ground
+    scope: ConstraintScope
     counts: fw.IntArray  # pods, per label code; 0 where there is no domain
     minimum: int  # pods in the emptiest domain; 0 if there are fewer domains than asked for
 
     @classmethod
-    def by(cls, ground: Ground, counts: fw.IntArray) -> "Domains":
-        if len(ground.exists) < ground.constraint.min_domains:
+    def by(cls, scope: ConstraintScope, counts: fw.IntArray) -> "ConstraintDomains":
+        if len(scope.domain_codes) < scope.constraint.min_domains:
             minimum = 0
         else:
-            there = counts.take(ground.exists)
+            there = counts.take(scope.domain_codes)
             minimum = int(np.minimum.reduce(there)) if len(there) else _NO_MINIMUM
-        return cls(ground, counts, minimum)
+        return cls(scope, counts, minimum)
 
     @property
     def constraint(self) -> Constraint:
-        return self.ground.constraint
+        return self.scope.constraint
 
     @property
     def room(self) -> int:
         """How many matching pods a domain may hold and still take this one."""
-        return self.constraint.max_skew + self.minimum - self.ground.itself
+        return self.constraint.max_skew + self.minimum - self.scope.self_match
 
-    def refusing(self) -> fw.BoolArray:
+    def refused_domains(self) -> fw.BoolArray:
         """Whether there is no room, per label code; for nodes without the label there is none."""
         refused: fw.BoolArray = self.counts > self.room
         refused[0] = True
         return refused
 
-    def changed(self, code: int, by: int) -> "Domains":
+    def changed(self, code: int, by: int) -> "ConstraintDomains":
         """As if there were so many pods more in one domain."""
         counts = self.counts.copy()
         counts[code] += by
-        return Domains.by(self.ground, counts)
+        return ConstraintDomains.by(self.scope, counts)
 
 
 class HardSpread:
@@ -103,7 +103,9 @@ class HardSpread:
 
     __slots__ = ("as_of", "domains", "inclusion")
 
-    def __init__(self, inclusion: Inclusion, as_of: Mark, domains: list[Domains]) -> None:
+    def __init__(
+        self, inclusion: NodeInclusion, as_of: Mark, domains: list[ConstraintDomains]
+    ) -> None:
         self.inclusion = inclusion
         self.as_of = as_of
         self.domains = domains
@@ -111,22 +113,24 @@ class HardSpread:
     @classmethod
     def of(cls, pod: fw.Pod, constraints: Constraints, nodes: fw.Nodes) -> "HardSpread":
         """Count on all nodes of the cluster."""
-        inclusion = Inclusion(pod)
+        inclusion = NodeInclusion(pod)
         labelled = with_all_keys(nodes, constraints)
-        grounds = [
-            Ground.of(pod, constraint, both(labelled, inclusion.covered(nodes, constraint)), nodes)
+        scopes = [
+            ConstraintScope.of(
+                pod, constraint, both(labelled, inclusion.covered(nodes, constraint)), nodes
+            )
             for constraint in constraints
         ]
-        domains = [Domains.by(ground, ground.counts(nodes)) for ground in grounds]
+        domains = [ConstraintDomains.by(scope, scope.counts(nodes)) for scope in scopes]
         return cls(inclusion, mark_of(nodes), domains)
 
-    def later(self, nodes: fw.Nodes) -> "HardSpread | None":
+    def recounted(self, nodes: fw.Nodes) -> "HardSpread | None":
         """The same for another pod of the class; None if nodes have changed, and not only pods."""
         mark = mark_of(nodes)
         if mark.nodes != self.as_of.nodes:
             return None
-        grounds = [domains.ground for domains in self.domains]
-        domains = [Domains.by(ground, ground.counts(nodes)) for ground in grounds]
+        scopes = [domains.scope for domains in self.domains]
+        domains = [ConstraintDomains.by(scope, scope.counts(nodes)) for scope in scopes]
         return HardSpread(self.inclusion, mark, domains)
 
     def clone(self) -> "HardSpread":
@@ -141,16 +145,16 @@ class HardSpread:
             return
         for place, domains in enumerate(self.domains):
             constraint = domains.constraint
-            if domains.ground.pods.matches(other) and self.inclusion.covers(node, constraint):
+            if domains.scope.pods.matches(other) and self.inclusion.covers(node, constraint):
                 code = node.label_code(constraint.topology_key)
                 self.domains[place] = domains.changed(code, change)
 
 
-class Credit(msgspec.Struct, frozen=True, eq=False):
+class TopologyScore(msgspec.Struct, frozen=True, eq=False):
     """What one soft constraint adds to a node's score: the more pods in its domain, the more."""
 
     constraint: Constraint
-    pods: PodsLike
+    pods: PodMatcher
     weight: float  # grows with the number of domains, so that few and many compare
     counts: fw.IntArray | None  # pods, per label code; None: count those on the node itself
 
@@ -171,7 +175,9 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
         """As `at`; 0 for nodes that are in none of the domains."""
         codes = nodes.label_codes(self.constraint.topology_key)
         if self.counts is None:
-            here = np.zeros(len(nodes)) if self.pods.is_nobody else self._on(nodes) * self.weight
+            here = (
+                np.zeros(len(nodes)) if self.pods.matches_nothing else self._on(nodes) * self.weight
+            )
             found: FloatArray = np.where(codes != 0, here + self._skew, 0.0)
             return found
         return self.by_domain(self.counts)[codes]
@@ -186,34 +192,34 @@ class Credit(msgspec.Struct, frozen=True, eq=False):
         return nodes.count_pods(self.pods, self.pods, self.pods.selector)
 
 
-Questions = tuple[tuple[Constraint, PodsLike], ...]
+ConstraintPods = tuple[tuple[Constraint, PodMatcher], ...]
 """Constraints, and the pods that count for each."""
 
 
 class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     """All soft constraints of a pod, and whether a node must be in a domain of each of them."""
 
-    questions: Questions
-    credits: tuple[Credit, ...]
+    constraint_pods: ConstraintPods
+    topology_scores: tuple[TopologyScore, ...]
     needs_all_keys: bool
 
     @classmethod
     def of(
         cls,
         pod: fw.Pod,
-        questions: Questions,
+        constraint_pods: ConstraintPods,
         feasible: fw.Nodes,
         everywhere: fw.Nodes,
         *,
         needs_all_keys: bool,
     ) -> "SoftSpread":
         """Count on all nodes; how many domains there are depends on the feasible ones."""
-        inclusion = Inclusion(pod)
-        constraints = [constraint for constraint, _ in questions]
+        inclusion = NodeInclusion(pod)
+        constraints = [constraint for constraint, _ in constraint_pods]
         labelled = with_all_keys(everywhere, constraints) if needs_all_keys else None
         scored = with_all_keys(feasible, constraints) if needs_all_keys else None
-        credits = []
-        for constraint, pods in questions:
+        topology_scores = []
+        for constraint, pods in constraint_pods:
             key = constraint.topology_key
             counts = None
             if key == HOSTNAME:
@@ -227,14 +233,14 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
                     seen = np.bincount(feasible.label_codes(key)[scored]) > 0
                 size = int(np.count_nonzero(seen))
                 if not needs_all_keys:
-                    counts, twins = with_the_unlabelled(feasible, key, counts, seen)
-                    size -= twins
-            credits.append(Credit(constraint, pods, math.log(size + 2), counts))
-        return cls(questions, tuple(credits), needs_all_keys)
+                    counts, merged_domains = merge_unlabelled_domain(feasible, key, counts, seen)
+                    size -= merged_domains
+            topology_scores.append(TopologyScore(constraint, pods, math.log(size + 2), counts))
+        return cls(constraint_pods, tuple(topology_scores), needs_all_keys)
 
     @property
     def constraints(self) -> Constraints:
-        return [constraint for constraint, _ in self.questions]
+        return [constraint for constraint, _ in self.constraint_pods]
 
     def ignores(self, node: fw.Node) -> bool:
         return self.needs_all_keys and not has_all_keys(node.labels, self.constraints)
@@ -250,8 +256,8 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
             key, scores = by_domain
             return scores.take(nodes.label_codes(key))
         total = np.zeros(len(nodes), dtype=np.float64)
-        for credit in self.credits:
-            total += credit.at_all(nodes)
+        for topology_score in self.topology_scores:
+            total += topology_score.at_all(nodes)
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
@@ -268,8 +274,8 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
 
     def _by_domain(self) -> tuple[str, fw.IntArray] | None:
         """A label key, and the score per label code; who is in no domain gets nothing."""
-        only = self.credits[0]
-        if len(self.credits) > 1 or only.counts is None:
+        only = self.topology_scores[0]
+        if len(self.topology_scores) > 1 or only.counts is None:
             return None
         return only.constraint.topology_key, rounded(only.by_domain(only.counts))
 
@@ -299,10 +305,10 @@ def rounded(total: FloatArray) -> fw.IntArray:
 
 
 def count_by_domain(
-    nodes: fw.Nodes, key: str, pods: PodsLike, counted: fw.BoolArray | None
+    nodes: fw.Nodes, key: str, pods: PodMatcher, counted: fw.BoolArray | None
 ) -> fw.IntArray:
     """Pods per label code, of those on the nodes that count; None: all nodes do."""
-    if pods.is_nobody:
+    if pods.matches_nothing:
         return np.zeros(nodes.label_count(key), dtype=np.int64)
     if counted is None:
         return nodes.count_pods_by(key, pods, pods, pods.selector)
@@ -311,7 +317,7 @@ def count_by_domain(
     return np.bincount(nodes.label_codes(key), weights=here, minlength=size).astype(np.int64)
 
 
-def with_the_unlabelled(
+def merge_unlabelled_domain(
     nodes: fw.Nodes, key: str, counts: fw.IntArray, seen: fw.BoolArray
 ) -> tuple[fw.IntArray, int]:
     """Nodes without the label are in one domain with those where it is empty, as in kube-scheduler.

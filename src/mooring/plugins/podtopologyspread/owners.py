@@ -7,7 +7,7 @@ from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 
 
-def selector_by_owners(objects: Objects, pod: Pod) -> Selector:
+def default_selector(objects: Objects, pod: Pod) -> Selector:
     """What the pod's services and its controller select, all at once, as helper.DefaultSelector.
 
     Empty if nobody selects the pod.

@@ -21,7 +21,7 @@ from mooring.plugins.podtopologyspread.args import (
 )
 from mooring.plugins.podtopologyspread.constraints import Constraint, Constraints, own_constraints
 from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread, normalized
-from mooring.plugins.podtopologyspread.owners import selector_by_owners
+from mooring.plugins.podtopologyspread.owners import default_selector
 from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
 
 HARD: fw.StateKey[HardSpread] = fw.StateKey(
@@ -108,10 +108,10 @@ class PodTopologySpread(
         # What default constraints select may be something else by now, own ones stay the same.
         if pod.spec.topology_spread_constraints:
             before = earlier_value(state, HARD)
-            later = before.later(nodes) if before is not None else None
-            if later is not None:
-                state[HARD] = later
-                self._spare_score(state, pod)
+            recounted = before.recounted(nodes) if before is not None else None
+            if recounted is not None:
+                state[HARD] = recounted
+                self._skip_score(state, pod)
                 return fw.OK
         try:
             constraints = self._constraints(pod, DO_NOT_SCHEDULE)
@@ -121,7 +121,7 @@ class PodTopologySpread(
         if not constraints:
             return fw.SKIP
         state[HARD] = HardSpread.of(pod, constraints, nodes)
-        self._spare_score(state, pod)
+        self._skip_score(state, pod)
         return fw.OK
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
@@ -147,7 +147,7 @@ class PodTopologySpread(
         refusals = [self.NO_DOMAIN, self.TOO_MANY]
         index: fw.IntArray | None = None
         for domains in state[HARD].domains:
-            answers = np.where(domains.refusing(), 2, 0)  # per label code
+            answers = np.where(domains.refused_domains(), 2, 0)  # per label code
             answers[0] = 1
             here = answers[nodes.label_codes(domains.constraint.topology_key)]
             index = here if index is None else np.where(index, index, here)
@@ -161,7 +161,7 @@ class PodTopologySpread(
         refused: dict[str, fw.BoolArray] = {}
         for domains in state[HARD].domains:
             key = domains.constraint.topology_key
-            table = domains.refusing()
+            table = domains.refused_domains()
             refused[key] = refused[key] | table if key in refused else table
         return refused
 
@@ -171,18 +171,24 @@ class PodTopologySpread(
         is_own = bool(pod.spec.topology_spread_constraints)
         before = earlier_value(state, SOFT) if is_own else None
         if before is not None:
-            questions = before.questions  # as in `pre_filter`, own ones stay the same
+            constraint_pods = before.constraint_pods  # as in `pre_filter`, own ones stay the same
         else:
             try:
                 constraints = self._constraints(pod, SCHEDULE_ANYWAY)
             except SelectorError as error:
                 text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
                 return fw.Status.error(f"{text}: {error}", cause=error)
-            questions = tuple((constraint, constraint.pods(pod)) for constraint in constraints)
-        if not questions or not len(self.handle.nodes):
+            constraint_pods = tuple(
+                (constraint, constraint.pods(pod)) for constraint in constraints
+            )
+        if not constraint_pods or not len(self.handle.nodes):
             return fw.SKIP
         state[SOFT] = SoftSpread.of(
-            pod, questions, nodes, self.handle.nodes, needs_all_keys=is_own or not self._is_system
+            pod,
+            constraint_pods,
+            nodes,
+            self.handle.nodes,
+            needs_all_keys=is_own or not self._is_system,
         )
         return fw.OK
 
@@ -191,9 +197,9 @@ class PodTopologySpread(
         if soft.ignores(node):
             return 0
         total = 0.0
-        for credit in soft.credits:
-            if credit.constraint.topology_key in node.labels:
-                total += credit.at(node)
+        for topology_score in soft.topology_scores:
+            if topology_score.constraint.topology_key in node.labels:
+                total += topology_score.at(node)
         whole = math.floor(total)
         return whole + 1 if total - whole >= 0.5 else whole  # half away from zero; never negative
 
@@ -234,7 +240,7 @@ class PodTopologySpread(
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _spare_score(self, state: fw.CycleState, pod: fw.Pod) -> None:
+    def _skip_score(self, state: fw.CycleState, pod: fw.Pod) -> None:
         """Without soft constraints there is no need to be asked for points, nor to find out why."""
         own = pod.spec.topology_spread_constraints
         if own and all(raw.when_unsatisfiable == DO_NOT_SCHEDULE for raw in own):
@@ -245,7 +251,7 @@ class PodTopologySpread(
         objects = self.handle.objects
         latest, known_at, known = self._latest
         if latest is not pod or known_at != objects.changes:
-            known = selector_by_owners(objects, pod)
+            known = default_selector(objects, pod)
             self._latest = (pod, objects.changes, known)
         return known
 
