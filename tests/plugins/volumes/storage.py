@@ -76,7 +76,7 @@ def volume(
     affinity: list[dict[str, Any]] | None = None,
     labels: Mapping[str, str] | None = None,
     modes: Iterable[str] = ("ReadWriteOnce",),
-    promised_to: str = "",
+    prebound_to: str = "",
     uid: str = "",
     phase: str = "Available",
     driver: str = DRIVER,
@@ -98,8 +98,8 @@ def volume(
     }
     if terms is not None:
         full["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    if promised_to:
-        namespace, _, short = promised_to.rpartition("/")
+    if prebound_to:
+        namespace, _, short = prebound_to.rpartition("/")
         full["claimRef"] = {"namespace": namespace or "default", "name": short, "uid": uid}
     metadata = {
         "name": name,

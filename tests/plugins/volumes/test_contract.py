@@ -1,7 +1,7 @@
 """The volume plugins keep the contract where there really are volumes."""
 
 import pytest
-from tests.plugins.volumes.worlds import random_world
+from tests.plugins.volumes.random_storage import random_storage
 
 from mooring.framework import CycleState
 from mooring.framework.plugin import Base
@@ -22,18 +22,20 @@ PLUGINS: tuple[type[NodeVolumeLimits | VolumeBinding | VolumeRestrictions | Volu
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_keeps_the_contract_with_volumes(plugin: type[Base], seed: int) -> None:
-    world = random_world(seed)
-    examples = Examples(seeds=[seed], pods=world.pods, nodes=world.nodes, objects=world.objects)
+    storage = random_storage(seed)
+    examples = Examples(
+        seeds=[seed], pods=storage.pods, nodes=storage.nodes, objects=storage.objects
+    )
     check_plugin(plugin, examples=examples)
 
 
 @pytest.mark.parametrize("seed", range(4, 40))
 def test_both_forms_agree_about_every_world(seed: int) -> None:
-    world = random_world(seed)
-    cluster = nodes(*world.nodes)
-    handle = StubHandle(nodes=cluster, objects=world.objects)
+    storage = random_storage(seed)
+    cluster = nodes(*storage.nodes)
+    handle = StubHandle(nodes=cluster, objects=storage.objects)
     for plugin in (build(kind, handle=handle) for kind in PLUGINS):
-        for waiting in world.pods:
+        for waiting in storage.pods:
             state = CycleState()
             if plugin.pre_filter(state, waiting, cluster).ok:
                 one_by_one = [plugin.filter(state, waiting, it) for it in cluster]
@@ -43,10 +45,10 @@ def test_both_forms_agree_about_every_world(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4, 40))
 def test_what_is_reserved_can_be_given_back(seed: int) -> None:
-    world = random_world(seed)
-    cluster = nodes(*world.nodes)
-    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=world.objects))
-    for waiting in world.pods:
+    storage = random_storage(seed)
+    cluster = nodes(*storage.nodes)
+    plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=storage.objects))
+    for waiting in storage.pods:
         state = CycleState()
         if not plugin.pre_filter(state, waiting, cluster).ok:
             continue

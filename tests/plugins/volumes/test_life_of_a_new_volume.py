@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.plugins.volumes.controllers import (
+from tests.plugins.volumes.simulated_controllers import (
     CONFIG,
     bind_claim,
     failures,

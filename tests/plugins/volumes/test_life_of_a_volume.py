@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec import structs
-from tests.plugins.volumes.controllers import (
+from tests.plugins.volumes.simulated_controllers import (
     CONFIG,
     bind_claim,
-    complete_promises,
+    complete_bindings,
     failures,
     provision,
     selected_node,
@@ -41,7 +41,7 @@ def test_promises_a_free_volume_to_the_claim_and_waits_until_both_are_bound(
     assert disk.metadata.annotations["pv.kubernetes.io/bound-by-controller"] == "yes"
     sim.advance(3)
     assert sim.node_of("db") == ""
-    complete_promises(sim)
+    complete_bindings(sim)
     sim.advance(1)
     assert sim.node_of("db") == "b"
 
@@ -54,7 +54,7 @@ def test_announces_the_node_while_the_claims_are_being_bound(sim: Simulation) ->
 
 def test_completes_what_people_had_promised_by_name(sim: Simulation) -> None:
     sim.apply(storage_class(), claim("data"), node("a"))
-    sim.apply(volume("theirs", size="9Gi", promised_to="data"), volume("smaller"))
+    sim.apply(volume("theirs", size="9Gi", prebound_to="data"), volume("smaller"))
     sim.schedule(user("db", "data"))
     theirs = stored_volume(sim, "theirs")
     assert theirs.spec.claim_ref is not None
@@ -73,12 +73,12 @@ def test_gives_one_volume_to_one_of_two_pods(sim: Simulation) -> None:
     assert winner.name == "first"
     text = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
     assert sim.why("two").startswith(text)
-    complete_promises(sim)
+    complete_bindings(sim)
     sim.advance(1)
     assert sim.placements() == {"one": "a", "two": ""}
     sim.apply(volume("more", on="a"))
     sim.advance(20)
-    complete_promises(sim)
+    complete_bindings(sim)
     sim.advance(1)
     assert sim.placements() == {"one": "a", "two": "a"}
 
@@ -120,7 +120,7 @@ def test_tries_again_when_the_server_refuses_a_write(
     assert failures(sim) == [text]
     assert selected_node(sim, "more") is None
     sim.advance(20)
-    complete_promises(sim)
+    complete_bindings(sim)
     provision(sim, "more")
     sim.advance(1)
     assert sim.node_of("db") == "a"

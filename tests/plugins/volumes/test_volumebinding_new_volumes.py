@@ -1,7 +1,6 @@
 """Where VolumeBinding would have volumes made, and what it reserves."""
 
 import pytest
-from tests.plugins.volumes.asking import LOCAL, NO_SPACE, NOTHING, TWO, ask, gets, refused
 from tests.plugins.volumes.storage import (
     DRIVER,
     capacity,
@@ -10,6 +9,15 @@ from tests.plugins.volumes.storage import (
     storage_class,
     user,
     volume,
+)
+from tests.plugins.volumes.volumebinding_calls import (
+    LOCAL,
+    NO_SPACE,
+    NOTHING,
+    TWO,
+    ask,
+    gets,
+    refused,
 )
 
 from mooring.api.meta import Object
@@ -21,7 +29,10 @@ from mooring.testing.builders import ZONE
 
 def test_makes_volumes_only_where_the_class_allows_it() -> None:
     assert ask("data", storage_class(), claim("data")) == [OK, OK]
-    assert ask("data", storage_class(zones=["east"]), claim("data")) == [OK, refused(NOTHING)]
+    assert ask("data", storage_class(zones=["east"]), claim("data")) == [
+        OK,
+        refused(NOTHING),
+    ]
     assert ask("data", storage_class(provisioner=""), claim("data")) == [refused(NOTHING)] * 2
     empty = storage_class(topologies=[{}])
     assert ask("data", empty, claim("data")) == [refused(NOTHING)] * 2

@@ -3,8 +3,16 @@
 from typing import Any
 
 import pytest
-from tests.plugins.volumes.asking import CONFLICT, GONE, LOCAL, NOTHING, ask, gets, refused
 from tests.plugins.volumes.storage import claim, csi_node, storage_class, term, volume
+from tests.plugins.volumes.volumebinding_calls import (
+    CONFLICT,
+    GONE,
+    LOCAL,
+    NOTHING,
+    ask,
+    gets,
+    refused,
+)
 
 from mooring.api.meta import Object
 from mooring.framework import OK, Status
@@ -81,7 +89,10 @@ def test_is_an_error_where_the_driver_cannot_be_told_about_the_disk() -> None:
 
 
 def test_finds_free_volumes_that_the_node_can_reach() -> None:
-    assert ask("data", LOCAL, claim("data"), volume("pv", on="b")) == [refused(NOTHING), OK]
+    assert ask("data", LOCAL, claim("data"), volume("pv", on="b")) == [
+        refused(NOTHING),
+        OK,
+    ]
     assert ask("data", LOCAL, claim("data")) == [refused(NOTHING)] * 2
 
 
@@ -93,13 +104,13 @@ def test_finds_free_volumes_that_the_node_can_reach() -> None:
         (claim("data", size=None), volume(), True),
         (claim("data"), volume(phase="Released"), False),
         (claim("data"), volume(storage_class="other"), False),
-        (claim("data"), volume(promised_to="other"), False),
-        (claim("data"), volume(promised_to="shop/data"), False),
-        (claim("data"), volume(promised_to="data", uid="another"), False),
-        (claim("data"), volume(promised_to="data", phase="Released"), True),
-        (claim("data", size="2Gi"), volume(promised_to="data"), False),
+        (claim("data"), volume(prebound_to="other"), False),
+        (claim("data"), volume(prebound_to="shop/data"), False),
+        (claim("data"), volume(prebound_to="data", uid="another"), False),
+        (claim("data"), volume(prebound_to="data", phase="Released"), True),
+        (claim("data", size="2Gi"), volume(prebound_to="data"), False),
         (claim("data", modes=["ReadWriteMany"]), volume(), False),
-        (claim("data", modes=["ReadWriteMany"]), volume(promised_to="data"), True),
+        (claim("data", modes=["ReadWriteMany"]), volume(prebound_to="data"), True),
         (claim("data", spec={"volumeMode": "Block"}), volume(), False),
         (claim("data", spec={"volumeMode": "Filesystem"}), volume(), True),
         (claim("data"), volume(spec={"volumeMode": "Block"}), False),
@@ -124,7 +135,7 @@ def test_is_particular_about_what_it_binds(wanted: Object, offered: Object, fits
 
 
 def test_does_not_bind_volumes_that_are_being_deleted() -> None:
-    raw = volume(promised_to="data")
+    raw = volume(prebound_to="data")
     dying = type(raw)(
         metadata=type(raw.metadata)(name="pv", deletion_timestamp="2026-01-01T00:00:00Z"),
         spec=raw.spec,
@@ -139,12 +150,12 @@ def test_takes_the_smallest_volume_that_is_large_enough() -> None:
 
 
 def test_takes_the_promised_volume_before_a_smaller_one() -> None:
-    disks = [volume("l", size="5Gi", promised_to="data"), volume("s")]
+    disks = [volume("l", size="5Gi", prebound_to="data"), volume("s")]
     assert gets("data", LOCAL, claim("data"), *disks) == {"data": "l"}
 
 
 def test_takes_no_other_where_the_promised_one_cannot_be_reached() -> None:
-    disks = [volume("there", on="b", promised_to="data"), volume("anywhere")]
+    disks = [volume("there", on="b", prebound_to="data"), volume("anywhere")]
     assert ask("data", LOCAL, claim("data"), *disks) == [refused(NOTHING), OK]
     made = storage_class()
     assert gets("data", made, claim("data"), *disks) == {"data": "new"}
@@ -165,7 +176,7 @@ def test_serves_a_claim_once_that_is_mounted_twice() -> None:
 
 
 def test_adds_up_the_reasons_of_bound_and_open_claims() -> None:
-    far = [claim("far", bound_to="pv"), volume("pv", zone="west", promised_to="far")]
+    far = [claim("far", bound_to="pv"), volume("pv", zone="west", prebound_to="far")]
     objects = [*far, LOCAL, claim("data")]
     assert ask("far data", *objects) == [refused(CONFLICT, NOTHING), refused(NOTHING)]
 

@@ -17,15 +17,15 @@ from mooring.api.meta import ObjectReference
 from mooring.errors import ApiError
 from mooring.plugins._csi_migration import Untranslatable
 from mooring.plugins._volume_claims import SELECTED_NODE, is_bound, not_found
-from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
-from mooring.plugins.volumebinding.fitting import Plan, is_within_reach
+from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
+from mooring.plugins.volumebinding.pod_volumes import PodVolumes, is_volume_reachable
 
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 POLL: Final = 1.0  # seconds
 TIMED_OUT: Final = "context deadline exceeded"
 
 
-class Promise(msgspec.Struct, frozen=True):
+class StaticBinding(msgspec.Struct, frozen=True):
     """A volume, with its claim written into it."""
 
     volume: PersistentVolume
@@ -35,8 +35,8 @@ class Promise(msgspec.Struct, frozen=True):
 class Reservation(msgspec.Struct):
     """What was decided for a pod on its node, as it shall be; what is written is taken off."""
 
-    promises: tuple[Promise, ...]
-    orders: tuple[PersistentVolumeClaim, ...]  # claims with the node selected
+    static_bindings: tuple[StaticBinding, ...]
+    dynamic_provisions: tuple[PersistentVolumeClaim, ...]  # claims with the node selected
     unwritten_volumes: list[PersistentVolume]
     unwritten_claims: list[PersistentVolumeClaim]
 
@@ -45,14 +45,14 @@ class BindingFailed(Exception):
     """The pod has to be scheduled again."""
 
 
-class Binder:
+class VolumeBinder:
     """Carries out plans, with the objects that are assumed meanwhile."""
 
     def __init__(
         self,
         handle: fw.Handle,
-        volumes: Assumed[PersistentVolume],
-        claims: Assumed[PersistentVolumeClaim],
+        volumes: AssumeCache[PersistentVolume],
+        claims: AssumeCache[PersistentVolumeClaim],
         timeout: float,
     ) -> None:
         self._handle = handle
@@ -62,19 +62,24 @@ class Binder:
 
     # --- in memory -------------------------------------------------------------------------------
 
-    def reserve(self, plan: Plan, node_name: str) -> Reservation:
+    def reserve(self, pod_volumes: PodVolumes, node_name: str) -> Reservation:
         """Assume what the plan says; OutOfDate, and nothing assumed, if something has changed."""
         reservation = Reservation(
-            promises=tuple(Promise(promised(volume, to), to) for volume, to in plan.bindings),
-            orders=tuple(ordered(claim, node_name) for claim in plan.provisions),
+            static_bindings=tuple(
+                StaticBinding(with_claim_ref(volume, to), to)
+                for volume, to in pod_volumes.static_bindings
+            ),
+            dynamic_provisions=tuple(
+                with_selected_node(claim, node_name) for claim in pod_volumes.dynamic_provisions
+            ),
             unwritten_volumes=[],
             unwritten_claims=[],
         )
         try:
-            for promise in reservation.promises:
-                self._volumes.assume(promise.volume)
-                reservation.unwritten_volumes.append(promise.volume)
-            for claim in reservation.orders:
+            for binding in reservation.static_bindings:
+                self._volumes.assume(binding.volume)
+                reservation.unwritten_volumes.append(binding.volume)
+            for claim in reservation.dynamic_provisions:
                 self._claims.assume(claim)
                 reservation.unwritten_claims.append(claim)
         except OutOfDate:
@@ -113,23 +118,23 @@ class Binder:
 
     async def _write(self, reservation: Reservation, node_name: str) -> None:
         client = self._handle.client
-        for promise in reservation.promises:
-            volume = promise.volume
+        for binding in reservation.static_bindings:
+            volume = binding.volume
             stored = self._volumes.stored(volume.name)
-            if stored is None or not _names(stored, promise.claim):
+            if stored is None or not _refers_to(stored, binding.claim):
                 await client.update(volume)
             reservation.unwritten_volumes.remove(volume)
-        for claim in reservation.orders:
+        for claim in reservation.dynamic_provisions:
             stored_claim = self._claims.stored(claim.name, claim.namespace)
-            if stored_claim is None or _selected(stored_claim) != node_name:
+            if stored_claim is None or _selected_node(stored_claim) != node_name:
                 await client.update(claim)
             reservation.unwritten_claims.remove(claim)
 
     def _tidy(self, reservation: Reservation) -> None:
         """Forget the assumptions that the watch has overtaken, which reading them does."""
-        for promise in reservation.promises:
-            self._volumes.get(promise.volume.name)
-        for claim in reservation.orders:
+        for binding in reservation.static_bindings:
+            self._volumes.get(binding.volume.name)
+        for claim in reservation.dynamic_provisions:
             self._claims.get(claim.name, claim.namespace)
 
     # --- looking ---------------------------------------------------------------------------------
@@ -144,33 +149,33 @@ class Binder:
             # An assumed pod that is deleted loses its place at once.
             missing = not_found("pod", pod.name)
             raise BindingFailed(f"pod does not exist any more: {missing}")
-        return all(self._is_kept(promise, node) for promise in reservation.promises) and all(
-            self._is_delivered(claim, node) for claim in reservation.orders
-        )
+        return all(
+            self._is_bound(binding, node) for binding in reservation.static_bindings
+        ) and all(self._is_provisioned(claim, node) for claim in reservation.dynamic_provisions)
 
-    def _is_kept(self, promise: Promise, node: fw.Node) -> bool:
-        ours = promise.volume
+    def _is_bound(self, binding: StaticBinding, node: fw.Node) -> bool:
+        ours = binding.volume
         volume = self._volumes.stored(ours.name)
         if volume is None:
             missing = not_found("persistentvolumes", ours.name)
             raise BindingFailed(f"failed to check binding: {missing}")
-        claim = self._claims.stored(promise.claim.name, promise.claim.namespace)
+        claim = self._claims.stored(binding.claim.name, binding.claim.namespace)
         if claim is None:
-            missing = not_found("persistentvolumeclaims", promise.claim.key)
+            missing = not_found("persistentvolumeclaims", binding.claim.key)
             raise BindingFailed(f"failed to check binding: {missing}")
-        if _is_not_seen_yet(ours, volume) and not _names(volume, promise.claim):
+        if _is_not_seen_yet(ours, volume) and not _refers_to(volume, binding.claim):
             return False
-        self._check_reach(volume, node)
+        self._check_node_affinity(volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
         return is_bound(claim)
 
-    def _is_delivered(self, ours: PersistentVolumeClaim, node: fw.Node) -> bool:
+    def _is_provisioned(self, ours: PersistentVolumeClaim, node: fw.Node) -> bool:
         claim = self._claims.stored(ours.name, ours.namespace)
         if claim is None:
             missing = not_found("persistentvolumeclaims", ours.key)
             raise BindingFailed(f"failed to check provisioning pvc: {missing}")
-        if _selected(claim) != node.name:
+        if _selected_node(claim) != node.name:
             if _is_not_seen_yet(ours, claim):
                 return False
             if not claim.metadata.annotations:
@@ -181,12 +186,12 @@ class Binder:
             volume = self._volumes.stored(claim.spec.volume_name)
             if volume is None:
                 return False  # news of it may only be late
-            self._check_reach(volume, node)
+            self._check_node_affinity(volume, node)
         return is_bound(claim)
 
-    def _check_reach(self, volume: PersistentVolume, node: fw.Node) -> None:
+    def _check_node_affinity(self, volume: PersistentVolume, node: fw.Node) -> None:
         try:
-            within = is_within_reach(volume, node.name, node.labels, self._handle.objects)
+            within = is_volume_reachable(volume, node.name, node.labels, self._handle.objects)
         except Untranslatable as problem:
             text = f"failed to translate pv to csi: could not translate pv: {problem}"
             raise BindingFailed(text) from problem
@@ -197,9 +202,9 @@ class Binder:
             )
 
 
-def promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+def with_claim_ref(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
     """The volume with the claim in it. If people had promised it, it is not marked as our doing."""
-    if _names(volume, claim):
+    if _refers_to(volume, claim):
         return volume
     metadata = volume.metadata
     if volume.spec.claim_ref is None:
@@ -217,14 +222,14 @@ def promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     return structs.replace(volume, metadata=metadata, spec=spec)
 
 
-def ordered(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
+def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
     """The claim with the node selected for which its volume is to be made."""
     annotations = FrozenDict({**claim.metadata.annotations, SELECTED_NODE: node_name})
     metadata = structs.replace(claim.metadata, annotations=annotations)
     return structs.replace(claim, metadata=metadata)
 
 
-def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     named = volume.spec.claim_ref
     return named is not None and (named.namespace, named.name, named.uid) == (
         claim.namespace,
@@ -233,7 +238,7 @@ def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def _selected(claim: PersistentVolumeClaim) -> str | None:
+def _selected_node(claim: PersistentVolumeClaim) -> str | None:
     return claim.metadata.annotations.get(SELECTED_NODE)
 
 

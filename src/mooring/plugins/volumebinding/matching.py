@@ -18,7 +18,7 @@ from mooring.api.selectors import LabelRequirement, Selector, compile_node_selec
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import required_nodes
 from mooring.plugins._volume_claims import class_of_claim, class_of_volume, requested_storage
-from mooring.plugins.volumebinding.assumed import Assumed
+from mooring.plugins.volumebinding.assume_cache import AssumeCache
 from mooring.plugins.volumebinding.provisioning import meeting_all
 
 AVAILABLE: Final = "Available"
@@ -29,14 +29,14 @@ _REMEMBERED: Final = 100_000  # affinities; a cluster of local disks has one per
 class Candidates(msgspec.Struct, frozen=True):
     """The volumes that a claim could be bound to, wherever they are."""
 
-    promised: PersistentVolume | None = None  # to this claim; then it is this one or none
+    prebound: PersistentVolume | None = None  # to this claim; then it is this one or none
     free: tuple[PersistentVolume, ...] = ()  # smallest first
 
     def pick(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
         """The volume for a node with these labels, where others of the pod's are taken."""
-        promised = self.promised
-        if promised is not None:
-            return promised if is_reachable(required_nodes(promised), labels) else None
+        prebound = self.prebound
+        if prebound is not None:
+            return prebound if is_reachable(required_nodes(prebound), labels) else None
         for volume in self.free:
             if volume.name not in taken and is_reachable(required_nodes(volume), labels):
                 return volume
@@ -44,7 +44,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def candidates_for(
-    claim: PersistentVolumeClaim, volumes: Assumed[PersistentVolume], objects: Objects
+    claim: PersistentVolumeClaim, volumes: AssumeCache[PersistentVolume], objects: Objects
 ) -> Candidates:
     """What there is for a claim. SelectorError if the claim's selector makes no sense."""
     class_name = class_of_claim(claim)
@@ -53,24 +53,24 @@ def candidates_for(
         if claim.spec.selector is not None
         else Selector.EVERYTHING
     )
-    claimed = objects.select(PersistentVolume, claimant, (claim.namespace, claim.name))
-    promised = [
+    claimed = objects.select(PersistentVolume, claim_ref_of, (claim.namespace, claim.name))
+    prebound = [
         volume
         for volume in map(volumes.latest, claimed)
-        if class_of_volume(volume) == class_name and _is_promised(volume, claim)
+        if class_of_volume(volume) == class_name and _is_bound_to(volume, claim)
     ]
     free = []
     for volume in map(volumes.latest, objects.select(PersistentVolume, free_in_class, class_name)):
-        if _is_promised(volume, claim):  # assumed so
-            promised.append(volume)
-        elif volume.spec.claim_ref is None and _is_fit(volume, claim, selector):
+        if _is_bound_to(volume, claim):  # assumed so
+            prebound.append(volume)
+        elif volume.spec.claim_ref is None and _is_available(volume, claim, selector):
             free.append(volume)
-    promised = [volume for volume in promised if _would_do(volume, claim)]
+    prebound = [volume for volume in prebound if _satisfies_claim(volume, claim)]
     free.sort(key=lambda volume: (capacity_of(volume).nanos, volume.name))
-    return Candidates(min(promised, key=lambda it: it.name, default=None), tuple(free))
+    return Candidates(min(prebound, key=lambda it: it.name, default=None), tuple(free))
 
 
-def claimant(volume: PersistentVolume) -> tuple[str, str] | None:
+def claim_ref_of(volume: PersistentVolume) -> tuple[str, str] | None:
     """The claim that a volume is bound or promised to."""
     claim = volume.spec.claim_ref
     return (claim.namespace, claim.name) if claim is not None else None
@@ -85,7 +85,7 @@ def capacity_of(volume: PersistentVolume) -> Quantity:
     return volume.spec.capacity.get("storage", Quantity.ZERO)
 
 
-def _is_promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether a volume names this claim; a promise by name alone, without uid, counts."""
     named = volume.spec.claim_ref
     return (
@@ -95,7 +95,7 @@ def _is_promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
     )
 
 
-def _would_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _satisfies_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """What even a promised volume has to fulfil."""
     offered, wanted = volume.spec, claim.spec
     return (
@@ -107,9 +107,11 @@ def _would_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def _is_fit(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
+def _is_available(
+    volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector
+) -> bool:
     return (
-        _would_do(volume, claim)
+        _satisfies_claim(volume, claim)
         and volume.status.phase == AVAILABLE
         and selector.matches(volume.metadata.labels)
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
@@ -147,21 +149,21 @@ def reachable(required: NodeSelector | None, nodes: fw.Nodes) -> fw.BoolArray:
     return found
 
 
-def matched(wishes: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]:
+def matched(per_claim: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]:
     """For each claim in turn the nodes where it gets a volume that no claim before it has there."""
-    places = Places(nodes)
+    reachable_nodes = ReachableNodes(nodes)
     taken: dict[str, list[fw.IntArray]] = {}  # volume -> where a claim has picked it
     found = []
-    for candidates in wishes:
-        if candidates.promised is not None:
-            found.append(reachable(required_nodes(candidates.promised), nodes))
+    for candidates in per_claim:
+        if candidates.prebound is not None:
+            found.append(reachable(required_nodes(candidates.prebound), nodes))
             continue
         undecided = np.ones(len(nodes), dtype=np.bool_)
         left = len(nodes)
         for volume in candidates.free:
             if not left:
                 break
-            rows = places.of(required_nodes(volume))
+            rows = reachable_nodes.of(required_nodes(volume))
             rows = rows[undecided[rows]]
             for others in taken.get(volume.name, ()):
                 rows = np.setdiff1d(rows, others, assume_unique=True)
@@ -173,7 +175,7 @@ def matched(wishes: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]
     return found
 
 
-class Places:
+class ReachableNodes:
     """The places of the nodes a volume can be reached from; there may be as many volumes as nodes.
 
     Local disks name the one value of one label: for those a label is sorted once, and then each

@@ -15,10 +15,10 @@ from mooring.plugins._volume_claims import (
     not_found,
     uses_claim,
 )
-from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
-from mooring.plugins.volumebinding.binding import Binder, Reservation
-from mooring.plugins.volumebinding.fitting import fit_all, plan_for
-from mooring.plugins.volumebinding.podclaims import PodClaims, Unschedulable, sort_claims
+from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
+from mooring.plugins.volumebinding.binding import Reservation, VolumeBinder
+from mooring.plugins.volumebinding.pod_claims import PodClaims, Unschedulable, sort_claims
+from mooring.plugins.volumebinding.pod_volumes import filter_nodes, find_pod_volumes
 from mooring.plugins.volumebinding.provisioning import volume_limit
 
 _ADDED_OR_CHANGED: Final = fw.Action.ADD | fw.Action.UPDATE
@@ -92,9 +92,9 @@ class VolumeBinding(
 
     def __init__(self, args: VolumeBindingArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        self._claims = Assumed(PersistentVolumeClaim, lambda: handle.objects)
-        self._volumes = Assumed(PersistentVolume, lambda: handle.objects)
-        self._binder = Binder(handle, self._volumes, self._claims, args.bind_timeout_seconds)
+        self._claims = AssumeCache(PersistentVolumeClaim, lambda: handle.objects)
+        self._volumes = AssumeCache(PersistentVolume, lambda: handle.objects)
+        self._binder = VolumeBinder(handle, self._volumes, self._claims, args.bind_timeout_seconds)
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -121,13 +121,13 @@ class VolumeBinding(
         claims = state.get(CLAIMS)
         if claims is None:
             return NO_STATE
-        return plan_for(claims, node, self.handle.objects).status
+        return find_pod_volumes(claims, node, self.handle.objects).status
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         claims = state.get(CLAIMS)
         if claims is None:
             return fw.Verdicts.passing(nodes).reject_all(NO_STATE)
-        return fit_all(claims, nodes, self.handle.objects)
+        return filter_nodes(claims, nodes, self.handle.objects)
 
     # --- score: there only to be named in profiles, as in Kubernetes -----------------------------
 
@@ -141,16 +141,16 @@ class VolumeBinding(
 
     def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
         claims = state.get(CLAIMS)
-        if claims is None or not claims.wishes:
+        if claims is None or not claims.unbound:
             return fw.OK
         node = self.handle.nodes.get(node_name)
         if node is None:
             return fw.Status.error(not_found("node", node_name))
-        plan = plan_for(claims, node, self.handle.objects)
-        if not plan.status.ok:
-            return plan.status
+        pod_volumes = find_pod_volumes(claims, node, self.handle.objects)
+        if not pod_volumes.status.ok:
+            return pod_volumes.status
         try:
-            state[RESERVATION] = self._binder.reserve(plan, node_name)
+            state[RESERVATION] = self._binder.reserve(pod_volumes, node_name)
         except OutOfDate as changed:
             return fw.Status.error(str(changed))
         return fw.OK

@@ -25,24 +25,24 @@ class Provision(msgspec.Struct, frozen=True):
     """What a node needs for a new volume. None among the selectors means: nothing."""
 
     is_possible: bool
-    topologies: tuple[Selector, ...] | None = None  # one must match
-    spaces: tuple[Selector, ...] | None = None  # likewise: where enough is left
+    allowed_topologies: tuple[Selector, ...] | None = None  # one must match
+    with_capacity: tuple[Selector, ...] | None = None  # likewise: where enough is left
 
-    def lack(self, labels: Mapping[str, str]) -> Reason:
+    def refusal(self, labels: Mapping[str, str]) -> Reason:
         """What keeps the volume from being made for a node with these labels."""
-        if not self.is_possible or not _any_matches(self.topologies, labels):
+        if not self.is_possible or not _any_matches(self.allowed_topologies, labels):
             return Reason.BIND_CONFLICT
-        return NONE if _any_matches(self.spaces, labels) else Reason.NOT_ENOUGH_SPACE
+        return NONE if _any_matches(self.with_capacity, labels) else Reason.NOT_ENOUGH_SPACE
 
-    def lacks(self, nodes: fw.Nodes) -> fw.IntArray:
+    def refusals(self, nodes: fw.Nodes) -> fw.IntArray:
         """Likewise for every node."""
         if not self.is_possible:
             return np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
         found = np.zeros(len(nodes), dtype=np.int64)
-        if self.spaces is not None:
-            found[~_matching_any(nodes, self.spaces)] = Reason.NOT_ENOUGH_SPACE
-        if self.topologies is not None:
-            found[~_matching_any(nodes, self.topologies)] = Reason.BIND_CONFLICT
+        if self.with_capacity is not None:
+            found[~_matching_any(nodes, self.with_capacity)] = Reason.NOT_ENOUGH_SPACE
+        if self.allowed_topologies is not None:
+            found[~_matching_any(nodes, self.allowed_topologies)] = Reason.BIND_CONFLICT
         return found
 
 
@@ -58,8 +58,8 @@ def provision_for(
     allowed = storage_class.allowed_topologies
     return Provision(
         is_possible=True,
-        topologies=tuple(_topologies(allowed)) if allowed else None,
-        spaces=_spaces(claim, storage_class, objects),
+        allowed_topologies=tuple(_allowed_topologies(allowed)) if allowed else None,
+        with_capacity=_topologies_with_capacity(claim, storage_class, objects),
     )
 
 
@@ -74,7 +74,7 @@ def capacity_class(capacity: CSIStorageCapacity) -> str:
     return capacity.storage_class_name
 
 
-def _topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selector]:
+def _allowed_topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selector]:
     """The terms that can match at all: neither empty nor nonsense."""
     for term in terms:
         tests = tuple(
@@ -86,7 +86,7 @@ def _topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selector]:
             yield selector
 
 
-def _spaces(
+def _topologies_with_capacity(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects
 ) -> tuple[Selector, ...] | None:
     """The topologies with room for the claim; None if the driver does not report any."""

@@ -39,5 +39,5 @@ def gets(claims: str, *objects: Object, on: str = "a") -> dict[str, str]:
     assert plugin.pre_filter(state, waiting, cluster) is OK
     assert plugin.reserve(state, waiting, on) is OK
     reservation = state[RESERVATION]
-    found = {promise.claim.name: promise.volume.name for promise in reservation.promises}
-    return found | {order.name: "new" for order in reservation.orders}
+    found = {binding.claim.name: binding.volume.name for binding in reservation.static_bindings}
+    return found | {claim.name: "new" for claim in reservation.dynamic_provisions}

@@ -6,7 +6,7 @@ from tests.plugins.volumes.storage import volume
 
 from mooring.api.core import PersistentVolume
 from mooring.cache.objects import Objects
-from mooring.plugins.volumebinding.assumed import Assumed, OutOfDate
+from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
 
 
 def version(number: int, name: str = "pv") -> PersistentVolume:
@@ -27,17 +27,19 @@ def objects() -> Objects:
 
 
 @pytest.fixture
-def assumed(objects: Objects) -> Assumed[PersistentVolume]:
-    return Assumed(PersistentVolume, lambda: objects)
+def assumed(objects: Objects) -> AssumeCache[PersistentVolume]:
+    return AssumeCache(PersistentVolume, lambda: objects)
 
 
-def test_shows_what_is_stored_where_nothing_is_assumed(assumed: Assumed[PersistentVolume]) -> None:
+def test_shows_what_is_stored_where_nothing_is_assumed(
+    assumed: AssumeCache[PersistentVolume],
+) -> None:
     assert assumed.get("pv") == version(1)
     assert assumed.get("other") is None
 
 
 def test_shows_what_is_assumed_and_still_knows_what_is_stored(
-    assumed: Assumed[PersistentVolume],
+    assumed: AssumeCache[PersistentVolume],
 ) -> None:
     ours = changed(version(1))
     assumed.assume(ours)
@@ -47,7 +49,7 @@ def test_shows_what_is_assumed_and_still_knows_what_is_stored(
 
 
 def test_believes_the_watch_once_it_shows_another_version(
-    objects: Objects, assumed: Assumed[PersistentVolume]
+    objects: Objects, assumed: AssumeCache[PersistentVolume]
 ) -> None:
     assumed.assume(changed(version(1)))
     objects.put(version(1))  # the same again is no news
@@ -57,7 +59,7 @@ def test_believes_the_watch_once_it_shows_another_version(
     assert len(assumed) == 0
 
 
-def test_forgets_what_is_gone(objects: Objects, assumed: Assumed[PersistentVolume]) -> None:
+def test_forgets_what_is_gone(objects: Objects, assumed: AssumeCache[PersistentVolume]) -> None:
     assumed.assume(changed(version(1)))
     objects.remove(version(1))
     assert assumed.get("pv") is None
@@ -65,7 +67,7 @@ def test_forgets_what_is_gone(objects: Objects, assumed: Assumed[PersistentVolum
 
 
 def test_does_not_assume_what_was_made_from_another_version(
-    assumed: Assumed[PersistentVolume],
+    assumed: AssumeCache[PersistentVolume],
 ) -> None:
     with pytest.raises(OutOfDate, match=r'"pv" is out of sync \(stored: 1, assume: 2\)'):
         assumed.assume(version(2))
@@ -73,7 +75,7 @@ def test_does_not_assume_what_was_made_from_another_version(
         assumed.assume(version(1, "other"))
 
 
-def test_takes_back_only_its_own_assumption(assumed: Assumed[PersistentVolume]) -> None:
+def test_takes_back_only_its_own_assumption(assumed: AssumeCache[PersistentVolume]) -> None:
     first, second = changed(version(1), "Bound"), changed(version(1), "Released")
     assumed.assume(first)
     assumed.assume(second)

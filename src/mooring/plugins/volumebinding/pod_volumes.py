@@ -1,7 +1,7 @@
-"""Does a node serve a pod's claims, and with what?
+"""The volumes that a pod's claims would get on a node, and the nodes where they get any.
 
-`plan_for` is the specification: one node, and what each claim would get there. `fit_all` says the
-same of all nodes at once, except what they would get.
+`find_pod_volumes` is the specification, for one node. `filter_nodes` gives its statuses for all
+nodes at once.
 """
 
 from collections.abc import Mapping
@@ -21,56 +21,60 @@ from mooring.plugins._csi_migration import (
     translated_nodes,
 )
 from mooring.plugins.volumebinding.matching import is_reachable, matched, reachable
-from mooring.plugins.volumebinding.podclaims import PodClaims
+from mooring.plugins.volumebinding.pod_claims import PodClaims
 from mooring.plugins.volumebinding.reasons import NONE, Reason, status_of
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PodVolumes(msgspec.Struct, frozen=True):
     """What is to be done on one node, unless the status forbids it."""
 
     status: fw.Status
-    bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
-    provisions: tuple[PersistentVolumeClaim, ...] = ()
+    static_bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
+    dynamic_provisions: tuple[PersistentVolumeClaim, ...] = ()
 
 
 # --- one node -------------------------------------------------------------------------------------
 
 
-def plan_for(claims: PodClaims, node: fw.Node, objects: Objects) -> Plan:
+def find_pod_volumes(claims: PodClaims, node: fw.Node, objects: Objects) -> PodVolumes:
     """Every claim's lot on this node; the reasons of bound and of open claims add up."""
     try:
-        reasons = _reach_bound(claims, node, objects)
+        reasons = _check_bound(claims, node, objects)
     except Untranslatable as problem:
-        return Plan(_untranslatable(problem))
-    if any(wish.selected_node != node.name for wish in claims.ordered):
-        return Plan(status_of(reasons | Reason.BIND_CONFLICT))
-    bindings, taken = [], set[str]()
-    to_make = list(claims.ordered)
-    for wish in claims.open:
-        volume = wish.candidates.pick(node.labels, taken)
+        return PodVolumes(_untranslatable(problem))
+    if any(unbound.selected_node != node.name for unbound in claims.to_provision):
+        return PodVolumes(status_of(reasons | Reason.BIND_CONFLICT))
+    static_bindings, taken = [], set[str]()
+    to_provision = list(claims.to_provision)
+    for unbound in claims.to_match:
+        volume = unbound.candidates.pick(node.labels, taken)
         if volume is None:
-            to_make.append(wish)
+            to_provision.append(unbound)
         else:
             taken.add(volume.name)
-            bindings.append((volume, wish.claim))
-    for wish in to_make:
-        lack = wish.provision.lack(node.labels)
-        if lack:
-            return Plan(status_of(reasons | lack))
-    return Plan(status_of(reasons), tuple(bindings), tuple(wish.claim for wish in to_make))
+            static_bindings.append((volume, unbound.claim))
+    for unbound in to_provision:
+        refusal = unbound.provision.refusal(node.labels)
+        if refusal:
+            return PodVolumes(status_of(reasons | refusal))
+    return PodVolumes(
+        status_of(reasons),
+        tuple(static_bindings),
+        tuple(unbound.claim for unbound in to_provision),
+    )
 
 
-def _reach_bound(claims: PodClaims, node: fw.Node, objects: Objects) -> Reason:
+def _check_bound(claims: PodClaims, node: fw.Node, objects: Objects) -> Reason:
     """What is wrong with the first bound volume that does not do."""
     for volume in claims.bound:
         if volume is None:
             return Reason.NO_SUCH_VOLUME
-        if not is_within_reach(volume, node.name, node.labels, objects):
+        if not is_volume_reachable(volume, node.name, node.labels, objects):
             return Reason.NODE_CONFLICT
     return NONE
 
 
-def is_within_reach(
+def is_volume_reachable(
     volume: PersistentVolume, node_name: str, labels: Mapping[str, str], objects: Objects
 ) -> bool:
     """Whether a node can use a volume, asked in the words of the driver if that took over there."""
@@ -90,19 +94,19 @@ def _untranslatable(problem: Untranslatable) -> fw.Status:
 # --- all nodes ------------------------------------------------------------------------------------
 
 
-def fit_all(claims: PodClaims, nodes: fw.Nodes, objects: Objects) -> fw.Verdicts:
-    """As the status of `plan_for`, for every node."""
+def filter_nodes(claims: PodClaims, nodes: fw.Nodes, objects: Objects) -> fw.Verdicts:
+    """As the status of `find_pod_volumes`, for every node."""
     verdicts = fw.Verdicts.passing(nodes)
-    reasons = _reach_bound_all(claims, nodes, objects, verdicts)
-    if claims.wishes:
-        reasons |= _serve_wishes(claims, nodes)
+    reasons = _check_bound_all(claims, nodes, objects, verdicts)
+    if claims.unbound:
+        reasons |= _check_unbound(claims, nodes)
     for combination in np.flatnonzero(np.bincount(reasons)).tolist():
         if combination:
             verdicts.reject(reasons == combination, status_of(combination))
     return verdicts
 
 
-def _reach_bound_all(
+def _check_bound_all(
     claims: PodClaims, nodes: fw.Nodes, objects: Objects, verdicts: fw.Verdicts
 ) -> fw.IntArray:
     """The reasons per node; nodes where a volume can't be translated get their verdict at once."""
@@ -132,26 +136,26 @@ def _taken_over(plugin: str, nodes: fw.Nodes, objects: Objects) -> fw.BoolArray:
     return np.fromiter(answers, np.bool_, len(nodes))
 
 
-def _serve_wishes(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
-    selected = {wish.selected_node for wish in claims.ordered}
+def _check_unbound(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
+    selected = {unbound.selected_node for unbound in claims.to_provision}
     if not selected:
-        return _serve_here(claims, nodes)
+        return _check_unbound_here(claims, nodes)
     found = np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
     place = nodes.index_of(selected.pop() or "")
     if place is not None and not selected:  # two nodes at once would be too much to ask
         rows = np.array([place], dtype=np.int64)
-        found[rows] = _serve_here(claims, nodes.take(rows))
+        found[rows] = _check_unbound_here(claims, nodes.take(rows))
     return found
 
 
-def _serve_here(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
+def _check_unbound_here(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
     """What is missing for the first claim that gets nothing, whatever nodes were selected."""
     found = np.zeros(len(nodes), dtype=np.int64)
     everywhere = np.ones(len(nodes), dtype=np.bool_)
-    got = matched([wish.candidates for wish in claims.open], nodes)
-    without = [*(everywhere for _ in claims.ordered), *(~rows for rows in got)]
-    for wish, rows in zip(claims.wishes, without, strict=True):
+    got = matched([unbound.candidates for unbound in claims.to_match], nodes)
+    without = [*(everywhere for _ in claims.to_provision), *(~rows for rows in got)]
+    for unbound, rows in zip(claims.unbound, without, strict=True):
         rows = rows & (found == 0)
         if rows.any():
-            found[rows] = wish.provision.lacks(nodes)[rows]
+            found[rows] = unbound.provision.refusals(nodes)[rows]
     return found

@@ -45,7 +45,7 @@ def bind_claim(sim: Simulation, name: str, volume_name: str) -> None:
     )
 
 
-def complete_promises(sim: Simulation) -> None:
+def complete_bindings(sim: Simulation) -> None:
     """The volume controller: a claim that a volume names gets that volume."""
     for known in sim.scheduler.cache.objects.list(PersistentVolume):
         named = known.spec.claim_ref
@@ -57,7 +57,7 @@ def provision(sim: Simulation, name: str) -> None:
     """The driver: makes a volume where the claim wants it, and binds the two."""
     where = selected_node(sim, name)
     made = f"made-for-{name}"
-    sim.apply(volume(made, on=where, promised_to=name, uid=stored_claim(sim, name).uid))
+    sim.apply(volume(made, on=where, prebound_to=name, uid=stored_claim(sim, name).uid))
     bind_claim(sim, name, made)
 
 

@@ -18,7 +18,7 @@ class OutOfDate(Exception):
     """The object has changed since the decision was made."""
 
 
-class Assumed(Generic[T]):
+class AssumeCache(Generic[T]):
     """The objects of one kind, with what is assumed about some of them."""
 
     def __init__(self, type_: type[T], objects: Callable[[], Objects]) -> None:

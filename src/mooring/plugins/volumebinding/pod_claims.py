@@ -17,12 +17,12 @@ from mooring.plugins._volume_claims import (
     requested_storage,
     waits_for_consumer,
 )
-from mooring.plugins.volumebinding.assumed import Assumed
+from mooring.plugins.volumebinding.assume_cache import AssumeCache
 from mooring.plugins.volumebinding.matching import Candidates, candidates_for
 from mooring.plugins.volumebinding.provisioning import Provision, provision_for
 
 
-class Wish(msgspec.Struct, frozen=True):
+class UnboundClaim(msgspec.Struct, frozen=True):
     """A claim that waits for a node to be chosen."""
 
     claim: PersistentVolumeClaim
@@ -35,12 +35,12 @@ class PodClaims(msgspec.Struct, frozen=True):
     """All claims of a pod."""
 
     bound: tuple[PersistentVolume | None, ...]  # the volumes; None where one does not exist
-    ordered: tuple[Wish, ...]  # with a selected node: a volume is being made
-    open: tuple[Wish, ...]  # the others, by rising size, so that the small get the small
+    to_provision: tuple[UnboundClaim, ...]  # with a selected node: a volume is being made
+    to_match: tuple[UnboundClaim, ...]  # the others, by rising size: small ones get small volumes
 
     @property
-    def wishes(self) -> tuple[Wish, ...]:
-        return (*self.ordered, *self.open)
+    def unbound(self) -> tuple[UnboundClaim, ...]:
+        return (*self.to_provision, *self.to_match)
 
 
 class Unschedulable(Exception):
@@ -57,15 +57,15 @@ UNBOUND_IMMEDIATE = fw.Status.unresolvable("pod has unbound immediate Persistent
 def sort_claims(
     pod: fw.Pod,
     objects: Objects,
-    claims: Assumed[PersistentVolumeClaim],
-    volumes: Assumed[PersistentVolume],
+    claims: AssumeCache[PersistentVolumeClaim],
+    volumes: AssumeCache[PersistentVolume],
 ) -> PodClaims | None:
     """The pod's claims, None if it has none; `Unschedulable` says what is wrong with one."""
     known = _existing_claims(pod, claims)
     if not known:
         return None
     bound: list[PersistentVolume | None] = []
-    wishes: list[Wish] = []
+    unbound: list[UnboundClaim] = []
     is_complete = True
     for claim in map(claims.latest, known):
         if is_bound(claim):
@@ -75,17 +75,17 @@ def sort_claims(
         if storage_class is None or claim.spec.volume_name:
             is_complete = False  # somebody else is to bind it, at once
         else:
-            wishes.append(_wish(claim, storage_class, objects, volumes))
+            unbound.append(_unbound_claim(claim, storage_class, objects, volumes))
     if not is_complete:
         raise Unschedulable(UNBOUND_IMMEDIATE)
-    open_ = [wish for wish in wishes if wish.selected_node is None]
-    open_.sort(key=lambda wish: requested_storage(wish.claim))
-    ordered = tuple(wish for wish in wishes if wish.selected_node is not None)
-    return PodClaims(tuple(bound), ordered, tuple(open_))
+    to_match = [each for each in unbound if each.selected_node is None]
+    to_match.sort(key=lambda each: requested_storage(each.claim))
+    to_provision = tuple(each for each in unbound if each.selected_node is not None)
+    return PodClaims(tuple(bound), to_provision, tuple(to_match))
 
 
 def _existing_claims(
-    pod: fw.Pod, claims: Assumed[PersistentVolumeClaim]
+    pod: fw.Pod, claims: AssumeCache[PersistentVolumeClaim]
 ) -> list[PersistentVolumeClaim]:
     found = {}  # by name: a pod may mount one claim twice
     for volume in pod.spec.volumes:
@@ -133,19 +133,19 @@ def _class_that_waits(claim: PersistentVolumeClaim, objects: Objects) -> Storage
     return found if waits_for_consumer(found) else None
 
 
-def _wish(
+def _unbound_claim(
     claim: PersistentVolumeClaim,
     storage_class: StorageClass,
     objects: Objects,
-    volumes: Assumed[PersistentVolume],
-) -> Wish:
+    volumes: AssumeCache[PersistentVolume],
+) -> UnboundClaim:
     provision = provision_for(claim, storage_class, objects)
     selected = claim.metadata.annotations.get(SELECTED_NODE)
     if selected is not None:
-        return Wish(claim, provision, selected_node=selected)
+        return UnboundClaim(claim, provision, selected_node=selected)
     try:
         candidates = candidates_for(claim, volumes, objects)
     except SelectorError as error:
         text = f"error creating internal label selector for claim: {claim.key}: {error}"
         raise Unschedulable(fw.Status.error(text)) from error
-    return Wish(claim, provision, candidates)
+    return UnboundClaim(claim, provision, candidates)
