@@ -12,7 +12,7 @@ from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.plugins.defaultpreemption import DefaultPreemption
 from mooring.plugins.noderesources.fit import NodeResourcesFit
-from mooring.preemption.candidates import Report
+from mooring.preemption.candidates import PreemptionReport
 from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import node, nodes, pod
 
@@ -57,7 +57,7 @@ def test_nominates_the_node_and_names_the_victims() -> None:
     found = nominated(plugin(), pod(cpu=1, priority=1), cluster)
     assert (found.node_name, found.status) == ("b", fw.OK)
     assert [victim.name for victim in found.victims] == ["r"]
-    assert isinstance(found.report, Report)
+    assert isinstance(found.report, PreemptionReport)
     assert list(found.report.candidates) == ["b"]
 
 
@@ -180,7 +180,7 @@ def test_wants_the_larger_of_a_share_and_a_number(
 def candidates(asked: DefaultPreemption, **more: Any) -> list[str]:
     cluster = nodes(*(full(str(i), runs("r")) for i in range(9)))
     report = nominated(asked, pod(cpu=1, priority=1), cluster, **more).report
-    assert isinstance(report, Report)
+    assert isinstance(report, PreemptionReport)
     return list(report.candidates)
 
 

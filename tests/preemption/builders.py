@@ -11,9 +11,9 @@ from mooring.api.policy import PodDisruptionBudget
 from mooring.cache.pods import Pod
 from mooring.framework._internal import InternalWhatIf, depends_on_of
 from mooring.plugins.noderesources.fit import NodeResourcesFit
-from mooring.preemption.candidates import Report, search, worth_trying
+from mooring.preemption.candidates import PreemptionReport, search, worth_trying
 from mooring.preemption.ranks import Ranks
-from mooring.preemption.victims import Budgets, Question
+from mooring.preemption.victims import DisruptionBudgets, PreemptionRequest
 from mooring.testing.build import StubWhatIf, build, prepare
 from mooring.testing.builders import pod
 
@@ -65,27 +65,27 @@ def what_if(*filters: fw.Filter) -> OneByOne:
     return asked
 
 
-def question(
+def request_for(
     preemptor: Pod,
     *budgets: PodDisruptionBudget,
     asked: InternalWhatIf | None = None,
     spares: Callable[[Pod], bool] = lambda other: False,
     ranks: Ranks | None = None,
-) -> Question:
-    return Question(
+) -> PreemptionRequest:
+    return PreemptionRequest(
         state=prepare(build(NodeResourcesFit), preemptor),
         pod=preemptor,
         what_if=what_if() if asked is None else asked,
-        budgets=Budgets(budgets),
+        budgets=DisruptionBudgets(budgets),
         spares=spares,
         now=NOW,
         ranks=Ranks() if ranks is None else ranks,
     )
 
 
-def look(
-    asked: Question, cluster: fw.Nodes, *, wanted: int | None = None, start: int = 0
-) -> Report:
+def search_refused(
+    asked: PreemptionRequest, cluster: fw.Nodes, *, wanted: int | None = None, start: int = 0
+) -> PreemptionReport:
     """Search every node that the filters refuse with the code Unschedulable."""
     verdicts = fw.Verdicts.of(asked.what_if.fits(asked.state, asked.pod, n) for n in cluster)
     return search(asked, cluster, worth_trying(verdicts), wanted=wanted, start=start)

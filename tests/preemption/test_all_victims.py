@@ -14,7 +14,7 @@ from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
 from mooring.framework._internal import InternalWhatIf, what_if_of
 from mooring.preemption.candidates import search, worth_trying
-from mooring.preemption.victims import Budgets, Question
+from mooring.preemption.victims import DisruptionBudgets, PreemptionRequest
 from mooring.scheduler.profiles import ProfileRuntime
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
@@ -24,13 +24,13 @@ APPS = [{}, {"app": "web"}, {"app": "db"}]
 NAMES = [f"n{i}" for i in range(4)]
 
 
-def near(app: str, by: str, kind: str = "podAffinity") -> dict[str, Any]:
+def affinity(app: str, by: str, kind: str = "podAffinity") -> dict[str, Any]:
     term = {"topologyKey": by, "labelSelector": {"matchLabels": {"app": app}}}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-TOGETHER = near("web", "topology.kubernetes.io/zone")
-APART = near("db", "kubernetes.io/hostname", "podAntiAffinity")
+TOGETHER = affinity("web", "topology.kubernetes.io/zone")
+APART = affinity("db", "kubernetes.io/hostname", "podAntiAffinity")
 
 
 def mostly(usual: Any, *others: Any) -> Any:
@@ -51,7 +51,7 @@ residents: Any = st.tuples(
     ),
     st.sampled_from(NAMES),
 )
-claims: Any = st.tuples(plain, st.integers(0, 5), st.sampled_from([*NAMES, "gone"]))
+nominations: Any = st.tuples(plain, st.integers(0, 5), st.sampled_from([*NAMES, "gone"]))
 preemptors: Any = st.tuples(
     plain,
     st.fixed_dictionaries({"priority": st.integers(1, 4), "node_selector": mostly({}, SSD)}),
@@ -92,15 +92,17 @@ def runtime_of(sim: Simulation) -> ProfileRuntime:
     return sim.scheduler.runtimes["default-scheduler"]
 
 
-def filled(sim: Simulation, sizes: Sequence[Any], residents: Sequence[Any], claims: Any) -> None:
+def filled(
+    sim: Simulation, sizes: Sequence[Any], residents: Sequence[Any], nominations: Any
+) -> None:
     sim.apply(*(node(name, **about) for name, about in zip(NAMES, sizes, strict=True)))
     for number, (about, more, on) in enumerate(residents):
         # One of them minds others, which makes every pod with labels look further than its node.
         minds: dict[str, Any] = {"affinity": APART} if number == 15 else {}
         sim.apply(runs(f"r{number}", **about, **more, **minds, on=on))
-    for number, (about, priority, on) in enumerate(claims):
-        claimant = pod(f"c{number}", **about, priority=priority)
-        sim.scheduler.queue.nominator.nominate(claimant, on)
+    for number, (about, priority, on) in enumerate(nominations):
+        nominated = pod(f"c{number}", **about, priority=priority)
+        sim.scheduler.queue.nominator.nominate(nominated, on)
 
 
 def started(sim: Simulation, preemptor: Pod) -> fw.CycleState | None:
@@ -117,7 +119,7 @@ def begun(sim: Simulation, preemptor: Pod) -> Evaluation:
 @given(
     sizes,
     st.lists(residents, min_size=6, max_size=20),
-    st.lists(claims, max_size=3),
+    st.lists(nominations, max_size=3),
     preemptors,
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(APPS[1:])), max_size=2),
     st.none() | st.integers(1, 4),
@@ -125,10 +127,10 @@ def begun(sim: Simulation, preemptor: Pod) -> Evaluation:
 )
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_finds_the_same_victims_as_node_by_node(
-    sizes: Any, here: Any, claims: Any, who: Any, budgets: Any, wanted: int | None, start: int
+    sizes: Any, here: Any, nominations: Any, who: Any, budgets: Any, wanted: int | None, start: int
 ) -> None:
     with Simulation(keep_attempts=False) as sim:
-        filled(sim, sizes, here, claims)
+        filled(sim, sizes, here, nominations)
         preemptor = pod("preemptor", **who[0], **who[1], **who[2])
         evaluation = begun(sim, preemptor)
         if not evaluation.passed_pre_filter:
@@ -139,26 +141,30 @@ def test_finds_the_same_victims_as_node_by_node(
         runtime, nodes = runtime_of(sim), sim.scheduler.cache.nodes
 
         def report(asked: InternalWhatIf) -> object:
-            question = Question(
+            request = PreemptionRequest(
                 state=state,
                 pod=preemptor,
                 what_if=asked,
-                budgets=Budgets(budget(f"b{i}", n, by) for i, (n, by) in enumerate(budgets)),
+                budgets=DisruptionBudgets(
+                    budget(f"b{i}", n, by) for i, (n, by) in enumerate(budgets)
+                ),
                 spares=lambda other: other.name.endswith("7"),
                 now=NOW,
                 fixed=asked.fixed(preemptor),
             )
-            return search(question, nodes, worth_trying(verdicts), wanted=wanted, start=start)
+            return search(request, nodes, worth_trying(verdicts), wanted=wanted, start=start)
 
         asked = what_if_of(runtime.handle)
         assert report(asked) == report(OneByOne(asked))
 
 
-@given(sizes, st.lists(residents, max_size=12), st.lists(claims, max_size=6), preemptors)
+@given(sizes, st.lists(residents, max_size=12), st.lists(nominations, max_size=6), preemptors)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_respects_claims_as_node_by_node(sizes: Any, here: Any, claims: Any, who: Any) -> None:
+def test_respects_nominated_pods_as_node_by_node(
+    sizes: Any, here: Any, nominations: Any, who: Any
+) -> None:
     with Simulation(keep_attempts=False) as sim:
-        filled(sim, sizes, here, claims)
+        filled(sim, sizes, here, nominations)
         newcomer = pod("newcomer", **who[0], **who[1], **who[2])
         state = started(sim, newcomer)
         if state is None:
@@ -196,7 +202,7 @@ def test_imagines_nodes_only_for_filters_that_look_no_further(
         assert (found is not None) == is_imagined
 
 
-def test_a_claim_of_a_pod_that_is_there_already_is_left_to_the_single_node() -> None:
+def test_a_nominated_pod_that_is_there_already_is_left_to_the_single_node() -> None:
     with Simulation() as sim:
         there = pod("there", on="a", cpu=1)
         sim.apply(node("a"), there)
@@ -243,15 +249,15 @@ def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
         preemptor = pod("p", cpu=1, priority=1)
         state = started(sim, preemptor)
         assert state is not None
-        question = Question(
+        request = PreemptionRequest(
             state=state,
             pod=preemptor,
-            what_if=what_if_of(runtime_of(sim).handle),
-            budgets=Budgets(()),
+            what_if=what_if_of(crew_of(sim).handle),
+            budgets=DisruptionBudgets(()),
             spares=lambda other: False,
             now=NOW,
         )
         rows = np.arange(200)
-        report = search(question, sim.scheduler.cache.nodes, rows, wanted=80, start=150)
+        report = search(request, sim.scheduler.cache.nodes, rows, wanted=80, start=150)
         assert list(report.candidates) == [f"n{(150 + i) % 200:03}" for i in range(0, 160, 2)]
         assert len(report.failures) == 79

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.preemption.builders import budget, look, question, runs
+from tests.preemption.builders import budget, request_for, runs, search_refused
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
-from mooring.preemption.candidates import NOT_HELPFUL, Report, search, worth_trying
+from mooring.preemption.candidates import NOT_HELPFUL, PreemptionReport, search, worth_trying
 from mooring.preemption.victims import NO_VICTIMS
 from mooring.testing.builders import node, nodes, pod
 
@@ -67,8 +67,10 @@ PRIORITY_3 = runs("x", 30, cpu=2, priority=3)
 )
 @pytest.mark.parametrize("start", [0, 1])
 def test_prefers_the_node_with_less_harm(worse: list[Pod], better: list[Pod], start: int) -> None:
-    asked = question(pod(cpu=2, priority=9), NONE)
-    report = look(asked, nodes(full("worse", *worse), full("better", *better)), start=start)
+    asked = request_for(pod(cpu=2, priority=9), NONE)
+    report = search_refused(
+        asked, nodes(full("worse", *worse), full("better", *better)), start=start
+    )
     assert sorted(report.candidates) == ["better", "worse"]
     assert report.best == ("better",)
     assert report.chosen is report.candidates["better"]
@@ -76,9 +78,9 @@ def test_prefers_the_node_with_less_harm(worse: list[Pod], better: list[Pod], st
 
 def test_names_all_that_are_equally_good_and_takes_the_first_it_tried() -> None:
     cluster = nodes(*(full(name, runs("x", 5)) for name in "cab"), full("z", runs("x", 4)))
-    asked = question(pod(cpu=1, priority=1))
+    asked = request_for(pod(cpu=1, priority=1))
     for start, first in enumerate("cab"):
-        report = look(asked, cluster, start=start)
+        report = search_refused(asked, cluster, start=start)
         assert report.best == ("a", "b", "c")
         assert report.chosen is not None
         assert report.chosen.node_name == first
@@ -110,12 +112,16 @@ def row_of_nodes(*labels: Any) -> fw.Nodes:
 )
 def test_ends_when_it_knows_enough_candidates(wanted: int | None, start: int, tried: str) -> None:
     cluster = row_of_nodes(None, {}, {}, WEB, {}, None)
-    report = look(question(pod(cpu=1, priority=1), NONE), cluster, wanted=wanted, start=start)
+    report = search_refused(
+        request_for(pod(cpu=1, priority=1), NONE), cluster, wanted=wanted, start=start
+    )
     assert sorted([*report.candidates, *report.failures]) == tried.split()
 
 
 def test_looks_at_all_when_every_candidate_breaks_a_budget() -> None:
-    report = look(question(pod(cpu=1, priority=1), NONE), row_of_nodes(WEB, WEB, WEB), wanted=1)
+    report = search_refused(
+        request_for(pod(cpu=1, priority=1), NONE), row_of_nodes(WEB, WEB, WEB), wanted=1
+    )
     assert list(report.candidates) == ["0", "1", "2"]
     assert {c.pdb_violations for c in report.candidates.values()} == {1}
 
@@ -138,7 +144,7 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
 
         fits_all = without_pods
 
-    asked = question(pod(cpu=1), asked=Untouched())
+    asked = request_for(pod(cpu=1), asked=Untouched())
     cluster = row_of_nodes({}, {})
     verdicts = fw.Verdicts(2).reject_all(fw.Status.unschedulable("full"))
     report = search(asked, cluster, worth_trying(verdicts))
@@ -149,7 +155,7 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
 
 
 def test_counts_reasons_and_the_nodes_not_worth_trying() -> None:
-    report = Report(
+    report = PreemptionReport(
         nodes=13,
         failures={
             "a": NO_VICTIMS,
@@ -167,11 +173,11 @@ def test_counts_reasons_and_the_nodes_not_worth_trying() -> None:
 
 def test_says_what_broke_once() -> None:
     broke, other = fw.Status.error("broke"), fw.Status.error("other")
-    assert Report(nodes=2, failures={"a": broke, "b": broke}).error == "broke"
-    assert Report(nodes=2, failures={"a": broke, "b": other}).error == "[broke, other]"
+    assert PreemptionReport(nodes=2, failures={"a": broke, "b": broke}).error == "broke"
+    assert PreemptionReport(nodes=2, failures={"a": broke, "b": other}).error == "[broke, other]"
 
 
 def test_finds_nothing_where_nothing_is_worth_trying() -> None:
-    report = look(question(pod(cpu=9, priority=1)), nodes(node("n", pods=[runs("a")])))
+    report = search_refused(request_for(pod(cpu=9, priority=1)), nodes(node("n", pods=[runs("a")])))
     assert (report.candidates, report.best, report.chosen) == ({}, (), None)
     assert report.message == f"0/1 nodes are available: 1 {NOT_HELPFUL}."

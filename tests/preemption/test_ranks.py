@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from tests.preemption.builders import names, question, runs
+from tests.preemption.builders import names, request_for, runs
 
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
@@ -87,7 +87,7 @@ def test_what_is_kept_serves_preemptors_of_any_priority(here: Any, limits: list[
     )
     kept = Ranks()
     for limit in limits:
-        asked = question(
+        asked = request_for(
             pod(priority=limit), spares=lambda other: other.name.startswith("spared"), ranks=kept
         )
-        assert list(asked.ranked(some)) == asked.by_importance(asked.removable(some))
+        assert list(asked.ranked(some)) == asked.by_importance(asked.potential_victims(some))

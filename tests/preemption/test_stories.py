@@ -66,7 +66,7 @@ def graceful(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sim.cluster, "delete_pod", delete)
 
 
-def test_keeps_its_claim_while_the_victims_terminate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeps_its_nomination_while_the_victims_terminate(monkeypatch: pytest.MonkeyPatch) -> None:
     with world("a") as sim:
         graceful(sim, monkeypatch)
         victim = runs("victim", cpu=4, on="a")

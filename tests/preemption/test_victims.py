@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.preemption.builders import budget, names, question, runs, what_if
+from tests.preemption.builders import budget, names, request_for, runs, what_if
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
 from mooring.framework.results import Candidate
-from mooring.preemption.victims import NO_VICTIMS, Budgets, find_victims
+from mooring.preemption.victims import NO_VICTIMS, DisruptionBudgets, find_victims
 from mooring.testing.builders import node, pod
 
 WEB, DB = {"app": "web"}, {"app": "db"}
@@ -18,12 +18,12 @@ def victims(
     preemptor: Pod, *residents: Pod, budgets: tuple[Any, ...] = (), **about: Any
 ) -> str | fw.Status:
     """The victims on a node of 4 CPUs, most important first, and how many break a budget."""
-    found = find_victims(question(preemptor, *budgets, **about), node("n", pods=residents))
+    found = find_victims(request_for(preemptor, *budgets, **about), node("n", pods=residents))
     if isinstance(found, fw.Status):
         return found
     assert found.node_name == "n"
-    broken = f" !{found.pdb_violations}" if found.pdb_violations else ""
-    return names(found.victims) + broken
+    violating = f" !{found.pdb_violations}" if found.pdb_violations else ""
+    return names(found.victims) + violating
 
 
 def test_takes_no_more_than_it_needs() -> None:
@@ -81,10 +81,12 @@ def test_takes_a_small_pod_if_a_large_one_can_stay() -> None:
 
 def test_takes_others_before_those_whose_budget_is_used_up() -> None:
     web = [runs(name, since, labels=WEB) for since, name in enumerate("ab")]
-    free = [runs(name, since + 9, labels=DB, priority=1) for since, name in enumerate("cd")]
+    non_violating = [
+        runs(name, since + 9, labels=DB, priority=1) for since, name in enumerate("cd")
+    ]
     preemptor = pod(cpu=2, priority=2)
-    assert victims(preemptor, *web, *free) == "a b"
-    assert victims(preemptor, *web, *free, budgets=(budget("web", 0, WEB),)) == "c d"
+    assert victims(preemptor, *web, *non_violating) == "a b"
+    assert victims(preemptor, *web, *non_violating, budgets=(budget("web", 0, WEB),)) == "c d"
 
 
 def test_counts_the_evictions_that_no_budget_allows() -> None:
@@ -117,14 +119,14 @@ def test_counts_the_evictions_that_no_budget_allows() -> None:
 )
 def test_protects_whom_the_budgets_protect(known: list[Any], protected: str) -> None:
     pods = [runs(name, labels=WEB) for name in "abc"]
-    broken, free = Budgets(known).split(pods)
-    assert names(broken) == protected
-    assert names(free) == names(p for p in pods if p.name not in protected.split())
+    violating, non_violating = DisruptionBudgets(known).split(pods)
+    assert names(violating) == protected
+    assert names(non_violating) == names(p for p in pods if p.name not in protected.split())
 
 
 def test_protects_nobody_without_labels() -> None:
     raw = budget("all", 0, {})
-    assert Budgets([raw]).split([runs("a")])[0] == []
+    assert DisruptionBudgets([raw]).split([runs("a")])[0] == []
 
 
 # --- what-ifs ------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class Books(fw.PreFilter, fw.Filter):
 
 def test_tells_the_plugins_who_is_away() -> None:
     books = Books(fw.Args(), None)  # type: ignore[arg-type]  # asks for nothing
-    asked = question(pod(priority=1), asked=what_if(books))
+    asked = request_for(pod(priority=1), asked=what_if(books))
     found = find_victims(asked, node("n", pods=[runs(name) for name in "abcd"]))
     assert isinstance(found, Candidate)
     assert names(found.victims) == "b"

@@ -7,9 +7,14 @@ from typing import Final
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
 from mooring.framework._internal import what_if_of
-from mooring.preemption.candidates import Report, pick, search, worth_trying
+from mooring.preemption.candidates import PreemptionReport, pick, search, worth_trying
 from mooring.preemption.ranks import Ranks
-from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, Budgets, Question
+from mooring.preemption.victims import (
+    BY_SCHEDULER,
+    DISRUPTION_TARGET,
+    DisruptionBudgets,
+    PreemptionRequest,
+)
 
 NEVER: Final = "Never"
 
@@ -73,18 +78,18 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             return self.IS_UNDER_WAY
         rows = worth_trying(verdicts)
         if not len(rows):
-            return _in_vain(Report(nodes=len(nodes)))
-        question = self._question(state, pod)
-        report = self._search(question, nodes, rows)
+            return _no_candidate(PreemptionReport(nodes=len(nodes)))
+        request = self._request(state, pod)
+        report = self._search(request, nodes, rows)
         if report.chosen is not None:
             return fw.Nominate(
                 report.chosen.node_name,
                 victims=report.chosen.victims,
                 report=report,
                 candidates=tuple(report.candidates.values()),
-                choose=partial(_choose, question, report),
+                choose=partial(_choose, request, report),
             )
-        return _in_vain(report)
+        return _no_candidate(report)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -94,25 +99,27 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _question(self, state: fw.CycleState, pod: fw.Pod) -> Question:
+    def _request(self, state: fw.CycleState, pod: fw.Pod) -> PreemptionRequest:
         handle = self.handle
-        return Question(
+        return PreemptionRequest(
             state=state,
             pod=pod,
             what_if=what_if_of(handle),
-            budgets=Budgets(handle.objects.list(PodDisruptionBudget)),
+            budgets=DisruptionBudgets(handle.objects.list(PodDisruptionBudget)),
             spares=self._spares,
             now=handle.clock.now(),
             fixed=what_if_of(handle).fixed(pod),
             ranks=self._ranks,
         )
 
-    def _search(self, question: Question, nodes: fw.Nodes, rows: fw.IntArray) -> Report:
-        if question.state.exhaustive:
-            return search(question, nodes, rows)
+    def _search(
+        self, request: PreemptionRequest, nodes: fw.Nodes, rows: fw.IntArray
+    ) -> PreemptionReport:
+        if request.state.exhaustive:
+            return search(request, nodes, rows)
         # From anywhere, so that it is not always the same nodes that are not reached.
         start = self.handle.random.randrange(len(rows))
-        return search(question, nodes, rows, wanted=self._wanted(len(rows)), start=start)
+        return search(request, nodes, rows, wanted=self._wanted(len(rows)), start=start)
 
     def _wanted(self, count: int) -> int:
         """How many of so many nodes have to be candidates before the search may end."""
@@ -135,7 +142,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         )
 
 
-def _in_vain(report: Report) -> fw.Nominate:
+def _no_candidate(report: PreemptionReport) -> fw.Nominate:
     """Nobody is worth evicting, or it could not be found out."""
     if report.error:
         return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
@@ -144,13 +151,13 @@ def _in_vain(report: Report) -> fw.Nominate:
 
 
 def _choose(
-    question: Question, report: Report, agreed: Sequence[fw.Candidate] | fw.Status
+    request: PreemptionRequest, report: PreemptionReport, agreed: Sequence[fw.Candidate] | fw.Status
 ) -> fw.Nominate:
     """The best of the candidates that others agreed to."""
     if isinstance(agreed, fw.Status):
         text = f"preemption: {agreed.message}"
         return fw.Nominate("", fw.Status.error(text, cause=agreed.cause), report=report)
-    best = pick(question, agreed)
+    best = pick(request, agreed)
     if not best:
         status = fw.Status.unschedulable("preemption: no candidate node for preemption")
         return fw.Nominate("", status, report=report)

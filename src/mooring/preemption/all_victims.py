@@ -15,51 +15,54 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
-from mooring.preemption.victims import NO_VICTIMS, Question, find_victims
+from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest, find_victims
 
 Found: TypeAlias = list[Candidate | Status]
 
 
-def find_all_victims(question: Question, nodes: Nodes, rows: Sequence[int]) -> Found:
+def find_all_victims(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Found:
     """What `find_victims` says of each of these rows."""
     if not rows:
         return []
-    found = _find(question, nodes, rows)
-    return [find_victims(question, nodes[row]) for row in rows] if found is None else found
+    found = _find(request, nodes, rows)
+    return [find_victims(request, nodes[row]) for row in rows] if found is None else found
 
 
-def _find(question: Question, nodes: Nodes, rows: Sequence[int]) -> Found | None:
+def _find(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Found | None:
     """None: the filters have to be asked node by node."""
-    question.ranks.keep(len(nodes))
-    budgets = [question.budgets.split(question.ranked(nodes[row])) for row in rows]
-    turns = [(*protected, *free) if protected else free for protected, free in budgets]
-    state, pod, what_if = question.state.clone(), question.pod, question.what_if
-    hypothetical = what_if.without_pods(state, pod, nodes, rows, turns)
-    verdicts = None if hypothetical is None else what_if.fits_all(state, pod, hypothetical)
-    if hypothetical is None or verdicts is None:
+    request.ranks.keep(len(nodes))
+    splits = [request.budgets.split(request.ranked(nodes[row])) for row in rows]
+    to_reprieve = [
+        (*violating, *non_violating) if violating else non_violating
+        for violating, non_violating in splits
+    ]
+    state, pod, what_if = request.state.clone(), request.pod, request.what_if
+    imagined = what_if.imagine(state, pod, nodes, rows, to_reprieve)
+    verdicts = None if imagined is None else what_if.fits_all(state, pod, imagined)
+    if imagined is None or verdicts is None:
         return None
-    state.skip_filter.update(question.fixed)  # only pods will come and go from here on
-    counts = np.array([len(pods) for pods in turns])
+    state.skip_filter.update(request.fixed)  # only pods will come and go from here on
+    counts = np.array([len(pods) for pods in to_reprieve])
     fitting = verdicts.passed & (counts > 0)
-    victims: list[list[Pod]] = [[] for _ in turns]
-    broken = [0] * len(turns)
-    for turn in range(int(counts[fitting].max(initial=0))):
-        places = np.flatnonzero(fitting & (counts > turn))
-        hypothetical.put_back(places, turn)
-        again = what_if.fits_all(state, pod, hypothetical)
+    victims: list[list[Pod]] = [[] for _ in to_reprieve]
+    violations = [0] * len(to_reprieve)
+    for index in range(int(counts[fitting].max(initial=0))):
+        places = np.flatnonzero(fitting & (counts > index))
+        imagined.put_back(places, index)
+        again = what_if.fits_all(state, pod, imagined)
         if again is None:
             return None
         refused = places[~again.passed[places]]
-        hypothetical.take_away(refused, turn)
+        imagined.take_away(refused, index)
         for place in refused.tolist():
-            victims[place].append(turns[place][turn])
-            broken[place] += turn < len(budgets[place][0])
+            victims[place].append(to_reprieve[place][index])
+            violations[place] += index < len(splits[place][0])
     found: Found = []
-    for place, name in enumerate(hypothetical.names):
-        if not turns[place]:
+    for place, name in enumerate(imagined.names):
+        if not to_reprieve[place]:
             found.append(NO_VICTIMS)
         elif not fitting[place]:
             found.append(verdicts.status(place))
         else:
-            found.append(question.candidate(name, victims[place], broken[place]))
+            found.append(request.candidate(name, victims[place], violations[place]))
     return found

@@ -18,14 +18,14 @@ from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.preemption.all_victims import find_all_victims
-from mooring.preemption.victims import NO_VICTIMS, Question
+from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _LOWEST_PRIORITY: Final = -(2**31)
 _LEAST_PORTION: Final = 64  # of nodes that are tried at once; fewer would hardly be faster
 
 
-class Report(msgspec.Struct, frozen=True):
+class PreemptionReport(msgspec.Struct, frozen=True):
     """What a search found out, node by node."""
 
     nodes: int  # all there are, also those that were not worth trying
@@ -67,8 +67,13 @@ def worth_trying(verdicts: Verdicts) -> IntArray:
 
 
 def search(
-    question: Question, nodes: Nodes, rows: IntArray, *, wanted: int | None = None, start: int = 0
-) -> Report:
+    request: PreemptionRequest,
+    nodes: Nodes,
+    rows: IntArray,
+    *,
+    wanted: int | None = None,
+    start: int = 0,
+) -> PreemptionReport:
     """Try the nodes in `rows`, in turn, from the one at `start`.
 
     With `wanted`, the search ends once that many candidates are known and one of them breaks no
@@ -78,7 +83,7 @@ def search(
     candidates: dict[str, Candidate] = {}
     failures: dict[str, Status] = {}
     has_harmless = False
-    for row, found in _tried(question, nodes, np.roll(rows, -start), wanted):
+    for row, found in _tried(request, nodes, np.roll(rows, -start), wanted):
         if isinstance(found, Status):
             failures[names[row]] = found
             continue
@@ -86,8 +91,8 @@ def search(
         has_harmless |= found.pdb_violations == 0
         if wanted is not None and has_harmless and len(candidates) >= wanted:
             break
-    best = pick(question, candidates.values())
-    return Report(
+    best = pick(request, candidates.values())
+    return PreemptionReport(
         nodes=len(nodes),
         candidates=candidates,
         failures=failures,
@@ -97,53 +102,51 @@ def search(
 
 
 def _tried(
-    question: Question, nodes: Nodes, rows: IntArray, wanted: int | None
+    request: PreemptionRequest, nodes: Nodes, rows: IntArray, wanted: int | None
 ) -> Iterator[tuple[int, Candidate | Status]]:
     """What comes of each row, in order: many at a time, and hardly more than will be wanted."""
-    has_victims = _with_less_important_pods(question, nodes)[rows]
+    has_victims = _with_less_important_pods(request, nodes)[rows]
     portion = len(rows) if wanted is None else max(wanted, _LEAST_PORTION)
     portions = np.maximum(np.cumsum(has_victims) - 1, 0) // portion
     for number in range(int(portions.max(initial=-1)) + 1):
         some = portions == number
         with_victims = rows[some & has_victims].tolist()
-        found = dict(
-            zip(with_victims, find_all_victims(question, nodes, with_victims), strict=True)
-        )
+        found = dict(zip(with_victims, find_all_victims(request, nodes, with_victims), strict=True))
         for row in rows[some].tolist():
             yield row, found.get(row, NO_VICTIMS)
 
 
-def pick(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
+def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates that do least harm, in the order given; several if nothing sets them apart."""
     best = list(candidates)
     for harms_of in _HARMS:
         if len(best) < 2:
             break
-        harms = harms_of(question, best)
+        harms = harms_of(request, best)
         least = min(harms)
         best = [candidate for candidate, harm in zip(best, harms, strict=True) if harm == least]
     return best
 
 
-def _priorities(question: Question, candidates: list[Candidate]) -> list[float]:
+def _priorities(request: PreemptionRequest, candidates: list[Candidate]) -> list[float]:
     # From zero up, so that more victims are never better, however unimportant they are.
     return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
 
 
-_HARMS: Final[tuple[Callable[[Question, list[Candidate]], list[float]], ...]] = (
-    lambda question, candidates: [c.pdb_violations for c in candidates],
-    lambda question, candidates: [c.victims[0].priority for c in candidates],
+_HARMS: Final[tuple[Callable[[PreemptionRequest, list[Candidate]], list[float]], ...]] = (
+    lambda request, candidates: [c.pdb_violations for c in candidates],
+    lambda request, candidates: [c.victims[0].priority for c in candidates],
     _priorities,
-    lambda question, candidates: [len(c.victims) for c in candidates],
+    lambda request, candidates: [len(c.victims) for c in candidates],
     # The first is, of the most important ones, the one that runs longest: it should be young.
-    lambda question, candidates: [-question.started(c.victims[0]) for c in candidates],
+    lambda request, candidates: [-request.started(c.victims[0]) for c in candidates],
 )
 """What counts against each of some candidates, what matters most first."""
 
 
-def _with_less_important_pods(question: Question, nodes: Nodes) -> BoolArray:
+def _with_less_important_pods(request: PreemptionRequest, nodes: Nodes) -> BoolArray:
     """Where there is anybody to evict at all. Counted once, then kept current by the cache."""
-    priority = question.pod.priority
+    priority = request.pod.priority
     key = ("pods of lower priority than", priority)
     found: BoolArray = nodes.count_pods(key, lambda other: other.priority < priority) > 0
     return found

@@ -35,7 +35,7 @@ _seconds: Final = lru_cache(maxsize=65_536)(parse_time)
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 
 
-class Budgets:
+class DisruptionBudgets:
     """Disruption budgets, parsed once for a search."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
@@ -56,8 +56,8 @@ class Budgets:
         """
         if not self._by_namespace:
             return [], list(pods)
-        protected: list[Pod] = []
-        free: list[Pod] = []
+        violating: list[Pod] = []
+        non_violating: list[Pod] = []
         spent: dict[int, int] = {}  # id of a budget -> evictions so far
         for pod in pods:
             breaks = False
@@ -68,23 +68,23 @@ class Budgets:
                     continue
                 spent[id(budget)] = spent.get(id(budget), 0) + 1
                 breaks |= spent[id(budget)] > status.disruptions_allowed
-            (protected if breaks else free).append(pod)
-        return protected, free
+            (violating if breaks else non_violating).append(pod)
+        return violating, non_violating
 
 
-class Question(msgspec.Struct, frozen=True):
+class PreemptionRequest(msgspec.Struct, frozen=True):
     """For whom room is to be made, and at whose expense."""
 
     state: CycleState
     pod: Pod
     what_if: InternalWhatIf
-    budgets: Budgets
+    budgets: DisruptionBudgets
     spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
     now: float  # seconds; when pods started that do not say
     fixed: frozenset[str] = frozenset()  # filters that need not see a node more than once
     ranks: Ranks = msgspec.field(default_factory=Ranks)  # what earlier searches left
 
-    def removable(self, node: Node) -> list[Pod]:
+    def potential_victims(self, node: Node) -> list[Pod]:
         """Whoever may be evicted from a node."""
         limit, spares = self.pod.priority, self.spares
         return [other for other in node.pods if other.priority < limit and not spares(other)]
@@ -122,69 +122,71 @@ class Question(msgspec.Struct, frozen=True):
         return Candidate(node_name, tuple(victims), broken)
 
 
-class _Thought:
+class _HypotheticalNode:
     """One node as it might be, with what the plugins remember of it."""
 
-    def __init__(self, question: Question, node: Node) -> None:
-        self._question = question
-        self._state = question.state.clone()
+    def __init__(self, request: PreemptionRequest, node: Node) -> None:
+        self._request = request
+        self._state = request.state.clone()
         self._node = node
 
-    def without(self, other: Pod) -> Status:
+    def remove_pod(self, other: Pod) -> Status:
         self._node = self._node.without_pod(other)
-        tell = self._question.what_if.remove_pod
-        return _as_accident(tell(self._state, self._question.pod, other, self._node))
+        tell = self._request.what_if.remove_pod
+        return _as_error(tell(self._state, self._request.pod, other, self._node))
 
-    def again_with(self, other: Pod) -> Status:
+    def add_pod(self, other: Pod) -> Status:
         self._node = self._node.with_pod(other)
-        tell = self._question.what_if.add_pod
-        return _as_accident(tell(self._state, self._question.pod, other, self._node))
+        tell = self._request.what_if.add_pod
+        return _as_error(tell(self._state, self._request.pod, other, self._node))
 
     def fits(self) -> Status:
-        question = self._question
-        status = question.what_if.fits(self._state, question.pod, self._node)
+        request = self._request
+        status = request.what_if.fits(self._state, request.pod, self._node)
         if status.ok:
             # Only pods will come and go from here on.
-            self._state.skip_filter.update(question.fixed)
+            self._state.skip_filter.update(request.fixed)
         return status
 
 
-def find_victims(question: Question, node: Node) -> Candidate | Status:
+def find_victims(request: PreemptionRequest, node: Node) -> Candidate | Status:
     """Whom to evict from this node; a status says why that would not help."""
-    removable = question.removable(node)
-    if not removable:
+    potential_victims = request.potential_victims(node)
+    if not potential_victims:
         return NO_VICTIMS
-    thought = _Thought(question, node)
-    for other in removable:
-        status = thought.without(other)
+    hypothetical = _HypotheticalNode(request, node)
+    for other in potential_victims:
+        status = hypothetical.remove_pod(other)
         if not status.ok:
             return status
-    status = thought.fits()
+    status = hypothetical.fits()
     if not status.ok:
         return status
-    protected, free = question.budgets.split(question.by_importance(removable))
-    broken, status = _without_reprieve(thought, protected)
+    violating, non_violating = request.budgets.split(request.by_importance(potential_victims))
+    broken, status = _not_reprieved(hypothetical, violating)
     victims: list[Pod] = []
     if status.ok:
-        victims, status = _without_reprieve(thought, free)
+        victims, status = _not_reprieved(hypothetical, non_violating)
     if not status.ok:
         return status
-    return question.candidate(node.name, (*broken, *victims), len(broken))
+    return request.candidate(node.name, (*broken, *victims), len(broken))
 
 
-def _without_reprieve(thought: _Thought, pods: Sequence[Pod]) -> tuple[list[Pod], Status]:
+def _not_reprieved(
+    hypothetical: _HypotheticalNode, pods: Sequence[Pod]
+) -> tuple[list[Pod], Status]:
     """Put back whom there is room for; returns the others."""
     victims = []
     for other in pods:
-        status = thought.again_with(other)
-        if status.ok and not thought.fits().ok:
+        status = hypothetical.add_pod(other)
+        if status.ok and not hypothetical.fits().ok:
             victims.append(other)
-            status = thought.without(other)
+            status = hypothetical.remove_pod(other)
         if not status.ok:
             return victims, status
     return victims, OK
 
 
-def _as_accident(status: Status) -> Status:
+def _as_error(status: Status) -> Status:
     """A plugin that can't follow a what-if is no refusal of the node, and nobody's verdict."""
     return OK if status.ok else Status.error(*status.reasons, cause=status.cause)

@@ -28,7 +28,7 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.metrics import Metrics
-from mooring.preemption.candidates import Report
+from mooring.preemption.candidates import PreemptionReport
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -258,8 +258,8 @@ def _sorted_status(status: Status) -> Result:
 def _after(after: PostFilterOutcome) -> Result:
     """What PostFilter said; victims are not told if several nodes are equally good."""
     result = _status(after.status)
-    found = (one for one in after.reports.values() if isinstance(one, Report))
-    report = next(found, Report(nodes=0))
+    found = (one for one in after.reports.values() if isinstance(one, PreemptionReport))
+    report = next(found, PreemptionReport(nodes=0))
     best = report.best if after.status.ok else ()
     result["nominatedNodes"] = list(best)
     result["victims"] = result["deleted"] = None
