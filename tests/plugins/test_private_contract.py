@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.contract.test_every_plugin import ARGS
-from tests.plugins import by_domain
+from tests.plugins import faulty_domain_plugins
 from tests.plugins.private_contract import PRIVATE_CHECKS
 
 from mooring.api import codec, core
@@ -81,25 +81,49 @@ OURS: list[type[Base]] = [InterPodAffinity, PodTopologySpread]
 CHECKS = {check.name: check for check in (*PRIVATE_CHECKS, check_declarations_are_true)}
 
 WRONG: list[tuple[type[Base], str, str]] = [
-    (by_domain.RefusesAll, "check_domains_refuse_alike", "but filter() says Success"),
-    (by_domain.RefusesAll, "check_declarations_are_true", "the feasible nodes are"),
-    (by_domain.ShortTable, "check_domains_refuse_alike", "values of bool"),
-    (by_domain.OtherPoints, "check_domains_score_alike", "has 2 by score_by_domain(), but 1"),
-    (by_domain.CountsTheFit, "check_declarations_are_true", "the best node is"),
-    (by_domain.RoomiestOfAll, "check_labels_score_alike", "by final_by_label(), but 100"),
-    (by_domain.NotFinal, "check_labels_score_alike", "expected 0 to 100"),
-    (by_domain.NotLocal, "check_local_tables_are_local", "was added to node"),
-    (by_domain.BasisWithoutApp, "check_declarations_are_true", "for a pod with other labels"),
-    (by_domain.ForgetsApp, "check_local_tables_are_local", "for a pod with other labels, but"),
-    (by_domain.ForgetsApp, "check_declarations_are_true", "cache_key() says that all that matters"),
-    (by_domain.StaysWithIt, "check_declarations_are_true", "was added to node"),
-    (by_domain.StaysWithLabels, "check_declarations_are_true", "for a pod with other labels"),
+    (faulty_domain_plugins.RefusesAll, "check_domains_refuse_alike", "but filter() says Success"),
+    (faulty_domain_plugins.RefusesAll, "check_declarations_are_true", "the feasible nodes are"),
+    (faulty_domain_plugins.ShortTable, "check_domains_refuse_alike", "values of bool"),
+    (
+        faulty_domain_plugins.OtherPoints,
+        "check_domains_score_alike",
+        "has 2 by score_by_domain(), but 1",
+    ),
+    (faulty_domain_plugins.CountsTheFit, "check_declarations_are_true", "the best node is"),
+    (
+        faulty_domain_plugins.RoomiestOfAll,
+        "check_labels_score_alike",
+        "by final_by_label(), but 100",
+    ),
+    (faulty_domain_plugins.NotFinal, "check_labels_score_alike", "expected 0 to 100"),
+    (faulty_domain_plugins.NotLocal, "check_local_tables_are_local", "was added to node"),
+    (
+        faulty_domain_plugins.BasisWithoutApp,
+        "check_declarations_are_true",
+        "for a pod with other labels",
+    ),
+    (
+        faulty_domain_plugins.ForgetsApp,
+        "check_local_tables_are_local",
+        "for a pod with other labels, but",
+    ),
+    (
+        faulty_domain_plugins.ForgetsApp,
+        "check_declarations_are_true",
+        "cache_key() says that all that matters",
+    ),
+    (faulty_domain_plugins.StaysWithIt, "check_declarations_are_true", "was added to node"),
+    (
+        faulty_domain_plugins.StaysWithLabels,
+        "check_declarations_are_true",
+        "for a pod with other labels",
+    ),
 ]
 TRUE: list[type[Base]] = [
-    by_domain.Zonal,
-    by_domain.Local,
-    by_domain.LocalByApp,
-    by_domain.Roomiest,
+    faulty_domain_plugins.Zonal,
+    faulty_domain_plugins.Local,
+    faulty_domain_plugins.LocalByApp,
+    faulty_domain_plugins.Roomiest,
 ]
 
 

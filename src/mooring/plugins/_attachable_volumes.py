@@ -61,7 +61,7 @@ def volumes_of(
             if name is None:
                 found = _inline(volume) if has_csi_node else None
             else:
-                found = _behind(_claim(pod, volume, name, objects), objects, has_csi_node)
+                found = _volume_of_claim(_claim(pod, volume, name, objects), objects, has_csi_node)
         except Unusable:
             if is_new:
                 raise
@@ -117,7 +117,7 @@ def _claim(pod: fw.Pod, volume: Volume, name: str, objects: Objects) -> Persiste
     return claim
 
 
-def _behind(
+def _volume_of_claim(
     claim: PersistentVolumeClaim, objects: Objects, has_csi_node: bool
 ) -> Attachable | None:
     """The volume a claim is bound to, or the one that will be made for it."""

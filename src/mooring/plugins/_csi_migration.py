@@ -29,7 +29,7 @@ from mooring.api.wellknown import REGION, ZONE
 
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
-SEVERAL: Final = "__"  # between the zones in one label value
+MULTI_ZONE_DELIMITER: Final = "__"  # between the zones in one label value
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 _UNKNOWN: Final = "UNSPECIFIED"
@@ -113,8 +113,8 @@ def _ebs_handle(disk: AWSElasticBlockStoreVolumeSource) -> str:
 
 def _gce_handle(disk: GCEPersistentDiskVolumeSource, zones: str) -> str:
     place = f"zones/{zones or _UNKNOWN}"
-    if SEVERAL in zones:
-        place = f"regions/{_gce_region(zones.split(SEVERAL))}"
+    if MULTI_ZONE_DELIMITER in zones:
+        place = f"regions/{_gce_region(zones.split(MULTI_ZONE_DELIMITER))}"
     return f"projects/{_UNKNOWN}/{place}/disks/{disk.pd_name}"
 
 
@@ -165,7 +165,7 @@ def translated_nodes(volume: PersistentVolume, migration: Migration) -> NodeSele
         renamed[region] = REGION
     required = _renamed(required, renamed) if required is not None else None
     listed = volume.metadata.labels.get(zone, "") if zone not in renamed else ""
-    zones = {part.strip() for part in listed.split(SEVERAL)} - {""}
+    zones = {part.strip() for part in listed.split(MULTI_ZONE_DELIMITER)} - {""}
     if not zones:
         return required
     also = NodeSelectorRequirement(

@@ -13,14 +13,14 @@ from mooring.api import core
 from mooring.api.selectors import NodeMatcher, Selector, compile_node_selector
 
 
-class Required(msgspec.Struct, frozen=True):
+class RequiredNodeAffinity(msgspec.Struct, frozen=True):
     """What a pod requires of its node, ready to be asked often."""
 
     labels: Selector  # spec.nodeSelector
     terms: NodeMatcher | None  # spec.affinity.nodeAffinity.required…
 
     @classmethod
-    def by(cls, pod: fw.Pod) -> "Required":
+    def by(cls, pod: fw.Pod) -> "RequiredNodeAffinity":
         terms = required_of(affinity_of(pod))
         return cls(
             Selector.from_map(pod.spec.node_selector),

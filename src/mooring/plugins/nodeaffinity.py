@@ -15,37 +15,42 @@ from mooring.api.selectors import (
     compile_term,
 )
 from mooring.framework._internal import InternalPlugin
-from mooring.plugins._node_requirements import Required, affinity_of, matching_any, required_of
+from mooring.plugins._node_requirements import (
+    RequiredNodeAffinity,
+    affinity_of,
+    matching_any,
+    required_of,
+)
 
 
-class Requirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
+class StrictRequirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
     """As in a pod, but a misspelt field in a configuration file is an error."""
 
 
-class Term(core.NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):
+class StrictTerm(core.NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):
     """As in a pod, but strict."""
 
-    match_expressions: tuple[Requirement, ...] = ()
-    match_fields: tuple[Requirement, ...] = ()
+    match_expressions: tuple[StrictRequirement, ...] = ()
+    match_fields: tuple[StrictRequirement, ...] = ()
 
 
-class Terms(core.NodeSelector, frozen=True, forbid_unknown_fields=True):
+class StrictNodeSelector(core.NodeSelector, frozen=True, forbid_unknown_fields=True):
     """As in a pod, but strict."""
 
-    node_selector_terms: tuple[Term, ...] = ()
+    node_selector_terms: tuple[StrictTerm, ...] = ()
 
 
-class Preference(core.PreferredSchedulingTerm, frozen=True, forbid_unknown_fields=True):
+class StrictPreferredTerm(core.PreferredSchedulingTerm, frozen=True, forbid_unknown_fields=True):
     """As in a pod, but strict."""
 
-    preference: Term = Term()
+    preference: StrictTerm = StrictTerm()
 
 
 class AddedAffinity(core.NodeAffinity, frozen=True, forbid_unknown_fields=True):
     """As in a pod, but strict."""
 
-    required_during_scheduling_ignored_during_execution: Terms | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[Preference, ...] = ()
+    required_during_scheduling_ignored_during_execution: StrictNodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[StrictPreferredTerm, ...] = ()
 
 
 class NodeAffinityArgs(fw.Args, frozen=True):
@@ -71,7 +76,7 @@ class Preferred(msgspec.Struct, frozen=True):
     term: NodeTerm
 
 
-REQUIRED: fw.StateKey[Required] = fw.StateKey("NodeAffinity/required")
+REQUIRED: fw.StateKey[RequiredNodeAffinity] = fw.StateKey("NodeAffinity/required")
 PREFERRED: fw.StateKey[tuple[Preferred, ...]] = fw.StateKey("NodeAffinity/preferred")
 
 
@@ -107,7 +112,7 @@ class NodeAffinity(
         terms = required_of(affinity_of(pod))
         if terms is None and self._added is None and not pod.spec.node_selector:
             return fw.SKIP
-        state[REQUIRED] = Required.by(pod)
+        state[REQUIRED] = RequiredNodeAffinity.by(pod)
         names = named_nodes(terms) if terms is not None else None
         if names is None:
             return fw.OK
@@ -116,14 +121,14 @@ class NodeAffinity(
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         if self._added is not None and not self._added.matches(node.labels, node.name):
             return self.ENFORCED
-        required = state.get(REQUIRED) or Required.by(pod)
+        required = state.get(REQUIRED) or RequiredNodeAffinity.by(pod)
         return fw.OK if required.matches(node.labels, node.name) else self.MISMATCH
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
         if self._added is not None:
             verdicts.reject(~matching_any(nodes, self._added), self.ENFORCED)
-        required = state.get(REQUIRED) or Required.by(pod)
+        required = state.get(REQUIRED) or RequiredNodeAffinity.by(pod)
         return verdicts.reject(~required.matching(nodes), self.MISMATCH)
 
     # --- score ---------------------------------------------------------------------------------
@@ -155,11 +160,11 @@ class NodeAffinity(
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
-        required = Required.by(pod)
+        required = RequiredNodeAffinity.by(pod)
         was_open = isinstance(old, core.Node) and self._admits(required, old)
         return isinstance(new, core.Node) and self._admits(required, new) and not was_open
 
-    def _admits(self, required: Required, node: core.Node) -> bool:
+    def _admits(self, required: RequiredNodeAffinity, node: core.Node) -> bool:
         labels, name = node.metadata.labels, node.metadata.name
         if self._added is not None and not self._added.matches(labels, name):
             return False

@@ -7,8 +7,8 @@ from mooring.api.requests import HostPort
 from mooring.cache.indexes import ips_conflict
 from mooring.framework._internal import InternalPlugin
 
-WANTED: fw.StateKey[tuple[HostPort, ...]] = fw.StateKey(
-    "NodePorts/wanted", 'reading "PreFilterNodePorts" from cycleState: not found'
+HOST_PORTS: fw.StateKey[tuple[HostPort, ...]] = fw.StateKey(
+    "NodePorts/host ports", 'reading "PreFilterNodePorts" from cycleState: not found'
 )
 
 
@@ -28,16 +28,16 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.host_ports:
             return fw.SKIP
-        state[WANTED] = pod.host_ports
+        state[HOST_PORTS] = pod.host_ports
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        wanted = state[WANTED]
+        wanted = state[HOST_PORTS]
         return self.TAKEN if any(map(node.port_taken, wanted)) else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         taken = np.zeros(len(nodes), dtype=np.bool_)
-        for port in state[WANTED]:
+        for port in state[HOST_PORTS]:
             taken |= nodes.port_taken(port)
         return fw.Verdicts.passing(nodes).reject(taken, self.TAKEN)
 

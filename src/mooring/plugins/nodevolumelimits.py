@@ -25,11 +25,11 @@ from mooring.plugins._volume_claims import PVC_ADDED, has_volumes, uses_claim
 NO_LIMIT: Final = 2**62
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class VolumesToAttach(msgspec.Struct, frozen=True):
     """The volumes of the pod to place; in-tree disks are a driver's only where a CSINode is."""
 
-    here: frozenset[Attachable] | fw.Status  # on nodes with a CSINode
-    elsewhere: fw.Status  # on the others there are no limits; only what is wrong with the pod
+    with_csi_node: frozenset[Attachable] | fw.Status  # on nodes with a CSINode
+    without_csi_node: fw.Status  # no limits there; only what is wrong with the pod
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Attachments(msgspec.Struct, frozen=True):
     counts: fw.IntArray
 
 
-WANTED: fw.StateKey[Wanted] = fw.StateKey("NodeVolumeLimits/wanted")
+TO_ATTACH: fw.StateKey[VolumesToAttach] = fw.StateKey("NodeVolumeLimits/volumes to attach")
 
 
 class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
@@ -79,24 +79,24 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not any(map(is_attachable, pod.spec.volumes)):
             return fw.SKIP
-        state[WANTED] = self._wanted_by(pod)
+        state[TO_ATTACH] = self._volumes_to_attach(pod)
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        wanted = state.get(WANTED) or self._wanted_by(pod)
+        to_attach = state.get(TO_ATTACH) or self._volumes_to_attach(pod)
         csi_node = self.handle.objects.get(CSINode, node.name)
         if csi_node is None:
-            return wanted.elsewhere
-        if isinstance(wanted.here, fw.Status):
-            return wanted.here
+            return to_attach.without_csi_node
+        if isinstance(to_attach.with_csi_node, fw.Status):
+            return to_attach.with_csi_node
         limits = limits_of(csi_node)
-        if not wanted.here or not limits:
+        if not to_attach.with_csi_node or not limits:
             return fw.OK
         objects = self.handle.objects
-        held = frozenset(it for pod in node.pods for it in volumes_of(pod, objects, True))
-        total = Counter(volume.driver for volume in held)
-        total.update(volume.driver for volume in attached_to(node.name, objects) - held)
-        new = Counter(volume.driver for volume in wanted.here - held)
+        attached = frozenset(it for pod in node.pods for it in volumes_of(pod, objects, True))
+        total = Counter(volume.driver for volume in attached)
+        total.update(volume.driver for volume in attached_to(node.name, objects) - attached)
+        new = Counter(volume.driver for volume in to_attach.with_csi_node - attached)
         for driver, count in new.items():
             if driver in limits and total[driver] + count > limits[driver]:
                 return self.FULL
@@ -104,18 +104,18 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
-        wanted = state.get(WANTED) or self._wanted_by(pod)
+        to_attach = state.get(TO_ATTACH) or self._volumes_to_attach(pod)
         limits = self._limits_of(nodes)
-        if not wanted.elsewhere.ok:
-            verdicts.reject(~limits.has_csi_node, wanted.elsewhere)
-        if isinstance(wanted.here, fw.Status):
-            return verdicts.reject(limits.has_csi_node, wanted.here)
+        if not to_attach.without_csi_node.ok:
+            verdicts.reject(~limits.has_csi_node, to_attach.without_csi_node)
+        if isinstance(to_attach.with_csi_node, fw.Status):
+            return verdicts.reject(limits.has_csi_node, to_attach.with_csi_node)
         tight = np.zeros(len(nodes), dtype=np.bool_)
         at_most: fw.IntArray | None = None  # volumes held, as if no two pods shared any
-        for driver, count in Counter(volume.driver for volume in wanted.here).items():
+        for driver, count in Counter(volume.driver for volume in to_attach.with_csi_node).items():
             limit = limits.per_driver.get(driver)
             if limit is not None:
-                at_most = self._held_at_most(nodes) if at_most is None else at_most
+                at_most = self._attached_at_most(nodes) if at_most is None else at_most
                 tight |= at_most + count > limit
         for place in np.flatnonzero(tight).tolist():
             verdicts.set(place, self.filter(state, pod, nodes[place]))
@@ -140,7 +140,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
             )
         return True
 
-    def _wanted_by(self, pod: fw.Pod) -> Wanted:
+    def _volumes_to_attach(self, pod: fw.Pod) -> VolumesToAttach:
         def ask(has_csi_node: bool) -> frozenset[Attachable] | fw.Status:
             try:
                 return frozenset(volumes_of(pod, objects, has_csi_node, is_new=True))
@@ -148,8 +148,10 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
                 return unusable.status
 
         objects = self.handle.objects
-        elsewhere = ask(False)
-        return Wanted(ask(True), elsewhere if isinstance(elsewhere, fw.Status) else fw.OK)
+        without_csi_node = ask(False)
+        return VolumesToAttach(
+            ask(True), without_csi_node if isinstance(without_csi_node, fw.Status) else fw.OK
+        )
 
     # --- columns, kept until something changes ---------------------------------------------------
 
@@ -174,7 +176,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
                 per_driver[driver][place] = limit
         return Limits(names, version, has_csi_node, per_driver)
 
-    def _held_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
+    def _attached_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
         features = count_features(nodes, "attachable volumes", numbered_volumes)
         total = np.zeros(len(nodes), dtype=np.int64)
         for number in features.distinct:

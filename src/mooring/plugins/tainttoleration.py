@@ -46,13 +46,13 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return count_unwelcome(node.taints, state[SOFT])
+        return count_intolerable(node.taints, state[SOFT])
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         soft = state[SOFT]
         if not nodes.has_taints:
             return np.zeros(len(nodes), dtype=np.int64)
-        return nodes.by_taints(lambda taints: count_unwelcome(taints, soft))
+        return nodes.by_taints(lambda taints: count_intolerable(taints, soft))
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -73,7 +73,7 @@ def soft_tolerations(pod: fw.Pod) -> tuple[core.Toleration, ...]:
     return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
 
 
-def count_unwelcome(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
+def count_intolerable(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
     """How many PreferNoSchedule taints nothing covers."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in soft)

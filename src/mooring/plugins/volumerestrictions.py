@@ -18,10 +18,10 @@ from mooring.plugins._volume_claims import (
     not_found,
 )
 
-ONE_POD: Final = "ReadWriteOncePod"
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
-class Exclusive:
+class ReadWriteOncePodClaims:
     """The claims a pod must have for itself, and how often others use them; follows what-ifs."""
 
     __slots__ = ("claims", "namespace", "uses")
@@ -35,12 +35,12 @@ class Exclusive:
         if other.namespace == self.namespace:
             self.uses += sign * sum(1 for name in named_claims(other) if name in self.claims)
 
-    def clone(self) -> "Exclusive":
-        return Exclusive(self.namespace, self.claims, self.uses)
+    def clone(self) -> "ReadWriteOncePodClaims":
+        return ReadWriteOncePodClaims(self.namespace, self.claims, self.uses)
 
 
-EXCLUSIVE: fw.StateKey[Exclusive] = fw.StateKey("PreFilterVolumeRestrictions")
-NO_STATE: Final = f'cannot read "{EXCLUSIVE.name}" from cycleState'
+CLAIMS: fw.StateKey[ReadWriteOncePodClaims] = fw.StateKey("PreFilterVolumeRestrictions")
+NO_STATE: Final = f'cannot read "{CLAIMS.name}" from cycleState'
 
 
 class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
@@ -75,7 +75,7 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
             claim = self.handle.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 return fw.Status.unresolvable(not_found("persistentvolumeclaim", name))
-            if ONE_POD in claim.spec.access_modes:
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 claims.add(name)
         uses = 0
         if claims:
@@ -83,7 +83,7 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
             uses = sum(int(used.per_node((pod.namespace, name)).sum()) for name in claims)
         if not uses and not has_disks(pod):
             return fw.SKIP
-        state[EXCLUSIVE] = Exclusive(pod.namespace, frozenset(claims), uses)
+        state[CLAIMS] = ReadWriteOncePodClaims(pod.namespace, frozenset(claims), uses)
         return fw.OK
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
@@ -121,17 +121,17 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
         return True
 
     def _count(self, state: fw.CycleState, other: fw.Pod, sign: int) -> fw.Status:
-        exclusive = state.get(EXCLUSIVE)
-        if exclusive is None:
+        claims = state.get(CLAIMS)
+        if claims is None:
             return fw.Status.error(NO_STATE)
-        exclusive.count(other, sign)
+        claims.count(other, sign)
         return fw.OK
 
     def _claims_status(self, state: fw.CycleState) -> fw.Status:
-        exclusive = state.get(EXCLUSIVE)
-        if exclusive is None:
+        claims = state.get(CLAIMS)
+        if claims is None:
             return fw.Status.error(NO_STATE)
-        return self.CLAIM_TAKEN if exclusive.uses > 0 else fw.OK
+        return self.CLAIM_TAKEN if claims.uses > 0 else fw.OK
 
 
 def claims_in_use(pod: fw.Pod) -> Iterable[tuple[str, str]]:

@@ -12,7 +12,7 @@ from mooring.api.selectors import LabelRequirement
 from mooring.api.storage import StorageClass
 from mooring.api.wellknown import REGION, ZONE
 from mooring.framework._internal import InternalPlugin
-from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, SEVERAL
+from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, MULTI_ZONE_DELIMITER
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
@@ -25,31 +25,31 @@ from mooring.plugins._volume_claims import (
 )
 
 TOPOLOGY_LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
-_TODAY: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}  # old name of a label -> its name now
+_GA_LABELS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}  # old name of a label -> its name now
 
 
-class Area(msgspec.Struct, frozen=True):
+class VolumeTopology(msgspec.Struct, frozen=True):
     """A label of a volume: the node has to have one of these values."""
 
     key: str
     values: frozenset[str]
 
-    def includes(self, labels: Mapping[str, str]) -> bool:
+    def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         if value is None:
-            value = labels.get(_TODAY.get(self.key, self.key))
+            value = labels.get(_GA_LABELS.get(self.key, self.key))
         return value in self.values
 
-    def including(self, nodes: fw.Nodes) -> fw.BoolArray:
+    def matching(self, nodes: fw.Nodes) -> fw.BoolArray:
         inside = nodes.meeting(LabelRequirement(self.key, "In", self.values))
-        today = _TODAY.get(self.key)
-        if today is not None:
+        ga_label = _GA_LABELS.get(self.key)
+        if ga_label is not None:
             lacking = nodes.meeting(LabelRequirement(self.key, "DoesNotExist"))
-            inside |= lacking & nodes.meeting(LabelRequirement(today, "In", self.values))
+            inside |= lacking & nodes.meeting(LabelRequirement(ga_label, "In", self.values))
         return inside
 
 
-AREAS: fw.StateKey[tuple[Area, ...]] = fw.StateKey("VolumeZone/areas")
+TOPOLOGIES: fw.StateKey[tuple[VolumeTopology, ...]] = fw.StateKey("VolumeZone/topologies")
 
 
 class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
@@ -66,43 +66,47 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         PV_ADDED_OR_CHANGED,
     )
 
-    ELSEWHERE = fw.Status.unresolvable("node(s) had no available volume zone")
+    ZONE_CONFLICT = fw.Status.unresolvable("node(s) had no available volume zone")
 
     def applies_to(self, pod: fw.Pod) -> bool:
         return has_volumes(pod)
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        areas = self._areas_of(pod)
-        if isinstance(areas, fw.Status):
-            return areas
-        if not areas:
+        topologies = self._topologies_of(pod)
+        if isinstance(topologies, fw.Status):
+            return topologies
+        if not topologies:
             return fw.SKIP
-        state[AREAS] = areas
+        state[TOPOLOGIES] = topologies
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        areas = self._areas(state, pod)
-        if isinstance(areas, fw.Status):
-            return areas
+        topologies = self._topologies(state, pod)
+        if isinstance(topologies, fw.Status):
+            return topologies
         # A cluster in one zone may not have labelled its nodes at all.
         if not any(label in node.labels for label in TOPOLOGY_LABELS):
             return fw.OK
-        return fw.OK if all(area.includes(node.labels) for area in areas) else self.ELSEWHERE
+        return (
+            fw.OK
+            if all(topology.matches(node.labels) for topology in topologies)
+            else self.ZONE_CONFLICT
+        )
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
-        areas = self._areas(state, pod)
-        if isinstance(areas, fw.Status):
-            return verdicts.reject_all(areas)
-        elsewhere = np.zeros(len(nodes), dtype=np.bool_)
-        for area in areas:
-            elsewhere |= ~area.including(nodes)
-        if not elsewhere.any():
+        topologies = self._topologies(state, pod)
+        if isinstance(topologies, fw.Status):
+            return verdicts.reject_all(topologies)
+        conflicts = np.zeros(len(nodes), dtype=np.bool_)
+        for topology in topologies:
+            conflicts |= ~topology.matching(nodes)
+        if not conflicts.any():
             return verdicts
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for label in TOPOLOGY_LABELS:
             labelled |= nodes.meeting(LabelRequirement(label, "Exists"))
-        return verdicts.reject(elsewhere & labelled, self.ELSEWHERE)
+        return verdicts.reject(conflicts & labelled, self.ZONE_CONFLICT)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -110,19 +114,21 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, PersistentVolumeClaim):
             return names_claim(pod, new)
         if isinstance(new, PersistentVolume) and isinstance(old, PersistentVolume):
-            return areas_of_volume(old) != areas_of_volume(new)
+            return topologies_of_volume(old) != topologies_of_volume(new)
         if isinstance(new, StorageClass):
             return waits_for_consumer(new)
         return True
 
-    def _areas(self, state: fw.CycleState, pod: fw.Pod) -> tuple[Area, ...] | fw.Status:
-        areas = state.get(AREAS)
-        return self._areas_of(pod) if areas is None else areas
+    def _topologies(
+        self, state: fw.CycleState, pod: fw.Pod
+    ) -> tuple[VolumeTopology, ...] | fw.Status:
+        topologies = state.get(TOPOLOGIES)
+        return self._topologies_of(pod) if topologies is None else topologies
 
-    def _areas_of(self, pod: fw.Pod) -> tuple[Area, ...] | fw.Status:
+    def _topologies_of(self, pod: fw.Pod) -> tuple[VolumeTopology, ...] | fw.Status:
         """Where the pod's bound volumes are; or why the pod can't be placed yet."""
         objects = self.handle.objects
-        areas: list[Area] = []
+        topologies: list[VolumeTopology] = []
         for name in named_claims(pod):
             if not name:
                 return fw.Status.unresolvable("PersistentVolumeClaim had no name")
@@ -138,8 +144,8 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
             volume = objects.get(PersistentVolume, volume_name)
             if volume is None:
                 return fw.Status.unresolvable(not_found("persistentvolume", volume_name))
-            areas += areas_of_volume(volume)
-        return tuple(areas)
+            topologies += topologies_of_volume(volume)
+        return tuple(topologies)
 
     def _why_unbound(self, claim: PersistentVolumeClaim) -> str | None:
         """What keeps a claim without a volume from being used; None if it only waits for a pod."""
@@ -154,13 +160,13 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         return None if waits_for_consumer(storage_class) else "PersistentVolume had no name"
 
 
-def areas_of_volume(volume: PersistentVolume) -> tuple[Area, ...]:
+def topologies_of_volume(volume: PersistentVolume) -> tuple[VolumeTopology, ...]:
     """What the labels of a volume say; a list with an empty place in it says nothing."""
-    areas = []
+    topologies = []
     for key in TOPOLOGY_LABELS:
         listed = volume.metadata.labels.get(key)
         if listed is not None:
-            values = frozenset(part.strip() for part in listed.split(SEVERAL))
+            values = frozenset(part.strip() for part in listed.split(MULTI_ZONE_DELIMITER))
             if "" not in values:
-                areas.append(Area(key, values))
-    return tuple(areas)
+                topologies.append(VolumeTopology(key, values))
+    return tuple(topologies)

@@ -25,16 +25,16 @@ def plugin_with(*objects: Object) -> VolumeZone:
     ("volume_labels", "node_labels", "expected"),
     [
         ({ZONE: "a"}, {ZONE: "a"}, OK),
-        ({ZONE: "a"}, {ZONE: "b"}, VolumeZone.ELSEWHERE),
+        ({ZONE: "a"}, {ZONE: "b"}, VolumeZone.ZONE_CONFLICT),
         ({ZONE: "a__b"}, {ZONE: "b"}, OK),
-        ({ZONE: "a__b"}, {ZONE: "c"}, VolumeZone.ELSEWHERE),
+        ({ZONE: "a__b"}, {ZONE: "c"}, VolumeZone.ZONE_CONFLICT),
         ({ZONE: "a"}, {}, OK),
-        ({ZONE: "a"}, {REGION: "r"}, VolumeZone.ELSEWHERE),
-        ({ZONE: "a", REGION: "r"}, {ZONE: "a", REGION: "s"}, VolumeZone.ELSEWHERE),
+        ({ZONE: "a"}, {REGION: "r"}, VolumeZone.ZONE_CONFLICT),
+        ({ZONE: "a", REGION: "r"}, {ZONE: "a", REGION: "s"}, VolumeZone.ZONE_CONFLICT),
         ({BETA_ZONE: "a"}, {ZONE: "a"}, OK),
-        ({BETA_ZONE: "a"}, {ZONE: "a", BETA_ZONE: "b"}, VolumeZone.ELSEWHERE),
+        ({BETA_ZONE: "a"}, {ZONE: "a", BETA_ZONE: "b"}, VolumeZone.ZONE_CONFLICT),
         ({BETA_REGION: "r"}, {REGION: "r"}, OK),
-        ({ZONE: "a"}, {BETA_ZONE: "a"}, VolumeZone.ELSEWHERE),
+        ({ZONE: "a"}, {BETA_ZONE: "a"}, VolumeZone.ZONE_CONFLICT),
     ],
 )
 def test_compares_the_labels_of_volume_and_node(

@@ -83,8 +83,6 @@ class DomainCounts:
 class Counted(abc.ABC):
     """Made of relations and counters, and good for all pods of a class as long as these are."""
 
-    __slots__ = ("_counts", "_relations")
-
     def __init__(self, matched: MatchedTerms, counts: Counts | None) -> None:
         self._matched = matched
         self._counts = counts  # None: there is more to it, in thought
@@ -107,8 +105,6 @@ class AffinityCounts(Counted):
     Three groups: pods that it requires to be near (they match all its affinity terms at once), pods
     that it keeps away from, and pods that keep away from it.
     """
-
-    __slots__ = ("_tables", "banned", "far", "near")
 
     def __init__(
         self,
@@ -240,8 +236,6 @@ class AffinityCounts(Counted):
 
 class TopologyScores(Counted):
     """What the pods of each domain make a node in it worth, by topology key."""
-
-    __slots__ = ("_domains", "_tables")
 
     def __init__(self, matched: MatchedTerms, counts: Counts) -> None:
         super().__init__(matched, counts)

@@ -16,9 +16,16 @@ from mooring.cache.arrays import FloatArray
 from mooring.cache.internals import float_requested_of
 from mooring.framework._internal import InternalPlugin
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.noderesources.strategies import Ask, Asks, Capacity, requests_of
+from mooring.plugins.noderesources.strategies import (
+    Capacity,
+    ScoredRequest,
+    ScoredRequests,
+    requests_of,
+)
 
-ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesBalancedAllocation/asks")
+SCORED_REQUESTS: fw.StateKey[ScoredRequests] = fw.StateKey(
+    "NodeResourcesBalancedAllocation/requests"
+)
 
 _HALF: Final = fw.MAX_SCORE // 2
 
@@ -36,37 +43,37 @@ class NodeResourcesBalancedAllocation(
         return requests_of(pod) or pod.spec
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        asks = self._asks_of(pod)
-        if not asks.each:
+        requests = self._scored_requests_of(pod)
+        if not requests.each:
             return fw.SKIP  # or all best-effort pods would go to the same node
-        state[ASKS] = asks
+        state[SCORED_REQUESTS] = requests
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        asks = self._asks(state, pod).each
-        if not asks:
+        requests = self._scored_requests(state, pod).each
+        if not requests:
             return 0
         before: list[float] = []
         after: list[float] = []
-        for ask in asks:
-            capacity = node.allocatable(ask.resource)
+        for request in requests:
+            capacity = node.allocatable(request.resource)
             if capacity > 0:
-                used = node.requested(ask.resource)
+                used = node.requested(request.resource)
                 before.append(min(used / capacity, 1.0))
-                after.append(min((used + ask.amount) / capacity, 1.0))
+                after.append(min((used + request.amount) / capacity, 1.0))
         return _HALF + (_HALF + balance(after) - balance(before)) // 2
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        asks = self._asks(state, pod)
-        if not asks.each:
+        requests = self._scored_requests(state, pod)
+        if not requests.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        capacity = Capacity.of(nodes, asks.resources)
+        capacity = Capacity.of(nodes, requests.resources)
         if capacity is None:
             return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
-        used = float_requested_of(nodes, asks.resources)
+        used = float_requested_of(nodes, requests.resources)
         has = capacity.offered
         if has is None:
-            return change_of_balance(capacity.amounts, used, asks.amounts)
+            return change_of_balance(capacity.amounts, used, requests.amounts)
         # Nodes that lack the same resources are scored together, over those they have.
         scores = np.empty(len(nodes), dtype=np.int64)
         pending = np.ones(len(nodes), dtype=np.bool_)
@@ -75,23 +82,23 @@ class NodeResourcesBalancedAllocation(
             alike = pending & (has == has[:, first : first + 1]).all(axis=0)
             had = has[:, first]
             scores[alike] = change_of_balance(
-                capacity.amounts[had][:, alike], used[had][:, alike], asks.amounts[had]
+                capacity.amounts[had][:, alike], used[had][:, alike], requests.amounts[had]
             )
             pending &= ~alike
         return scores
 
-    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> Asks:
-        found = state.get(ASKS)
-        return self._asks_of(pod) if found is None else found
+    def _scored_requests(self, state: fw.CycleState, pod: fw.Pod) -> ScoredRequests:
+        found = state.get(SCORED_REQUESTS)
+        return self._scored_requests_of(pod) if found is None else found
 
-    def _asks_of(self, pod: fw.Pod) -> Asks:
+    def _scored_requests_of(self, pod: fw.Pod) -> ScoredRequests:
         """None at all if the pod would leave every balance as it is."""
-        asks = tuple(
-            Ask(spec.name, pod.requests(spec.name))
+        requests = tuple(
+            ScoredRequest(spec.name, pod.requests(spec.name))
             for spec in self.args.resources
             if spec.name != PODS and (pod.requests(spec.name) or not is_scalar(spec.name))
         )
-        return Asks.of(asks if any(ask.amount for ask in asks) else ())
+        return ScoredRequests.of(requests if any(request.amount for request in requests) else ())
 
 
 def balance(fractions: Sequence[float]) -> int:

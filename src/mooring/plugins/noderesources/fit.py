@@ -23,17 +23,17 @@ from mooring.cache.internals import allocatable_of, spare_of
 from mooring.framework._internal import InternalPlugin
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.strategies import (
-    Ask,
-    Asks,
+    ScoredRequest,
+    ScoredRequests,
     requests_of,
-    strategy_of,
+    scorer_of,
 )
 
 TOO_MANY_PODS: Final = "Too many pods"
-_MOST_NEEDS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
+_MOST_REQUESTS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
 
 
-class Need(msgspec.Struct, frozen=True):
+class ResourceRequest(msgspec.Struct, frozen=True):
     """An amount above zero that a node has to have spare, and what to say if it has not."""
 
     resource: str
@@ -41,27 +41,28 @@ class Need(msgspec.Struct, frozen=True):
     shortage: str
 
 
-class Needs(msgspec.Struct, frozen=True, eq=False):
+class ResourceRequests(msgspec.Struct, frozen=True, eq=False):
     """All of them; and as columns, one row per resource, below one for the pod itself."""
 
-    each: tuple[Need, ...]
+    each: tuple[ResourceRequest, ...]
     resources: tuple[str, ...]
     amounts: fw.IntArray  # (1 + n, 1)
 
     @classmethod
-    def of(cls, each: tuple[Need, ...]) -> "Needs":
-        resources = (PODS, *(need.resource for need in each))
+    def of(cls, each: tuple[ResourceRequest, ...]) -> "ResourceRequests":
+        resources = (PODS, *(request.resource for request in each))
         return cls(
             each,
             resources,
-            np.array([1, *(need.amount for need in each)], dtype=np.int64).reshape(-1, 1),
+            np.array([1, *(request.amount for request in each)], dtype=np.int64).reshape(-1, 1),
         )
 
 
-NEEDS: fw.StateKey[Needs] = fw.StateKey(
-    "NodeResourcesFit/needs", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+RESOURCE_REQUESTS: fw.StateKey[ResourceRequests] = fw.StateKey(
+    "NodeResourcesFit/requests",
+    'error reading "PreFilterNodeResourcesFit" from cycleState: not found',
 )
-ASKS: fw.StateKey[Asks] = fw.StateKey("NodeResourcesFit/asks")
+SCORED_REQUESTS: fw.StateKey[ScoredRequests] = fw.StateKey("NodeResourcesFit/scored requests")
 
 
 class NodeResourcesFit(
@@ -81,7 +82,7 @@ class NodeResourcesFit(
 
     def __init__(self, args: NodeResourcesFitArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        self._strategy = strategy_of(args.scoring_strategy)
+        self._scorer = scorer_of(args.scoring_strategy)
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return requests_of(pod) or pod.spec
@@ -89,7 +90,7 @@ class NodeResourcesFit(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[NEEDS] = Needs.of(self._needs_of(pod))
+        state[RESOURCE_REQUESTS] = ResourceRequests.of(self._resource_requests(pod))
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -97,32 +98,32 @@ class NodeResourcesFit(
         beyond_capacity = False
         if node.pod_count >= node.allocatable(PODS):
             reasons.append(TOO_MANY_PODS)
-        for need in state[NEEDS].each:
-            if need.amount > node.spare(need.resource):
-                reasons.append(need.shortage)
-                beyond_capacity |= need.amount > node.allocatable(need.resource)
+        for request in state[RESOURCE_REQUESTS].each:
+            if request.amount > node.spare(request.resource):
+                reasons.append(request.shortage)
+                beyond_capacity |= request.amount > node.allocatable(request.resource)
         return refusal(reasons, beyond_capacity) if reasons else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
-        needs = state[NEEDS]
-        is_short: fw.BoolArray = spare_of(nodes, needs.resources) < needs.amounts
+        requests = state[RESOURCE_REQUESTS]
+        is_short: fw.BoolArray = spare_of(nodes, requests.resources) < requests.amounts
         if not np.count_nonzero(is_short):
             return fw.Verdicts.passing(nodes)
-        if len(needs.each) > _MOST_NEEDS:
+        if len(requests.each) > _MOST_REQUESTS:
             return super().filter_all(state, pod, nodes)
-        return explain(needs, nodes, is_short)
+        return explain(requests, nodes, is_short)
 
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[ASKS] = self._asks_of(pod)
+        state[SCORED_REQUESTS] = self._scored_requests_of(pod)
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return self._strategy.score(self._asks(state, pod), node)
+        return self._scorer.score(self._scored_requests(state, pod), node)
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        return self._strategy.score_all(self._asks(state, pod), nodes)
+        return self._scorer.score_all(self._scored_requests(state, pod), nodes)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -138,51 +139,49 @@ class NodeResourcesFit(
 
     def _would_fit(self, pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
         """Whether the node has room when empty, and more of what matters than it had."""
-        needs = self._needs_of(pod)
-        if offered(new, PODS) < 1 or any(offered(new, n.resource) < n.amount for n in needs):
+        requests = self._resource_requests(pod)
+        if offered(new, PODS) < 1 or any(offered(new, n.resource) < n.amount for n in requests):
             return False
         return old is None or any(
             offered(new, resource) > offered(old, resource)
-            for resource in (PODS, *(need.resource for need in needs))
+            for resource in (PODS, *(request.resource for request in requests))
         )
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _needs_of(self, pod: fw.Pod) -> tuple[Need, ...]:
-        asked = pod.all_requests
-        scalars = sorted(
-            name for name in asked if is_scalar(name) and not self._is_left_to_others(name)
-        )
+    def _resource_requests(self, pod: fw.Pod) -> tuple[ResourceRequest, ...]:
+        amounts = pod.all_requests
+        scalars = sorted(name for name in amounts if is_scalar(name) and not self._is_ignored(name))
         return tuple(
-            Need(name, asked[name], f"Insufficient {name}")
+            ResourceRequest(name, amounts[name], f"Insufficient {name}")
             for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *scalars)
-            if asked.get(name, 0) > 0
+            if amounts.get(name, 0) > 0
         )
 
-    def _is_left_to_others(self, resource: str) -> bool:
+    def _is_ignored(self, resource: str) -> bool:
         if not is_extended(resource):
             return False
         group = resource.partition("/")[0]
         return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
-    def _asks(self, state: fw.CycleState, pod: fw.Pod) -> Asks:
-        found = state.get(ASKS)
-        return self._asks_of(pod) if found is None else found
+    def _scored_requests(self, state: fw.CycleState, pod: fw.Pod) -> ScoredRequests:
+        found = state.get(SCORED_REQUESTS)
+        return self._scored_requests_of(pod) if found is None else found
 
-    def _asks_of(self, pod: fw.Pod) -> Asks:
+    def _scored_requests_of(self, pod: fw.Pod) -> ScoredRequests:
         # kube-scheduler 1.36 leaves requests of the pod as a whole out of this score.
         if pod.spec.resources is None:
-            asked = dict(pod.all_requests)
-            asked[CPU], asked[MEMORY] = pod.nonzero_requests
+            amounts = dict(pod.all_requests)
+            amounts[CPU], amounts[MEMORY] = pod.nonzero_requests
         else:
             exact = pod_requests(pod.api, pod_level=False)
-            asked = {name: amount(name, quantity) for name, quantity in exact.items()}
-            asked[CPU], asked[MEMORY] = pod_nonzero_requests(pod.api, pod_level=False)
-        return Asks.of(
+            amounts = {name: amount(name, quantity) for name, quantity in exact.items()}
+            amounts[CPU], amounts[MEMORY] = pod_nonzero_requests(pod.api, pod_level=False)
+        return ScoredRequests.of(
             tuple(
-                Ask(spec.name, asked.get(spec.name, 0), spec.weight)
+                ScoredRequest(spec.name, amounts.get(spec.name, 0), spec.weight)
                 for spec in self.args.scoring_strategy.resources
-                if spec.name != PODS and (asked.get(spec.name, 0) or not is_scalar(spec.name))
+                if spec.name != PODS and (amounts.get(spec.name, 0) or not is_scalar(spec.name))
             )
         )
 
@@ -194,15 +193,15 @@ def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
     return fw.Status.unschedulable(*reasons)
 
 
-def explain(needs: Needs, nodes: fw.Nodes, is_short: fw.BoolArray) -> fw.Verdicts:
+def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray) -> fw.Verdicts:
     """What each node is short of. Few combinations occur, and each gets one status."""
-    shortages = [TOO_MANY_PODS, *(need.shortage for need in needs.each)]
+    shortages = [TOO_MANY_PODS, *(request.shortage for request in requests.each)]
     beyond = 1 << len(shortages)  # the bit after those of the shortages
     found = np.zeros(len(nodes), dtype=np.uint16)
     for place, here in enumerate(is_short):
         if np.count_nonzero(here):
             found |= here * np.uint16(1 << place)
-    for is_small in (allocatable_of(nodes, needs.resources) < needs.amounts)[1:]:
+    for is_small in (allocatable_of(nodes, requests.resources) < requests.amounts)[1:]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
     combinations = found.astype(np.intp)  # once: counting and picking would do so each

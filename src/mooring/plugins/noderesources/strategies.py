@@ -25,7 +25,7 @@ _SHAPE_SCALE: Final = 10  # shapes score up to 10, nodes up to 100
 _EXACT: Final = 2**53 // fw.MAX_SCORE  # up to here, a hundredfold is a float without rounding
 
 
-class Ask(msgspec.Struct, frozen=True):
+class ScoredRequest(msgspec.Struct, frozen=True):
     """What one pod asks of one scored resource."""
 
     resource: str
@@ -40,22 +40,22 @@ def requests_of(pod: fw.Pod) -> Hashable | None:
     return frozenset(pod.all_requests.items()), pod.nonzero_requests
 
 
-class Asks(msgspec.Struct, frozen=True, eq=False):
+class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
     """All of them, also as columns: one row per resource."""
 
-    each: tuple[Ask, ...]
+    each: tuple[ScoredRequest, ...]
     resources: tuple[str, ...]
     amounts: FloatArray  # (n, 1)
     total_weight: int
     are_weighted: bool  # not all by 1
 
     @classmethod
-    def of(cls, each: tuple[Ask, ...]) -> "Asks":
-        weights = [ask.weight for ask in each]
+    def of(cls, each: tuple[ScoredRequest, ...]) -> "ScoredRequests":
+        weights = [request.weight for request in each]
         return cls(
             each,
-            tuple([ask.resource for ask in each]),
-            _column([ask.amount for ask in each]),
+            tuple([request.resource for request in each]),
+            _column([request.amount for request in each]),
             sum(weights),
             weights != [1] * len(weights),
         )
@@ -63,7 +63,7 @@ class Asks(msgspec.Struct, frozen=True, eq=False):
     @property
     def weights(self) -> FloatArray:
         """(n, 1); rarely looked at: mostly all are 1."""
-        return _column([ask.weight for ask in self.each])
+        return _column([request.weight for request in self.each])
 
 
 def _column(numbers: Sequence[int]) -> FloatArray:
@@ -99,7 +99,7 @@ def least_of(numbers: FloatArray) -> float:
     return least
 
 
-class Strategy(abc.ABC):
+class ResourceAllocationScorer(abc.ABC):
     """Points per resource, and their weighted mean. Resources that a node lacks do not count."""
 
     @abc.abstractmethod
@@ -110,37 +110,37 @@ class Strategy(abc.ABC):
     def points_all(self, left: FloatArray, capacity: FloatArray) -> FloatArray:
         """As `points`; may write into `left`. Capacities are above zero."""
 
-    def score(self, asks: Asks, node: fw.Node) -> int:
+    def score(self, requests: ScoredRequests, node: fw.Node) -> int:
         total = weights = 0
-        for ask in asks.each:
-            capacity = node.allocatable(ask.resource)
+        for request in requests.each:
+            capacity = node.allocatable(request.resource)
             if capacity <= 0:
                 continue
-            left = max(capacity - node.nonzero_requested(ask.resource) - ask.amount, 0)
+            left = max(capacity - node.nonzero_requested(request.resource) - request.amount, 0)
             points = self.points(left, capacity)
-            total += points * ask.weight
-            weights += self.effective_weight(ask.weight, points)
+            total += points * request.weight
+            weights += self.effective_weight(request.weight, points)
         return self.mean(total, weights) if weights else 0
 
-    def score_all(self, asks: Asks, nodes: fw.Nodes) -> fw.IntArray:
-        if not asks.each:
+    def score_all(self, requests: ScoredRequests, nodes: fw.Nodes) -> fw.IntArray:
+        if not requests.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        known = Capacity.of(nodes, asks.resources)
+        known = Capacity.of(nodes, requests.resources)
         if known is None:
-            return np.array([self.score(asks, node) for node in nodes], dtype=np.int64)
+            return np.array([self.score(requests, node) for node in nodes], dtype=np.int64)
         capacity, offered = known.amounts, known.offered
         if offered is not None:
             capacity = np.maximum(capacity, 1)
-        left = capacity - float_nonzero_requested_of(nodes, asks.resources)
-        left -= asks.amounts
+        left = capacity - float_nonzero_requested_of(nodes, requests.resources)
+        left -= requests.amounts
         if least_of(left) < 0:  # to look is cheaper than to cut
             np.maximum(left, 0, out=left)
         points = self.points_all(left, capacity)
         if offered is not None:
             points *= offered
-        weights = self.effective_weights(asks, points, offered)
-        if asks.are_weighted:
-            points *= asks.weights
+        weights = self.effective_weights(requests, points, offered)
+        if requests.are_weighted:
+            points *= requests.weights
         total: FloatArray = points[0]
         for more in points[1:]:
             total += more
@@ -153,12 +153,12 @@ class Strategy(abc.ABC):
         return weight
 
     def effective_weights(
-        self, asks: Asks, points: FloatArray, offered: fw.BoolArray | None
+        self, requests: ScoredRequests, points: FloatArray, offered: fw.BoolArray | None
     ) -> FloatArray | int:
         """Their sum, for each node if it is not the same for all."""
         if offered is None:
-            return asks.total_weight
-        weights: FloatArray = (asks.weights * offered).sum(axis=0)
+            return requests.total_weight
+        weights: FloatArray = (requests.weights * offered).sum(axis=0)
         return weights
 
     def mean(self, total: int, weights: int) -> int:
@@ -170,7 +170,7 @@ class Strategy(abc.ABC):
         return total
 
 
-class LeastAllocated(Strategy):
+class LeastAllocated(ResourceAllocationScorer):
     """The emptier, the better: as noderesources.leastRequestedScore."""
 
     def points(self, left: int, capacity: int) -> int:
@@ -182,7 +182,7 @@ class LeastAllocated(Strategy):
         return np.floor(left, out=left)
 
 
-class MostAllocated(Strategy):
+class MostAllocated(ResourceAllocationScorer):
     """The fuller, the better: as noderesources.mostRequestedScore."""
 
     def points(self, left: int, capacity: int) -> int:
@@ -216,9 +216,9 @@ class RequestedToCapacityRatio(MostAllocated):
         return weight if points > 0 else 0
 
     def effective_weights(
-        self, asks: Asks, points: FloatArray, offered: fw.BoolArray | None
+        self, requests: ScoredRequests, points: FloatArray, offered: fw.BoolArray | None
     ) -> FloatArray | int:
-        weights: FloatArray = (asks.weights * (points > 0)).sum(axis=0)
+        weights: FloatArray = (requests.weights * (points > 0)).sum(axis=0)
         return weights
 
     def mean(self, total: int, weights: int) -> int:
@@ -231,7 +231,7 @@ class RequestedToCapacityRatio(MostAllocated):
         return total
 
 
-def strategy_of(args: ScoringStrategy) -> Strategy:
+def scorer_of(args: ScoringStrategy) -> ResourceAllocationScorer:
     """The strategy that a configuration names."""
     if args.requested_to_capacity_ratio is not None:
         return RequestedToCapacityRatio(args.requested_to_capacity_ratio)

@@ -13,7 +13,7 @@ from mooring.api import core
 from mooring.api.selectors import Selector
 from mooring.api.taints import find_untolerated
 from mooring.cache.internals import rows_labelled
-from mooring.plugins._node_requirements import Required, affinity_of, required_of
+from mooring.plugins._node_requirements import RequiredNodeAffinity, affinity_of, required_of
 
 HONOR: Final = "Honor"
 
@@ -112,7 +112,7 @@ class NodeInclusion:
 
     def __init__(self, pod: fw.Pod) -> None:
         asks = bool(pod.spec.node_selector) or required_of(affinity_of(pod)) is not None
-        self._required = Required.by(pod) if asks else None
+        self._required = RequiredNodeAffinity.by(pod) if asks else None
         self._tolerations = pod.spec.tolerations
 
     def covers(self, node: fw.Node, constraint: Constraint) -> bool:
