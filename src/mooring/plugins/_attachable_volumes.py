@@ -1,7 +1,7 @@
-"""Which volumes of a pod a driver has to attach to its node, and under which names.
+"""The volumes of a pod that a CSI driver has to attach to its node, by driver and handle.
 
-NodeVolumeLimits counts them. Volumes of the plugins that drivers replaced count for the driver, on
-nodes that have a CSINode.
+NodeVolumeLimits counts them. Volumes of migrated in-tree plugins count for the driver, on nodes
+that have a CSINode.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from mooring.plugins._volume_claims import (
 
 
 class Attachable(NamedTuple):
-    """A volume as a driver knows it; one that is still to be made goes by its claim."""
+    """A volume by its handle; one that is not provisioned yet by the key of its claim."""
 
     driver: str
     handle: str
@@ -35,7 +35,7 @@ class Attachable(NamedTuple):
 
 
 class Unusable(Exception):
-    """The volumes of a pod can't be told."""
+    """The volumes of a pod can't be determined."""
 
     def __init__(self, status: fw.Status) -> None:
         super().__init__(status)
@@ -54,7 +54,7 @@ def is_attachable(volume: Volume) -> bool:
 def volumes_of(
     pod: fw.Pod, objects: Objects, has_csi_node: bool, *, is_new: bool = False
 ) -> Iterator[Attachable]:
-    """The volumes of a pod that a driver attaches. Of a new pod, all of them must be known."""
+    """The volumes of a pod that a driver attaches; `Unusable` if one of a new pod is unknown."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         try:
@@ -65,13 +65,13 @@ def volumes_of(
         except Unusable:
             if is_new:
                 raise
-            continue  # a pod that is there already: whatever it has, it is not known to count
+            continue  # an existing pod: unknown volumes do not count
         if found is not None:
             yield found
 
 
 def attached_to(node_name: str, objects: Objects) -> frozenset[Attachable]:
-    """What is attached to a node according to the cluster, whether or not a pod uses it."""
+    """What VolumeAttachments say is attached to a node, whether or not a pod uses it."""
     found = set()
     for attachment in objects.select(VolumeAttachment, attached_node, node_name):
         volume_name = attachment.spec.source.persistent_volume_name
@@ -86,7 +86,7 @@ def attached_node(attachment: VolumeAttachment) -> str:
 
 
 def inline_driver(volume: Volume) -> str | None:
-    """The driver of a disk that a pod describes itself, if it is of a kind one took over."""
+    """The driver of an inline volume of a migrated in-tree plugin."""
     migration = migration_of(volume)
     return migration.driver if migration is not None else None
 
@@ -120,7 +120,7 @@ def _claim(pod: fw.Pod, volume: Volume, name: str, objects: Objects) -> Persiste
 def _volume_of_claim(
     claim: PersistentVolumeClaim, objects: Objects, has_csi_node: bool
 ) -> Attachable | None:
-    """The volume a claim is bound to, or the one that will be made for it."""
+    """The volume a claim is bound to, or the one that will be provisioned for it."""
     volume = objects.get(PersistentVolume, claim.spec.volume_name)
     if volume is None:
         storage_class = objects.get(StorageClass, class_of_claim(claim))

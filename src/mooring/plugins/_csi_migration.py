@@ -1,8 +1,7 @@
-"""Disks of the volume plugins that once were part of Kubernetes, as their CSI drivers know them.
+"""CSI migration: volumes of in-tree plugins, translated to those of their CSI drivers.
 
-Clusters still hold volumes written for those plugins. Their drivers took over long ago, so limits
-count them under the driver's name, and the zones they can be reached from are a label of the
-driver's.
+Volume limits count them under the driver's name, and their zones are required by the driver's
+label.
 """
 
 import re
@@ -37,7 +36,7 @@ _EBS_ID: Final = re.compile(r"vol-[^/]*")
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """An old plugin and the driver in its place."""
+    """An in-tree plugin and the driver that replaces it."""
 
     plugin: str
     driver: str
@@ -55,11 +54,11 @@ BY_PLUGIN: Final = {it.plugin: it for it in (EBS, GCE, AZURE, CINDER, PORTWORX)}
 
 
 class Untranslatable(ValueError):
-    """A disk that the driver could not be told about."""
+    """A volume that can't be translated for the driver."""
 
 
 def migration_of(source: Volume | PersistentVolumeSpec) -> Migration | None:
-    """Which driver took over this kind of disk, if it is one of the old kinds."""
+    """The migration of a volume of an in-tree plugin."""
     if source.aws_elastic_block_store is not None:
         return EBS
     if source.gce_persistent_disk is not None:
@@ -72,18 +71,18 @@ def migration_of(source: Volume | PersistentVolumeSpec) -> Migration | None:
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """The old plugins of which a node says that their drivers took over."""
+    """The in-tree plugins that a node declares as migrated."""
     listed = csi_node.metadata.annotations.get(MIGRATED_PLUGINS) if csi_node is not None else None
     return frozenset(listed.split(",")) if listed else frozenset()
 
 
 def inline_handle(volume: Volume) -> str:
-    """The driver's name for a disk that a pod describes itself."""
+    """The volume handle of an inline volume."""
     return _handle(volume, "")
 
 
 def handle(volume: PersistentVolume) -> str:
-    """The driver's name for the disk of a persistent volume."""
+    """The volume handle of a persistent volume."""
     labels = volume.metadata.labels
     return _handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
 
@@ -144,16 +143,16 @@ def _azure_handle(disk: AzureDiskVolumeSource) -> str:
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
-    """The nodes a volume can be reached from; None: all."""
+    """The nodes from which a volume is reachable; None: all."""
     affinity = volume.spec.node_affinity
     return affinity.required if affinity is not None else None
 
 
 def translated_nodes(volume: PersistentVolume, migration: Migration) -> NodeSelector | None:
-    """As `required_nodes`, in the labels of the driver; Untranslatable if it can't know the disk.
+    """As `required_nodes`, with the labels of the driver; Untranslatable if there is no handle.
 
-    Zones in the affinity are asked of the driver's label instead; without any, those in the labels
-    of the volume count. Old names of regions become new ones.
+    Zones in the affinity are required of the driver's label instead; without any, those in the
+    labels of the volume count. Beta region labels become the current ones.
     """
     handle(volume)
     required = required_nodes(volume)
@@ -181,7 +180,7 @@ def translated_nodes(volume: PersistentVolume, migration: Migration) -> NodeSele
 
 
 def _labels_in_use(volume: PersistentVolume, required: NodeSelector | None) -> tuple[str, str]:
-    """The labels for zone and region that this volume was written with: new or old ones."""
+    """The labels for zone and region that this volume uses: current or beta ones."""
     in_affinity = {test.key for test in _tests(required)}
     for known in (in_affinity, volume.metadata.labels):
         if ZONE in known:

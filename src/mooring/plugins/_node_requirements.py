@@ -1,6 +1,6 @@
 """What a pod requires of its node: `nodeSelector` and required node affinity.
 
-NodeAffinity refuses nodes by it; PodTopologySpread leaves the nodes it excludes out of its counts.
+NodeAffinity filters nodes by it; PodTopologySpread leaves the nodes it excludes out of its counts.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from mooring.api.selectors import NodeMatcher, Selector, compile_node_selector
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """What a pod requires of its node, ready to be asked often."""
+    """What a pod requires of its node, parsed."""
 
     labels: Selector  # spec.nodeSelector
     terms: NodeMatcher | None  # spec.affinity.nodeAffinity.required…
@@ -42,13 +42,11 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
 
 
 def affinity_of(pod: fw.Pod) -> core.NodeAffinity | None:
-    """The node part of a pod's affinity."""
     affinity = pod.spec.affinity
     return affinity.node_affinity if affinity is not None else None
 
 
 def required_of(affinity: core.NodeAffinity | None) -> core.NodeSelector | None:
-    """What has to hold when a pod is placed."""
     if affinity is None:
         return None
     return affinity.required_during_scheduling_ignored_during_execution

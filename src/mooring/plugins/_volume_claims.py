@@ -1,7 +1,6 @@
-"""What the volume plugins know in common about the claims of a pod.
+"""What the volume plugins have in common: the claims of a pod.
 
-A pod names a claim, or describes one that is made for it (an ephemeral volume); the claim is bound
-to a persistent volume, sooner or later.
+A pod names a claim, or describes one that is created for it (an ephemeral volume).
 """
 
 from collections.abc import Iterator
@@ -34,26 +33,26 @@ def claim_name(pod: fw.Pod, volume: Volume) -> str | None:
 
 
 def named_claims(pod: fw.Pod) -> Iterator[str]:
-    """The claims that a pod asks for by name, not those that are made for it."""
+    """The claims that a pod names, without those of ephemeral volumes."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
 
 
 def uses_claim(pod: fw.Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim is behind one of the pod's volumes, by its name."""
+    """Whether one of the pod's volumes is this claim, by name."""
     return claim.namespace == pod.namespace and any(
         claim_name(pod, volume) == claim.name for volume in pod.spec.volumes
     )
 
 
 def names_claim(pod: fw.Pod, claim: PersistentVolumeClaim) -> bool:
-    """As `uses_claim`, leaving out what is made for the pod."""
+    """As `uses_claim`, without ephemeral volumes."""
     return claim.namespace == pod.namespace and claim.name in named_claims(pod)
 
 
 def ownership_problem(pod: fw.Pod, claim: PersistentVolumeClaim) -> str | None:
-    """What is wrong with a claim that should have been made for this pod."""
+    """Why a claim of an ephemeral volume is not the pod's own."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.api.metadata.uid:
         return None
@@ -61,7 +60,7 @@ def ownership_problem(pod: fw.Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether claim and volume found each other, and both sides know it."""
+    """Whether the binding of a claim is complete."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
@@ -70,12 +69,12 @@ def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The storage class a claim wants; "" if none. An old annotation goes before the field."""
+    """The storage class of a claim; "" if none. The beta annotation goes before the field."""
     return claim.metadata.annotations.get(_BETA_CLASS, claim.spec.storage_class_name or "")
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    """The storage class a volume belongs to; "" if none."""
+    """The storage class of a volume; "" if none."""
     return volume.metadata.annotations.get(_BETA_CLASS, volume.spec.storage_class_name)
 
 
@@ -85,7 +84,6 @@ def waits_for_consumer(storage_class: StorageClass) -> bool:
 
 
 def not_found(kind: str, name: str) -> str:
-    """What kube-scheduler says about an object that is not there."""
     return f'{kind} "{name}" not found'
 
 

@@ -1,4 +1,4 @@
-"""No node has room: find pods of lower priority whose eviction would make some."""
+"""Find pods of lower priority whose eviction would make a node feasible."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +20,7 @@ NEVER: Final = "Never"
 
 
 class DefaultPreemptionArgs(fw.Args, frozen=True):
-    """How long to go on looking for better candidates, and whose pods may be evicted.
+    """How many candidates to look for, and which pods may be evicted.
 
     The search may end when the larger of the two numbers of candidates is known.
     `preemptForeignPods` is ours: without it, pods of another scheduler are never evicted.
@@ -65,8 +65,8 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         self._ranks = Ranks()
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
-        # A pod is kept out of the queue while its victims are being evicted. Only the scheduler
-        # knows when that is: it keeps the gate, in this plugin's name and for its `wakes_on`.
+        # The scheduler gates a pod while its victims are being evicted, in this plugin's name: the
+        # point is here for its `wakes_on`.
         return fw.OK
 
     def post_filter(
@@ -117,12 +117,12 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
     ) -> PreemptionReport:
         if request.state.exhaustive:
             return search(request, nodes, rows)
-        # From anywhere, so that it is not always the same nodes that are not reached.
+        # From a random node, so that it is not always the same nodes that are not tried.
         start = self.handle.random.randrange(len(rows))
         return search(request, nodes, rows, wanted=self._wanted(len(rows)), start=start)
 
     def _wanted(self, count: int) -> int:
-        """How many of so many nodes have to be candidates before the search may end."""
+        """How many of these nodes have to be candidates before the search may end."""
         share = count * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), count)
 
@@ -130,12 +130,12 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         return not (self.args.preempt_foreign_pods or self.handle.what_if.is_ours(other))
 
     def _is_under_way(self, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts) -> bool:
-        """Whether somebody is leaving the nominated node for this pod's sake already."""
+        """Whether a victim is terminating on the nominated node already."""
         row = nodes.index_of(pod.nominated_node_name) if pod.nominated_node_name else None
         if row is None:
             return False
         if verdicts.status(row).code is fw.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return False  # whoever leaves, the pod will not fit there
+            return False  # evictions will not help there
         return any(
             other.priority < pod.priority and is_leaving(other) and not self._spares(other)
             for other in nodes[row].pods
@@ -143,7 +143,6 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
 
 
 def _no_candidate(report: PreemptionReport) -> fw.Nominate:
-    """Nobody is worth evicting, or it could not be found out."""
     if report.error:
         return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
     text = f"preemption: {report.message}"
@@ -153,7 +152,7 @@ def _no_candidate(report: PreemptionReport) -> fw.Nominate:
 def _choose(
     request: PreemptionRequest, report: PreemptionReport, agreed: Sequence[fw.Candidate] | fw.Status
 ) -> fw.Nominate:
-    """The best of the candidates that others agreed to."""
+    """The best of the candidates that the extenders accepted."""
     if isinstance(agreed, fw.Status):
         text = f"preemption: {agreed.message}"
         return fw.Nominate("", fw.Status.error(text, cause=agreed.cause), report=report)

@@ -1,7 +1,7 @@
-"""Dynamic resource allocation: as much of it as shows for pods without resource claims.
+"""Dynamic resource allocation, for pods without resource claims only.
 
 Claims are not allocated yet. A pod that uses one is refused with that reason rather than placed
-without its devices; for all others this plugin keeps its place in profiles, messages and scores.
+without its devices; all others are treated as in kube-scheduler.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ HAS_RUN: fw.StateKey[bool] = fw.StateKey("DynamicResources/has run")
 
 
 class DynamicResourcesArgs(fw.Args, frozen=True):
-    """How long a node may be thought about (0: as long as it takes), and a binding may take."""
+    """How long Filter may take for a node (0: no limit), and how long a binding may take."""
 
     filter_timeout: Duration = Duration.of(10)
     binding_timeout: Duration = Duration.of(600)
@@ -46,14 +46,14 @@ class DynamicResources(
     fw.Reserve,
     fw.PreBind,
 ):
-    """Refuse pods with resource claims; say nothing about the others, at every point."""
+    """Refuse pods with resource claims; do nothing for the others, at every point."""
 
     name = "DynamicResources"
     key_from_spec = True
     skip_is_final = True
     depends_on = fw.NODE
     normalizer = fw.BEST_IS_100
-    wakes_on = ()  # nothing that happens in the cluster teaches us to allocate claims
+    wakes_on = ()  # no event helps a pod with resource claims
     evicts = False
 
     UNSUPPORTED = fw.Status.unresolvable(
@@ -83,7 +83,7 @@ class DynamicResources(
     def post_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
     ) -> fw.Status:
-        # As there: an earlier plugin that ends PreFilter leaves no state, and that is an error.
+        # As in kube-scheduler: if an earlier plugin ends PreFilter, there is no state: an error.
         return self.NOTHING_TO_FREE if HAS_RUN in state else self.NEVER_RAN
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:

@@ -10,7 +10,7 @@ from mooring.cache.internals import mark_of
 from mooring.framework._internal import InternalPlugin
 
 _MIB: Final = 1024 * 1024
-FLOOR: Final = 23 * _MIB  # bytes; less than this is not worth a detour
+FLOOR: Final = 23 * _MIB  # bytes; less does not count
 CEILING: Final = 1000 * _MIB  # bytes per container; more does not count
 
 

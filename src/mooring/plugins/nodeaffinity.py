@@ -1,4 +1,4 @@
-"""Which nodes a pod needs, and which it would rather have: `nodeSelector` and node affinity."""
+"""The nodes that a pod requires and prefers: `nodeSelector` and node affinity."""
 
 from collections.abc import Hashable, Iterable
 
@@ -24,7 +24,7 @@ from mooring.plugins._node_requirements import (
 
 
 class StrictRequirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
-    """As in a pod, but a misspelt field in a configuration file is an error."""
+    """As in a pod, but unknown fields in a configuration file are an error, as in all of these."""
 
 
 class StrictTerm(core.NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class NodeAffinityArgs(fw.Args, frozen=True):
 
 
 class Preferred(msgspec.Struct, frozen=True):
-    """A term and the points it is worth."""
+    """A term and its score."""
 
     weight: int
     term: NodeTerm
@@ -179,7 +179,6 @@ class NodeAffinity(
 
 
 def preferred_of(affinity: core.NodeAffinity | None) -> tuple[core.PreferredSchedulingTerm, ...]:
-    """What had better hold when a pod is placed."""
     if affinity is None:
         return ()
     return affinity.preferred_during_scheduling_ignored_during_execution
@@ -188,13 +187,13 @@ def preferred_of(affinity: core.NodeAffinity | None) -> tuple[core.PreferredSche
 def compile_preferences(
     preferences: Iterable[core.PreferredSchedulingTerm],
 ) -> tuple[Preferred, ...]:
-    """Parse the terms that are worth anything; SelectorError if one of them makes no sense."""
-    worthy = (
+    """Parse the terms that have a weight; SelectorError if one of them is invalid."""
+    weighted = (
         Preferred(p.weight, compile_term(p.preference, f"[{index}]"))
         for index, p in enumerate(preferences)
         if p.weight
     )
-    parsed = tuple(preferred for preferred in worthy if not preferred.term.is_empty)
+    parsed = tuple(preferred for preferred in weighted if not preferred.term.is_empty)
     errors = [problem for preferred in parsed for problem in preferred.term.errors]
     if errors:
         raise SelectorError.of(errors)
@@ -202,7 +201,7 @@ def compile_preferences(
 
 
 def named_nodes(selector: core.NodeSelector) -> frozenset[str] | None:
-    """The nodes that the terms name one by one; None if some term does not name any.
+    """The nodes that the terms name; None if a term does not name any.
 
     A term's lists are intersected, because all its tests have to hold; those of terms are united.
     """

@@ -1,4 +1,4 @@
-"""Some pods need a kubelet that has learnt something new: nodes declare what theirs can do."""
+"""Features that pods need of a kubelet, and that nodes declare."""
 
 from typing import Final
 
@@ -62,7 +62,7 @@ class NodeDeclaredFeatures(InternalPlugin, fw.PreFilter, fw.Filter):
 
 
 def features_of(pod: fw.Pod) -> frozenset[str]:
-    """What a node has to be able to do, of all that Kubernetes 1.36 has nodes declare.
+    """The features that a pod needs, of those that nodes declare in Kubernetes 1.36.
 
     The other features it knows (ExtendWebSocketsToKubelet and those of in-place resizing) matter
     when a running pod is changed or attached to, not where it is placed.

@@ -1,4 +1,4 @@
-"""Two pods cannot hold the same port of one node."""
+"""Host ports: two pods cannot hold the same one on a node."""
 
 import numpy as np
 
@@ -46,12 +46,12 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
     ) -> bool:
         if not isinstance(old, fw.Pod):
             return True  # a new node, with all its ports
-        had_a_place = bool(old.node_name or old.nominated_node_name)
-        return had_a_place and any(
+        was_assigned = bool(old.node_name or old.nominated_node_name)
+        return was_assigned and any(
             ports_conflict(held, wanted) for held in old.host_ports for wanted in pod.host_ports
         )
 
 
 def ports_conflict(a: HostPort, b: HostPort) -> bool:
-    """Whether one node can't give both."""
+    """Whether one node can't have both."""
     return a.port == b.port and a.protocol == b.protocol and ips_conflict(a.ip, b.ip)

@@ -1,4 +1,4 @@
-"""A node can hold so many volumes of a driver, and no more; its CSINode says how many."""
+"""The limits of attachable volumes per driver and node, from the CSINodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,14 +26,14 @@ NO_LIMIT: Final = 2**62
 
 
 class VolumesToAttach(msgspec.Struct, frozen=True):
-    """The volumes of the pod to place; in-tree disks are a driver's only where a CSINode is."""
+    """The volumes of the pod to place; in-tree volumes count only on nodes with a CSINode."""
 
     with_csi_node: frozenset[Attachable] | fw.Status  # on nodes with a CSINode
     without_csi_node: fw.Status  # no limits there; only what is wrong with the pod
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What the CSINodes say, as columns over some nodes."""
+    """The limits from the CSINodes, as columns over some nodes."""
 
     names: tuple[str, ...]
     version: int
@@ -53,7 +53,7 @@ TO_ATTACH: fw.StateKey[VolumesToAttach] = fw.StateKey("NodeVolumeLimits/volumes 
 
 
 class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
-    """Refuse nodes that can't hold the pod's volumes beside those they hold already."""
+    """Refuse nodes where the pod's volumes would exceed the limit of their driver."""
 
     name = "NodeVolumeLimits"
     key_from_spec = True
@@ -111,7 +111,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(to_attach.with_csi_node, fw.Status):
             return verdicts.reject(limits.has_csi_node, to_attach.with_csi_node)
         tight = np.zeros(len(nodes), dtype=np.bool_)
-        at_most: fw.IntArray | None = None  # volumes held, as if no two pods shared any
+        at_most: fw.IntArray | None = None  # attached volumes, as if no two pods shared any
         for driver, count in Counter(volume.driver for volume in to_attach.with_csi_node).items():
             limit = limits.per_driver.get(driver)
             if limit is not None:
@@ -130,8 +130,8 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, PersistentVolumeClaim):
             return uses_claim(pod, new)
         if isinstance(old, fw.Pod):
-            had_a_place = bool(old.node_name or old.nominated_node_name)
-            return had_a_place and any(map(is_attachable, old.spec.volumes))
+            was_assigned = bool(old.node_name or old.nominated_node_name)
+            return was_assigned and any(map(is_attachable, old.spec.volumes))
         if isinstance(old, VolumeAttachment):
             return any(
                 volume.persistent_volume_claim is not None
@@ -195,7 +195,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
 
 def numbered_volumes(pod: fw.Pod) -> Iterable[int]:
-    """A number per volume that counts; summed over all numbers, pods become volumes."""
+    """A number per attachable volume: the pods of all numbers together are the volumes."""
     return range(sum(map(is_attachable, pod.spec.volumes)))
 
 

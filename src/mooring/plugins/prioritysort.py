@@ -1,4 +1,4 @@
-"""The order of the scheduling queue: higher priority first, then whoever has waited longest."""
+"""The order of the scheduling queue: higher priority first, then longest in the queue."""
 
 import mooring.framework as fw
 

@@ -1,4 +1,4 @@
-"""Keep pods off nodes with taints they do not tolerate, and away from those that ask politely."""
+"""Keep pods off nodes with untolerated taints, by Filter or, for PreferNoSchedule, by Score."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mooring.framework._internal import InternalPlugin
 SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey(
     "TaintToleration/soft", 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 )
-"""The tolerations that can cover a PreferNoSchedule taint."""
+"""The tolerations that can match a PreferNoSchedule taint."""
 
 
 class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
@@ -69,12 +69,11 @@ def is_repelled(pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:
 
 
 def soft_tolerations(pod: fw.Pod) -> tuple[core.Toleration, ...]:
-    """The pod's tolerations that say something about PreferNoSchedule."""
     return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
 
 
 def count_intolerable(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
-    """How many PreferNoSchedule taints nothing covers."""
+    """How many PreferNoSchedule taints are not tolerated."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in soft)
         for taint in taints

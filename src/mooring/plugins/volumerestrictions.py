@@ -1,4 +1,4 @@
-"""Volumes that are not to be shared: disks with one writer, claims with one pod."""
+"""Volumes that can't be shared: disks with one writer, ReadWriteOncePod claims."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -22,7 +22,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ReadWriteOncePodClaims:
-    """The claims a pod must have for itself, and how often others use them; follows what-ifs."""
+    """The ReadWriteOncePod claims of a pod, and how often others use them; follows what-ifs."""
 
     __slots__ = ("claims", "namespace", "uses")
 
@@ -44,7 +44,7 @@ NO_STATE: Final = f'cannot read "{CLAIMS.name}" from cycleState'
 
 
 class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
-    """Refuse nodes where a pod holds a disk the pod wants, and all if a claim of one pod is in use.
+    """Refuse nodes where the pod's disk is in use, and all if its ReadWriteOncePod claim is.
 
     The count of uses is that of the whole cluster, so its refusal does not depend on the node.
     """
@@ -140,7 +140,7 @@ def claims_in_use(pod: fw.Pod) -> Iterable[tuple[str, str]]:
 
 
 def is_disk(volume: Volume) -> bool:
-    """Whether a volume is of a kind that pods can get in each other's way with."""
+    """Whether a volume is of a kind that can conflict with that of another pod."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None
@@ -154,7 +154,7 @@ def has_disks(pod: fw.Pod) -> bool:
 
 
 def conflict(pod: fw.Pod, other: fw.Pod) -> bool:
-    """Whether two pods want the same disk in a way that one node can't grant."""
+    """Whether two pods use the same disk in a way that excludes one node for both."""
     return any(
         disks_conflict(a, b)
         for a in pod.spec.volumes
@@ -165,7 +165,7 @@ def conflict(pod: fw.Pod, other: fw.Pod) -> bool:
 
 
 def disks_conflict(a: Volume, b: Volume) -> bool:
-    """Most disks may be shared by readers; those of AWS by nobody."""
+    """Most disks can be shared by readers; those of AWS can't be shared."""
     gce_a, gce_b = a.gce_persistent_disk, b.gce_persistent_disk
     if gce_a is not None and gce_b is not None:
         same = gce_a.pd_name == gce_b.pd_name

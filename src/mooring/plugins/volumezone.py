@@ -1,4 +1,4 @@
-"""A pod goes where its volumes are: the zone and region labels of bound persistent volumes."""
+"""Zones and regions of a pod's bound persistent volumes, by their labels."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -25,7 +25,7 @@ from mooring.plugins._volume_claims import (
 )
 
 TOPOLOGY_LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
-_GA_LABELS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}  # old name of a label -> its name now
+_GA_LABELS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}  # by beta label
 
 
 class VolumeTopology(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         return self._topologies_of(pod) if topologies is None else topologies
 
     def _topologies_of(self, pod: fw.Pod) -> tuple[VolumeTopology, ...] | fw.Status:
-        """Where the pod's bound volumes are; or why the pod can't be placed yet."""
+        """The topologies of the pod's bound volumes, or why the pod can't be placed yet."""
         objects = self.handle.objects
         topologies: list[VolumeTopology] = []
         for name in named_claims(pod):
@@ -161,7 +161,7 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
 
 
 def topologies_of_volume(volume: PersistentVolume) -> tuple[VolumeTopology, ...]:
-    """What the labels of a volume say; a list with an empty place in it says nothing."""
+    """The topologies in the labels of a volume; a list with an empty entry is ignored."""
     topologies = []
     for key in TOPOLOGY_LABELS:
         listed = volume.metadata.labels.get(key)

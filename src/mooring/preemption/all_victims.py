@@ -1,7 +1,7 @@
 """The victims on many nodes at once: what `victims` does for one node, for all in the same order.
 
-Every node gets a pod back in thought, then every node the next one, and after each the filters are
-asked about all of them in one call. Where they can't be, it goes node by node.
+A pod is added back to every hypothetical node, then the next one, and after each the filters run on
+all of them in one call. If they can't, the search goes node by node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Found: TypeAlias = list[Candidate | Status]
 
 
 def find_all_victims(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Found:
-    """What `find_victims` says of each of these rows."""
+    """The result of `find_victims` for each of these rows."""
     if not rows:
         return []
     found = _find(request, nodes, rows)
@@ -29,7 +29,7 @@ def find_all_victims(request: PreemptionRequest, nodes: Nodes, rows: Sequence[in
 
 
 def _find(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Found | None:
-    """None: the filters have to be asked node by node."""
+    """None: the filters have to run node by node."""
     request.ranks.keep(len(nodes))
     splits = [request.budgets.split(request.ranked(nodes[row])) for row in rows]
     to_reprieve = [
@@ -41,7 +41,7 @@ def _find(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Foun
     verdicts = None if imagined is None else what_if.fits_all(state, pod, imagined)
     if imagined is None or verdicts is None:
         return None
-    state.skip_filter.update(request.fixed)  # only pods will come and go from here on
+    state.skip_filter.update(request.fixed)  # from here on, only pods change
     counts = np.array([len(pods) for pods in to_reprieve])
     fitting = verdicts.passed & (counts > 0)
     victims: list[list[Pod]] = [[] for _ in to_reprieve]

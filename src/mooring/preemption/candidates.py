@@ -1,6 +1,6 @@
-"""On which nodes evictions would make room for a pod, and which of them is the best.
+"""The nodes where evictions would make room for a pod, and the best of them.
 
-Called by the plugin that preempts; `worth_trying` says where, `search` tries.
+Called by DefaultPreemption: `worth_trying` selects the nodes, `search` tries them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _LOWEST_PRIORITY: Final = -(2**31)
-_LEAST_PORTION: Final = 64  # of nodes that are tried at once; fewer would hardly be faster
+_LEAST_PORTION: Final = 64  # nodes that are tried at once; fewer are hardly faster
 
 
 class PreemptionReport(msgspec.Struct, frozen=True):
-    """What a search found out, node by node."""
+    """The result of a search, by node."""
 
-    nodes: int  # all there are, also those that were not worth trying
+    nodes: int  # of the cluster, also those that were not tried
     candidates: dict[str, Candidate] = {}  # by node name
     failures: dict[str, Status] = {}  # by node name: why evictions would not help there
     best: tuple[str, ...] = ()  # equally good candidates, sorted
@@ -36,7 +36,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Reason -> nodes that gave it; makes sense when there is no candidate."""
+        """Reason -> number of nodes; for a search without candidates."""
         counted = Counter(reason for status in self.failures.values() for reason in status.reasons)
         untried = self.nodes - len(self.failures) - len(self.candidates)
         if untried:
@@ -52,7 +52,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """What broke during the search, if anything did."""
+        """The errors of the search, if any."""
         broken = (status for status in self.failures.values() if status.code is Code.ERROR)
         texts = tuple(dict.fromkeys(status.message for status in broken))
         return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
@@ -104,7 +104,7 @@ def search(
 def _tried(
     request: PreemptionRequest, nodes: Nodes, rows: IntArray, wanted: int | None
 ) -> Iterator[tuple[int, Candidate | Status]]:
-    """What comes of each row, in order: many at a time, and hardly more than will be wanted."""
+    """The result of each row, in order: many at a time, and hardly more than wanted."""
     has_victims = _with_less_important_pods(request, nodes)[rows]
     portion = len(rows) if wanted is None else max(wanted, _LEAST_PORTION)
     portions = np.maximum(np.cumsum(has_victims) - 1, 0) // portion
@@ -117,7 +117,7 @@ def _tried(
 
 
 def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates that do least harm, in the order given; several if nothing sets them apart."""
+    """The candidates that do least harm, in the order given; several if they are equal."""
     best = list(candidates)
     for harms_of in _HARMS:
         if len(best) < 2:
@@ -129,7 +129,7 @@ def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Ca
 
 
 def _priorities(request: PreemptionRequest, candidates: list[Candidate]) -> list[float]:
-    # From zero up, so that more victims are never better, however unimportant they are.
+    # From zero up, so that more victims are never better, even of negative priority.
     return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
 
 
@@ -138,14 +138,14 @@ _HARMS: Final[tuple[Callable[[PreemptionRequest, list[Candidate]], list[float]],
     lambda request, candidates: [c.victims[0].priority for c in candidates],
     _priorities,
     lambda request, candidates: [len(c.victims) for c in candidates],
-    # The first is, of the most important ones, the one that runs longest: it should be young.
+    # The first victim is the one of highest priority that started first: a late start is better.
     lambda request, candidates: [-request.started(c.victims[0]) for c in candidates],
 )
-"""What counts against each of some candidates, what matters most first."""
+"""What counts against each candidate, in order of importance."""
 
 
 def _with_less_important_pods(request: PreemptionRequest, nodes: Nodes) -> BoolArray:
-    """Where there is anybody to evict at all. Counted once, then kept current by the cache."""
+    """The nodes with potential victims. Counted once, then kept current by the cache."""
     priority = request.pod.priority
     key = ("pods of lower priority than", priority)
     found: BoolArray = nodes.count_pods(key, lambda other: other.priority < priority) > 0

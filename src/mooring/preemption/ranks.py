@@ -1,7 +1,7 @@
 """The pods of each node by importance, kept from one search to the next.
 
 Hundreds of nodes are tried for each preemptor, and hardly any of them has changed since the last
-one came: what is true of a node's pods, whoever asks, is found out once.
+search: the order of a node's pods is the same for all preemptors.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from mooring.cache.pods import Pod
 
 
 class _Rank(NamedTuple):
-    pods: tuple[Pod, ...]  # of the node when it was looked at
+    pods: tuple[Pod, ...]  # of the node when they were ranked
     by_importance: Sequence[Pod]
 
 
 class Ranks:
-    """By node name."""
+    """The pods of nodes, ranked."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Rank] = {}
 
     def keep(self, most: int) -> None:
-        """Make room before a search among so many nodes: some that are known may be gone."""
+        """Clear the ranks if there are more than nodes: some nodes are gone."""
         if len(self._known) > most:
             self._known.clear()
 
     def of(self, node: Node, rank: Callable[[Iterable[Pod]], Sequence[Pod]]) -> Sequence[Pod]:
-        """What `rank` makes of the pods on this node, or made of them before."""
+        """The pods of this node as `rank` orders them, or ordered them before."""
         pods = node.pods
         known = self._known.get(node.name)
         if known is not None and known.pods == pods:
             return known.by_importance
         ranked = rank(pods)
-        # Where only some have started, the others are compared with the time it is.
+        # If only some have started, the others are compared with the current time.
         if len({pod.status.start_time is None for pod in ranked}) < 2:
             self._known[node.name] = _Rank(pods, ranked)
         return ranked

@@ -1,8 +1,8 @@
-"""Which pods of one node have to go so that a pod fits there: as few and as unimportant as can be.
+"""The pods to evict from one node so that a pod fits: as few and as unimportant as possible.
 
-All pods that may go are taken away in thought. If the pod fits then, they are put back one by one,
-those protected by a disruption budget first and the important before the others, as long as the
-pod still fits: that is the *reprieve*. Who can't be put back is a victim.
+All potential victims are removed from a hypothetical node. If the pod fits then, they are added
+back one by one, those protected by a disruption budget first and the important before the others,
+as long as the pod still fits: that is the *reprieve*. Pods that can't be added back are victims.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mooring.preemption.ranks import Ranks
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 
-# Of pods that are looked at again and again.
+# The start times of pods are needed in every search.
 _seconds: Final = lru_cache(maxsize=65_536)(parse_time)
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
@@ -44,13 +44,13 @@ class DisruptionBudgets:
             try:
                 selector = Selector.from_label_selector(budget.spec.selector)
             except SelectorError:
-                continue  # matches nobody
+                continue  # matches no pod
             if not (selector.matches_nothing or selector.is_empty):
                 here = self._by_namespace.setdefault(budget.namespace, [])
                 here.append((budget, selector))
 
     def split(self, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-        """Those whose eviction would break a budget, and the others; the order stays.
+        """Pods whose eviction would violate a budget, and the others; in the order given.
 
         Evictions are counted in the order given: a budget that allows two protects the third.
         """
@@ -73,24 +73,23 @@ class DisruptionBudgets:
 
 
 class PreemptionRequest(msgspec.Struct, frozen=True):
-    """For whom room is to be made, and at whose expense."""
+    """The pod to make room for, and the pods that may be evicted for it."""
 
     state: CycleState
     pod: Pod
     what_if: InternalWhatIf
     budgets: DisruptionBudgets
-    spares: Callable[[Pod], bool]  # pods that must stay, however unimportant they are
-    now: float  # seconds; when pods started that do not say
-    fixed: frozenset[str] = frozenset()  # filters that need not see a node more than once
-    ranks: Ranks = msgspec.field(default_factory=Ranks)  # what earlier searches left
+    spares: Callable[[Pod], bool]  # pods that must stay, whatever their priority
+    now: float  # seconds; the start of pods without a start time
+    fixed: frozenset[str] = frozenset()  # filters that need not run on a node more than once
+    ranks: Ranks = msgspec.field(default_factory=Ranks)  # from earlier searches
 
     def potential_victims(self, node: Node) -> list[Pod]:
-        """Whoever may be evicted from a node."""
         limit, spares = self.pod.priority, self.spares
         return [other for other in node.pods if other.priority < limit and not spares(other)]
 
     def ranked(self, node: Node) -> Sequence[Pod]:
-        """Likewise, by importance; hardly any work for a node that is as it was last time."""
+        """The potential victims by importance; cheap for a node that has not changed."""
         found = self.ranks.of(node, self._rank)
         limit = self.pod.priority
         if not found or found[0].priority < limit:
@@ -106,24 +105,25 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
         return self.now if text is None else _seconds(text)
 
     def by_importance(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Higher priority first, then whoever runs longer; by name if there is no difference."""
+        """Higher priority first, then earlier start, then by name."""
         return sorted(pods, key=lambda p: (-p.priority, self.started(p), p.key))
 
-    def candidate(self, node_name: str, victims: Sequence[Pod], broken: int) -> Candidate | Status:
-        """A node and who has to leave it; a search that finds nobody has gone wrong.
+    def candidate(
+        self, node_name: str, victims: Sequence[Pod], violations: int
+    ) -> Candidate | Status:
+        """A candidate; an error without victims, because the pod did not fit with all pods there.
 
-        Of the victims those come first whose eviction breaks a budget, so many are `broken`; both
-        parts are given by importance.
+        The first `violations` victims violate a budget; these and the others are given by importance.
         """
         if not victims:
             return Status.error(f'expected at least one victim pod on node "{node_name}"')
-        if 0 < broken < len(victims):
+        if 0 < violations < len(victims):
             victims = self.by_importance(victims)
-        return Candidate(node_name, tuple(victims), broken)
+        return Candidate(node_name, tuple(victims), violations)
 
 
 class _HypotheticalNode:
-    """One node as it might be, with what the plugins remember of it."""
+    """One node with pods removed or added, and the plugins' state for it."""
 
     def __init__(self, request: PreemptionRequest, node: Node) -> None:
         self._request = request
@@ -144,13 +144,13 @@ class _HypotheticalNode:
         request = self._request
         status = request.what_if.fits(self._state, request.pod, self._node)
         if status.ok:
-            # Only pods will come and go from here on.
+            # From here on, only pods change.
             self._state.skip_filter.update(request.fixed)
         return status
 
 
 def find_victims(request: PreemptionRequest, node: Node) -> Candidate | Status:
-    """Whom to evict from this node; a status says why that would not help."""
+    """The pods to evict from this node, or a status that says why evictions would not help."""
     potential_victims = request.potential_victims(node)
     if not potential_victims:
         return NO_VICTIMS
@@ -163,19 +163,19 @@ def find_victims(request: PreemptionRequest, node: Node) -> Candidate | Status:
     if not status.ok:
         return status
     violating, non_violating = request.budgets.split(request.by_importance(potential_victims))
-    broken, status = _not_reprieved(hypothetical, violating)
+    violating_victims, status = _not_reprieved(hypothetical, violating)
     victims: list[Pod] = []
     if status.ok:
         victims, status = _not_reprieved(hypothetical, non_violating)
     if not status.ok:
         return status
-    return request.candidate(node.name, (*broken, *victims), len(broken))
+    return request.candidate(node.name, (*violating_victims, *victims), len(violating_victims))
 
 
 def _not_reprieved(
     hypothetical: _HypotheticalNode, pods: Sequence[Pod]
 ) -> tuple[list[Pod], Status]:
-    """Put back whom there is room for; returns the others."""
+    """Add pods back as long as the preemptor fits; returns the others."""
     victims = []
     for other in pods:
         status = hypothetical.add_pod(other)
@@ -188,5 +188,5 @@ def _not_reprieved(
 
 
 def _as_error(status: Status) -> Status:
-    """A plugin that can't follow a what-if is no refusal of the node, and nobody's verdict."""
+    """The failure of a plugin to follow a what-if is no refusal of the node."""
     return OK if status.ok else Status.error(*status.reasons, cause=status.cause)

@@ -1,5 +1,6 @@
-"""Pods that want to be near other pods, or far from them, or must be either.
+"""Affinity and anti-affinity between pods, required and preferred.
 
-`plugin` refuses and scores nodes by who is in their topology domain. `terms` reads what pods say,
-`counts` holds how many pods that is about, domain by domain.
+`plugin` filters and scores nodes by the pods in their topology domains. `terms` parses the terms of
+a pod, `matched_terms` finds those that matter for a pod to be placed, and `counts` holds the
+numbers of matching pods per domain.
 """

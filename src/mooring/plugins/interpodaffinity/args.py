@@ -1,4 +1,4 @@
-"""What InterPodAffinity can be told, with kube-scheduler's defaults and complaints."""
+"""The arguments of InterPodAffinity, with kube-scheduler's defaults and error messages."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ MAX_WEIGHT: Final = 100
 
 
 class InterPodAffinityArgs(fw.Args, frozen=True):
-    """How much the terms of pods that are on nodes already count when another is placed."""
+    """How much the terms of existing pods count when another pod is placed."""
 
-    hard_pod_affinity_weight: int = 1  # of each affinity term that they require
-    ignore_preferred_terms_of_existing_pods: bool = False  # unless the new pod has some as well
+    hard_pod_affinity_weight: int = 1  # of each affinity term that an existing pod requires
+    ignore_preferred_terms_of_existing_pods: bool = False  # unless the incoming pod has some too
 
     def __post_init__(self) -> None:
         weight = self.hard_pod_affinity_weight

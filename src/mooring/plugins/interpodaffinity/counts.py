@@ -1,8 +1,8 @@
-"""How many pods a pod's placement depends on, in each topology domain.
+"""The number of pods in each topology domain that match a pod's terms.
 
-Domains are known by the code of their label value, so that a question about all nodes is one look
-into an array. The arrays are kept current: pods of one class share what is made of them, as long as
-they are the same. What-ifs count in a copy of their own, beside the arrays.
+Domains are identified by the code of their label value, so that a test of all nodes is one array
+lookup. The cache keeps the arrays current; pods of one class share what is built from them as long
+as they are the same arrays. What-ifs count in a copy of their own, beside the arrays.
 """
 
 import abc
@@ -18,7 +18,7 @@ from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms
 from mooring.plugins.interpodaffinity.terms import AffinityTerm, Peers, all_include, terms_of
 
 Counts = Sequence[fw.IntArray]
-"""Pods per label code, as a census counts them."""
+"""Pods per label code, from `PodCounts.counts`."""
 DomainTest = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
 """A topology key, and whether nodes with certain codes of it are refused."""
 
@@ -30,9 +30,9 @@ class DomainCounts:
 
     def __init__(self, key: str, sums: fw.IntArray | None = None) -> None:
         self.key: str = key
-        self._sums = sums  # per label code; code 0 is no domain, whatever stands there
-        self._changes: dict[int, int] = {}  # label code -> pods added in thought
-        self._seen = 0  # a domain where such a pod was; mostly it still is
+        self._sums = sums  # per label code; code 0 is no domain, its entry is ignored
+        self._changes: dict[int, int] = {}  # label code -> hypothetical pods
+        self._seen = 0  # a domain that had such a pod, looked at first
 
     def are_empty(self) -> bool:
         """Whether there is no such pod in any domain."""
@@ -59,7 +59,7 @@ class DomainCounts:
         if self._sums is None:
             found: fw.BoolArray = np.zeros(len(codes), dtype=np.bool_)
         else:
-            found = np.logical_and(self._sums[codes], codes)  # whatever stands at code 0
+            found = np.logical_and(self._sums[codes], codes)  # code 0 is no domain
         for code, change in self._changes.items():
             known = 0 if self._sums is None else self._sums[code]
             found[codes == code] = known + change > 0
@@ -81,14 +81,14 @@ class DomainCounts:
 
 
 class Counted(abc.ABC):
-    """Made of relations and counters, and good for all pods of a class as long as these are."""
+    """Built from matched terms and counters; pods of a class share it while these are the same."""
 
     def __init__(self, matched: MatchedTerms, counts: Counts | None) -> None:
         self._matched = matched
-        self._counts = counts  # None: there is more to it, in thought
+        self._counts = counts  # None: with hypothetical pods
 
     def is_made_of(self, matched: MatchedTerms, counts: Counts) -> bool:
-        """Whether this is what would be made of these."""
+        """Whether it would be built from these again."""
         if self._counts is None or self._matched is not matched:
             return False
         return all(map(operator.is_, self._counts, counts))
@@ -96,14 +96,14 @@ class Counted(abc.ABC):
     @property
     @abc.abstractmethod
     def is_empty(self) -> bool:
-        """Whether it makes no difference to any node."""
+        """Whether it affects no node."""
 
 
 class AffinityCounts(Counted):
-    """The pods that decide where one pod may be. Each question is asked of nodes or of domains.
+    """The pods by which nodes are filtered; each test exists for a node and for domains.
 
-    Three groups: pods that it requires to be near (they match all its affinity terms at once), pods
-    that it keeps away from, and pods that keep away from it.
+    Three groups: pods that match all required affinity terms at once, pods that match a required
+    anti-affinity term, and existing pods with a required anti-affinity term that selects this pod.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class AffinityCounts(Counted):
         self.affinity: tuple[DomainCounts, ...] = affinity  # one per topology key
         self.anti_affinity: tuple[tuple[Peers, DomainCounts], ...] = anti_affinity  # one per term
         self.existing_anti_affinity: dict[AffinityTerm, DomainCounts] = existing_anti_affinity
-        # What was said last, and whether the pod could come first then.
-        self._tables: tuple[bool, dict[str, DomainTable[np.bool_]]] | None = None
+        # The latest tables, and `is_first_in_series` at that time.
+        self._tables: tuple[bool, dict[str, LocalTable[np.bool_]]] | None = None
 
     @classmethod
     def of(cls, matched: MatchedTerms, counts: Counts) -> "AffinityCounts":
@@ -147,7 +147,7 @@ class AffinityCounts(Counted):
         )
 
     def counting(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> "AffinityCounts":
-        """The same for `pod` with another pod that comes to a node in thought, or leaves it."""
+        """The same for `pod` with another pod hypothetically added to a node, or removed."""
         if self._counts is not None:
             return self._copy().counting(pod, other, node, change)
         if all_include(self._matched.affinity_terms, other):
@@ -167,9 +167,9 @@ class AffinityCounts(Counted):
 
     @property
     def is_first_in_series(self) -> bool:
-        """Whether nobody is there to be near to, and the pod is one that it wants to be near to.
+        """Whether no pod matches the affinity terms, but this pod itself does.
 
-        Otherwise the first of a group that wants to be together could never be placed.
+        Otherwise the first pod of a series with affinity to itself could never be placed.
         """
         return self._matched.matches_own_affinity and all(
             map(DomainCounts.are_empty, self.affinity)
@@ -202,7 +202,7 @@ class AffinityCounts(Counted):
         ]
 
     def refused_domains(self) -> dict[str, LocalTable[np.bool_]]:
-        """For any of these reasons."""
+        """For any of the three reasons, by topology key."""
         is_first = self.is_first_in_series
         if self._tables is None or self._tables[0] != is_first:
             tests: dict[str, list[DomainTest]] = {}
@@ -224,7 +224,6 @@ class AffinityCounts(Counted):
         return self._copy() if self._counts is None else self
 
     def _copy(self) -> "AffinityCounts":
-        """One that nobody else has, to be changed."""
         return AffinityCounts(
             self._matched,
             None,
@@ -235,7 +234,7 @@ class AffinityCounts(Counted):
 
 
 class TopologyScores(Counted):
-    """What the pods of each domain make a node in it worth, by topology key."""
+    """The score of a node by the pods in its domains."""
 
     def __init__(self, matched: MatchedTerms, counts: Counts) -> None:
         super().__init__(matched, counts)
@@ -251,7 +250,7 @@ class TopologyScores(Counted):
 
     @property
     def is_empty(self) -> bool:
-        # Whether no pod counts at all, not even for nothing.
+        # Whether no pod is counted, not even with a weight of 0.
         return all(map(DomainCounts.are_empty, self._domains))
 
     def at(self, node: fw.Node) -> int:
@@ -269,7 +268,7 @@ class TopologyScores(Counted):
 
 
 def refused_on(nodes: fw.Nodes, tests: Iterable[DomainTest]) -> fw.BoolArray:
-    """What the tests say of each node."""
+    """Whether any of the tests refuses a node."""
     found = np.zeros(len(nodes), dtype=np.bool_)
     for key, test in tests:
         found |= test(nodes.label_codes(key))
@@ -290,10 +289,10 @@ def _are_none(codes: fw.IntArray) -> fw.BoolArray:
 
 
 def _score_domains(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
-    """The points in the domains with these codes."""
+    """The scores of the domains with these codes."""
     points: fw.IntArray | None = None
     for weight, pods in parts:
         here = pods[codes] if weight == 1 else weight * pods[codes]
         points = here if points is None else points + here
     assert points is not None
-    return points * codes.astype(np.bool_)  # code 0 is worth nothing
+    return points * codes.astype(np.bool_)  # code 0 is no domain

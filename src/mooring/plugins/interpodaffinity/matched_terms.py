@@ -1,6 +1,6 @@
-"""Who a pod has to do with, as far as that is a matter of rules and not of places.
+"""The terms that matter for a pod to be placed: its own, and those of existing pods that select it.
 
-The same for all pods of a class, as long as no rule comes or goes and no namespace changes.
+They are the same for all pods of a class until a rule or a namespace changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,18 @@ from mooring.plugins.interpodaffinity.terms import (
     Rule,
     all_include,
     included_in_all,
+    terms_of,
 )
 
 Version = tuple[int, int]
 
 
 class PodQuery(msgspec.Struct, frozen=True, eq=False):
-    """Pods that are meant by all of some peers, to be counted by topology domain."""
+    """Pods that are among all of these peers, to be counted by topology domain."""
 
     topology_key: str
     peers: tuple[Peers, ...]
-    name: tuple[str, tuple[Peers, ...]]  # whoever asks the same shares the counter
+    name: tuple[str, tuple[Peers, ...]]  # equal queries share a counter
     matches: Callable[[fw.Pod], bool]
 
     @classmethod
@@ -36,14 +37,13 @@ class PodQuery(msgspec.Struct, frozen=True, eq=False):
 
 
 class PodCounts(msgspec.Struct, frozen=True, eq=False):
-    """Pods to be counted: those that questions are about, then those that have certain rules."""
+    """Pods to be counted: those that match the queries, then those that have the rules."""
 
     queries: tuple[PodQuery, ...]
     rules: tuple[Rule, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is asked for."""
         return not self.queries and not self.rules
 
     @property
@@ -53,7 +53,7 @@ class PodCounts(msgspec.Struct, frozen=True, eq=False):
     def counts(
         self, nodes: fw.Nodes, rules_in: Callable[[fw.Nodes], Features]
     ) -> list[fw.IntArray]:
-        """Such pods per label code. The arrays are kept current; in their place others may come."""
+        """These pods per label code. The cache keeps the arrays current, or replaces them."""
         found = [
             nodes.count_pods_by(one.topology_key, one.name, one.matches, one.peers[0].selector)
             for one in self.queries
@@ -65,19 +65,19 @@ class PodCounts(msgspec.Struct, frozen=True, eq=False):
 
 
 class MatchedTerms(msgspec.Struct, frozen=True, eq=False):
-    """The rules of a pod, and the rules of others that mean it."""
+    """The terms of a pod, and the rules of existing pods that select it."""
 
-    version: Version  # of all that these depend on
+    version: Version  # of the rules and namespaces
     terms: AffinityTerms
     namespace_labels: Mapping[str, str]
-    affinity_terms: tuple[AffinityTerm, ...]  # namespaces listed by name, as in all that follows
-    matches_own_affinity: bool  # whether all of these mean the pod itself
-    affinity: tuple[PodQuery, ...]  # pods that are meant by all of these, by topology key
-    anti_affinity: tuple[PodQuery, ...]  # who must not be there, one per term
-    existing_anti_affinity: tuple[AffinityTerm, ...]  # of pods on nodes, against this one
-    weights: tuple[int, ...]  # of all that gives points
-    for_filter: PodCounts  # near, far and bans
-    for_score: PodCounts  # all that gives points: for whom the pod has wishes, and who has for it
+    affinity_terms: tuple[AffinityTerm, ...]  # namespaces by name, as in all that follows
+    matches_own_affinity: bool  # whether they all select the pod itself
+    affinity: tuple[PodQuery, ...]  # one per topology key: pods that match all terms
+    anti_affinity: tuple[PodQuery, ...]  # one per term
+    existing_anti_affinity: tuple[AffinityTerm, ...]  # that selects this pod
+    weights: tuple[int, ...]  # of what `for_score` counts
+    for_filter: PodCounts  # the three kinds above
+    for_score: PodCounts  # preferred terms, and rules with a score
 
     @classmethod
     def of(
@@ -85,13 +85,13 @@ class MatchedTerms(msgspec.Struct, frozen=True, eq=False):
         plugin_name: str,
         version: Version,
         pod: fw.Pod,
-        terms: AffinityTerms,
         namespace_labels: Mapping[str, str],
         resolve: Callable[[Peers], Peers],
         about: Sequence[Rule],
         hard_pod_affinity_weight: int,
     ) -> "MatchedTerms":
-        """`about` are the rules of pods on nodes that mean this one."""
+        """`about` are the rules of existing pods that select this one."""
+        terms = terms_of(pod)
         affinity_terms = tuple(
             AffinityTerm(resolve(term.peers), term.topology_key) for term in terms.affinity
         )

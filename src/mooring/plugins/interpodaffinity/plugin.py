@@ -1,8 +1,8 @@
-"""Place pods by the pods that are there: affinity and anti-affinity, of both sides.
+"""Inter-pod affinity and anti-affinity, by the terms of the incoming and of existing pods.
 
-The pod's own terms are counted by `nodes.count_pods_by`, those of the pods on nodes are found by
-`count_features`. Both are kept current as pods come and go, so that nothing here looks at
-pods or nodes one by one.
+Pods that match the incoming pod's terms are counted by `nodes.count_pods_by`, the terms of existing
+pods by `count_features`. The cache keeps both current, so that nothing here looks at pods or nodes
+one by one.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -58,7 +58,7 @@ class InterPodAffinity(
     fw.PreScore,
     DomainScore,
 ):
-    """Refuse nodes with the wrong pods around; prefer those with more of the right ones."""
+    """Filter nodes by required terms, score them by preferred terms."""
 
     name = "InterPodAffinity"
     normalizer = fw.MIN_MAX
@@ -79,7 +79,7 @@ class InterPodAffinity(
 
     def __init__(self, args: InterPodAffinityArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        # The rules about the pod that was asked about last, at that version.
+        # The latest pod, and the rules that select it at that version.
         self._latest: tuple[fw.Pod | None, tuple[int, int], list[Rule]] = (None, (0, 0), [])
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
@@ -91,7 +91,7 @@ class InterPodAffinity(
         terms = terms_of(pod)
         if terms is NO_TERMS and not about:
             return None
-        # Which of its own rules mean the pod itself says what pods with the same rules do to it.
+        # Pods with the same rules affect each other if a rule selects the pod itself.
         means_itself = tuple([rule.peers.selector.matches(pod.labels) for rule in terms.rules])
         others = frozenset(about).difference(terms.rules)
         return pod.namespace, pod.spec.affinity, means_itself, others
@@ -183,7 +183,7 @@ class InterPodAffinity(
     # --- inside ----------------------------------------------------------------------------------
 
     def _matched_terms(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> MatchedTerms:
-        """Found out once per attempt, and for pods of one class once until a rule changes."""
+        """Computed once per attempt, and shared by the pods of a class until a rule changes."""
         known = state.get(MATCHED_TERMS)
         if known is not None:
             return known
@@ -194,7 +194,6 @@ class InterPodAffinity(
                 self.name,
                 self._version(nodes),
                 pod,
-                terms_of(pod),
                 labels,
                 self._resolve_namespaces,
                 about,
@@ -212,7 +211,7 @@ class InterPodAffinity(
         nodes: fw.Nodes,
         make: Callable[[MatchedTerms, Counts], C],
     ) -> fw.Status:
-        """Store what is made of a census; that of an earlier pod of the class if it still holds."""
+        """Store what `make` builds, or what an earlier pod of the class left if it still holds."""
         if pod_counts.is_empty:
             return fw.SKIP
         counts = pod_counts.counts(nodes, self._rules)
@@ -225,7 +224,7 @@ class InterPodAffinity(
         return fw.OK
 
     def _rules_about(self, pod: fw.Pod, nodes: fw.Nodes) -> list[Rule]:
-        """The rules of pods on nodes that are about this one."""
+        """The rules of existing pods that select this one."""
         version = self._version(nodes)
         latest, known_at, known = self._latest
         if latest is not pod or known_at != version:
@@ -234,11 +233,10 @@ class InterPodAffinity(
         return known
 
     def _rules(self, nodes: fw.Nodes) -> Features:
-        """What pods on nodes have for and against others in their domain."""
         return count_features(nodes, self.name, rules_of, labels_of)
 
     def _version(self, nodes: fw.Nodes) -> tuple[int, int]:
-        """Another one as soon as any rule or namespace is."""
+        """Changes with any rule or namespace."""
         return features_version(nodes, self.name), self.handle.objects.version(core.Namespace)
 
     def _namespace_labels(self, pod: fw.Pod) -> Mapping[str, str]:
@@ -246,7 +244,7 @@ class InterPodAffinity(
         return EMPTY if namespace is None else namespace.metadata.labels
 
     def _resolve_namespaces(self, peers: Peers) -> Peers:
-        """The same pods, known by the names of their namespaces."""
+        """The same pods, with their namespaces by name."""
         if not peers.selects_namespaces:
             return peers
         return peers.in_namespaces(self.handle.objects.list(core.Namespace))
@@ -259,7 +257,7 @@ class InterPodAffinity(
 
 
 def node_change_helps(pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
-    """Whether a node that came, or has other labels now, may be one where the pod is right."""
+    """Whether a node that was added or relabelled may be feasible for the pod now."""
     terms = terms_of(pod)
     labels = new.metadata.labels
     if old is None:
@@ -273,9 +271,9 @@ def node_change_helps(pod: fw.Pod, old: core.Node | None, new: core.Node) -> boo
 
 
 def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> bool:
-    """Whether a pod that came, changed or went may have opened a node to another.
+    """Whether another pod that was added, changed or deleted may make a node feasible.
 
-    Namespaces are taken by name here: what a selector of them means may have changed since.
+    Namespaces are taken by name here: what a namespace selector matches may have changed since.
     """
     terms = terms_of(pod)
     if old is not None and new is not None and new.uid == pod.uid:
@@ -295,5 +293,5 @@ def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
 
 
 def is_assigned_or_nominated(pod: fw.Pod) -> bool:
-    """Whether a pod counts on a node: it is bound to one, or one is kept free for it."""
+    """Whether a pod counts on a node."""
     return bool(pod.node_name or pod.nominated_node_name)

@@ -1,7 +1,7 @@
-"""What a pod says about the pods around it, parsed once and asked often.
+"""The affinity terms of a pod, parsed once and matched often.
 
-`matchLabelKeys` and `mismatchLabelKeys` are left alone: the API server has merged them into the
-label selector by the time a scheduler sees the pod.
+`matchLabelKeys` and `mismatchLabelKeys` are not read: the API server merges them into the label
+selector before a scheduler sees the pod.
 """
 
 import functools
@@ -18,16 +18,16 @@ from mooring.cache.topology import required_labels
 
 
 class Peers(msgspec.Struct, frozen=True, cache_hash=True):
-    """The pods that a term is about: in certain namespaces, with certain labels."""
+    """The pods that a term selects: in certain namespaces, with certain labels."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector
     selector: Selector
 
     def include(self, pod: fw.Pod, namespace_labels: Mapping[str, str] = EMPTY) -> bool:
-        """Whether a pod is meant, in a namespace with these labels.
+        """Whether a pod is selected, if its namespace has these labels.
 
-        Nothing is known of the namespaces of pods on nodes; see `in_namespaces`.
+        The namespace labels of pods on nodes are not known here; see `in_namespaces`.
         """
         if pod.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(pod.labels)
@@ -35,31 +35,31 @@ class Peers(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def selects_namespaces(self) -> bool:
-        """Whether it takes their labels to know which namespaces are meant."""
+        """Whether namespaces are selected by their labels."""
         return bool(self.namespace_selector.requirements)
 
     def in_namespaces(self, known: Iterable[core.Namespace]) -> "Peers":
-        """The same, with the namespaces that the selector means listed by name.
+        """The same peers, with the namespaces that the selector matches listed by name.
 
-        The selector stays, as in kube-scheduler since 1.34, and later meets namespaces of which no
-        labels are given: one that only excludes labels means every namespace.
+        The selector stays, as in kube-scheduler since 1.34, and is later matched against empty
+        labels: a selector that only excludes labels then matches every namespace.
         """
         selector = self.namespace_selector
-        meant = {space.name for space in known if selector.matches(space.metadata.labels)}
-        return Peers(self.namespaces | meant, selector, self.selector)
+        matching = {space.name for space in known if selector.matches(space.metadata.labels)}
+        return Peers(self.namespaces | matching, selector, self.selector)
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """Pods, and the label whose value says which nodes are near each other."""
+    """Pods, and the label by whose value nodes form topology domains."""
 
     peers: Peers
     topology_key: str
 
 
 class PreferredTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """A term and the points it gives to each peer in the domain.
+    """A term and the score of each matching pod in the domain.
 
-    No weight of its own: it is required by a pod on a node, and the arguments say what that counts.
+    Without a weight it is a required term of an existing pod, with `hardPodAffinityWeight`.
     """
 
     term: AffinityTerm
@@ -75,26 +75,25 @@ class PreferredTerm(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 Rule = AffinityTerm | PreferredTerm
-"""What a pod on a node says about others: where they must not be, or what places are worth."""
+"""A term of an existing pod that applies to others: required anti-affinity, or a score."""
 
 
 class AffinityTerms(msgspec.Struct, frozen=True):
-    """All that one pod says. A kind of terms of which one makes no sense counts as empty."""
+    """All terms of one pod. If one term of a kind is invalid, that kind counts as empty."""
 
     affinity: tuple[AffinityTerm, ...] = ()  # required
     anti_affinity: tuple[AffinityTerm, ...] = ()  # required
     preferred: tuple[PreferredTerm, ...] = ()  # preferred; anti-affinity has weights below zero
-    # What the pod is to others once it is on a node. What it keeps away from, it keeps away; what
-    # it requires to be near counts as a wish as well.
+    # What applies to other pods once this one is on a node: required anti-affinity works both ways,
+    # required affinity counts as a preferred term.
     rules: tuple[Rule, ...] = ()
-    problem: str = ""  # what was wrong with the terms that could not be parsed
+    problem: str = ""  # why terms could not be parsed
 
 
 NO_TERMS: Final = AffinityTerms()
 
 
 def terms_of(pod: fw.Pod) -> AffinityTerms:
-    """What this pod says."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
@@ -102,12 +101,11 @@ def terms_of(pod: fw.Pod) -> AffinityTerms:
 
 
 def rules_of(pod: fw.Pod) -> tuple[Rule, ...]:
-    """The rules that a pod has for others once it is on a node."""
     return terms_of(pod).rules
 
 
 def labels_of(rule: Rule) -> Iterable[tuple[str, str] | None]:
-    """The labels by which the pods are known that a rule is about; None if by no label."""
+    """The labels under which a rule is indexed; None stands for no label."""
     labels = required_labels(rule.peers.selector)
     return (None,) if labels is None else labels
 
@@ -115,7 +113,7 @@ def labels_of(rule: Rule) -> Iterable[tuple[str, str] | None]:
 def rules_about(
     pod: fw.Pod, namespace_labels: Mapping[str, str], found_by: Callable[[object], Iterable[Rule]]
 ) -> list[Rule]:
-    """The rules that mean this pod. There are thousands, so they are found by its labels."""
+    """The rules that select this pod. There may be thousands, so they are indexed by label."""
     found = list(found_by(None))
     for label in pod.labels.items():
         found += found_by(label)
@@ -123,7 +121,7 @@ def rules_about(
 
 
 def has_preferred_terms(pod: fw.Pod) -> bool:
-    """Whether a pod prefers anything, even if it makes no sense."""
+    """Whether a pod has preferred terms, valid or not."""
     affinity = pod.spec.affinity
     if affinity is None:
         return False
@@ -134,23 +132,23 @@ def has_preferred_terms(pod: fw.Pod) -> bool:
 
 
 def all_include(terms: Iterable[AffinityTerm], pod: fw.Pod) -> bool:
-    """Whether there are terms and all of them mean this pod, its namespace taken by name."""
-    asked = False
+    """Whether there are terms and all of them select this pod, its namespace taken by name."""
+    found = False
     for term in terms:
         if not term.peers.include(pod):
             return False
-        asked = True
-    return asked
+        found = True
+    return found
 
 
 def included_in_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
-    """The question whether a pod is meant by each of these."""
+    """A predicate: whether a pod is among all of these peers."""
     if len(peers) == 1:
         return peers[0].include
     return lambda pod: all(each.include(pod) for each in peers)
 
 
-# Pods of one controller say the same, each time they come, go or are tried again.
+# Pods of one controller have the same terms, and are parsed at every attempt and event.
 @functools.lru_cache(maxsize=4_096)
 def _parse(
     namespace: str, affinity: core.PodAffinity | None, anti_affinity: core.PodAntiAffinity | None

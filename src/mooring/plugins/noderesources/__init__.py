@@ -1,5 +1,5 @@
-"""The plugins that weigh what pods ask for against what nodes have.
+"""The plugins that compare the requests of pods with the resources of nodes.
 
-`fit` refuses nodes without room and scores by how full a node gets; `balanced` scores by how evenly
-its resources are used. `strategies` holds the arithmetic of fullness, `args` what both can be told.
+`fit` filters by free resources and scores by utilisation; `balanced` scores by how evenly the
+resources are used. `strategies` are the scoring strategies of `fit`, `args` the arguments of both.
 """

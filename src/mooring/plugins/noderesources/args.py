@@ -1,4 +1,4 @@
-"""What the resource plugins can be told, with kube-scheduler's defaults and complaints."""
+"""The arguments of the resource plugins, with kube-scheduler's defaults and error messages."""
 
 from itertools import pairwise
 from typing import Annotated, Final, Literal
@@ -13,7 +13,7 @@ MAX_WEIGHT: Final = 100
 
 
 class ResourceSpec(fw.Args, frozen=True):
-    """A resource that counts in a score, and how much. A weight of 0 means that none was given."""
+    """A resource that counts in a score, and its weight; 0 means that none was given."""
 
     name: str
     weight: int = 1
@@ -88,7 +88,7 @@ class NodeResourcesFitArgs(fw.Args, frozen=True):
 
 
 class BalancedResource(fw.Args, frozen=True):
-    """A resource to balance. All count the same: the weight is there for the file format's sake."""
+    """A resource to balance. All count the same: the weight is only part of the file format."""
 
     name: str
     weight: int = 1

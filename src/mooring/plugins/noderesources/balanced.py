@@ -1,7 +1,7 @@
 """Prefer nodes whose resources the pod would use more evenly.
 
-A node with all its memory taken and idle cores serves nobody; this plugin scores the change the pod
-makes to the balance, so that it evens out what is there instead of looking only at itself.
+Idle cores on a node without free memory are of no use. The score is the change of the balance that
+the pod makes, so that pods even out what the others use.
 """
 
 import math
@@ -92,7 +92,7 @@ class NodeResourcesBalancedAllocation(
         return self._scored_requests_of(pod) if found is None else found
 
     def _scored_requests_of(self, pod: fw.Pod) -> ScoredRequests:
-        """None at all if the pod would leave every balance as it is."""
+        """Empty if the pod changes no balance."""
         requests = tuple(
             ScoredRequest(spec.name, pod.requests(spec.name))
             for spec in self.args.resources
@@ -128,12 +128,12 @@ def change_of_balance(capacity: FloatArray, used: FloatArray, amounts: FloatArra
     before = used / capacity
     after = used + amounts
     after /= capacity
-    if np.maximum.reduce(after, axis=None, initial=0) > 1:  # to look is cheaper than to cut
+    if np.maximum.reduce(after, axis=None, initial=0) > 1:  # checking is cheaper than clipping
         np.minimum(before, 1, out=before)
         np.minimum(after, 1, out=after)
     scores = balance_all(after)
     scores -= balance_all(before)
-    scores += 3 * _HALF  # half of it is half of all, and a half of a half
+    scores += 3 * _HALF  # (the change + 50) / 2 + 50 is half of (the change + 150)
     scores *= 0.5
     return scores.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Is there room for the pod, and which node with room is the better one?"""
+"""NodeResourcesFit: free resources for the pod's requests, and a score by utilisation."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -30,11 +30,11 @@ from mooring.plugins.noderesources.strategies import (
 )
 
 TOO_MANY_PODS: Final = "Too many pods"
-_MOST_REQUESTS: Final = 14  # with a bit for pods and one for hopelessness they fill 16
+_MOST_REQUESTS: Final = 14  # with a bit for pods and one for capacity they fill 16
 
 
 class ResourceRequest(msgspec.Struct, frozen=True):
-    """An amount above zero that a node has to have spare, and what to say if it has not."""
+    """An amount above zero that a node must have spare, and the reason if it has not."""
 
     resource: str
     amount: int  # milli-CPU, or whole units
@@ -42,7 +42,7 @@ class ResourceRequest(msgspec.Struct, frozen=True):
 
 
 class ResourceRequests(msgspec.Struct, frozen=True, eq=False):
-    """All of them; and as columns, one row per resource, below one for the pod itself."""
+    """All requests, also as columns: one row for the pod itself, then one per resource."""
 
     each: tuple[ResourceRequest, ...]
     resources: tuple[str, ...]
@@ -68,7 +68,7 @@ SCORED_REQUESTS: fw.StateKey[ScoredRequests] = fw.StateKey("NodeResourcesFit/sco
 class NodeResourcesFit(
     InternalPlugin, fw.Plugin[NodeResourcesFitArgs], fw.PreFilter, fw.Filter, fw.PreScore, fw.Score
 ):
-    """Refuse nodes without room for the pod; score the rest by how full it would leave them."""
+    """Refuse nodes without free resources for the pod; score the others by their utilisation."""
 
     name = "NodeResourcesFit"
     key_from_spec = True
@@ -138,7 +138,7 @@ class NodeResourcesFit(
         return gone is None or bool(gone.node_name or gone.nominated_node_name)
 
     def _would_fit(self, pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
-        """Whether the node has room when empty, and more of what matters than it had."""
+        """Whether the pod fits the node when empty, and it has more of a request than before."""
         requests = self._resource_requests(pod)
         if offered(new, PODS) < 1 or any(offered(new, n.resource) < n.amount for n in requests):
             return False
@@ -187,14 +187,14 @@ class NodeResourcesFit(
 
 
 def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
-    """No; and evicting pods helps only if the node could ever hold what is asked."""
+    """Evictions can help only if the node has the capacity."""
     if beyond_capacity:
         return fw.Status.unresolvable(*reasons)
     return fw.Status.unschedulable(*reasons)
 
 
 def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray) -> fw.Verdicts:
-    """What each node is short of. Few combinations occur, and each gets one status."""
+    """The shortages of each node. Few combinations occur, and each gets one status."""
     shortages = [TOO_MANY_PODS, *(request.shortage for request in requests.each)]
     beyond = 1 << len(shortages)  # the bit after those of the shortages
     found = np.zeros(len(nodes), dtype=np.uint16)
@@ -204,7 +204,7 @@ def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray)
     for is_small in (allocatable_of(nodes, requests.resources) < requests.amounts)[1:]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
-    combinations = found.astype(np.intp)  # once: counting and picking would do so each
+    combinations = found.astype(np.intp)  # once, instead of in bincount and in indexing
     occurring = np.bincount(combinations)
     numbers = np.zeros(len(occurring), dtype=np.int64)  # combination -> number of its status
     statuses = []
@@ -217,13 +217,13 @@ def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray)
 
 
 def offered(node: core.Node, resource: str) -> int:
-    """What a node lets pods have of a resource."""
+    """The allocatable amount of a resource."""
     quantity = node.status.allocatable.get(resource)
     return amount(resource, quantity) if quantity is not None else 0
 
 
 def releases(old: fw.Pod, new: fw.Pod, pod: fw.Pod) -> bool:
-    """Whether a pod on a node gave back something that another one asks for."""
+    """Whether a pod on a node uses less of a resource that another pod requests."""
     return bool(new.node_name) and any(
         wanted > 0 and new.usage.get(resource, 0) < old.usage.get(resource, 0)
         for resource, wanted in pod.all_requests.items()

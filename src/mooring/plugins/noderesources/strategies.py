@@ -1,6 +1,6 @@
-"""How full a node would be, as a score: the three strategies of NodeResourcesFit.
+"""The three scoring strategies of NodeResourcesFit: a score of a node's utilisation.
 
-Each gives points per resource from what would be left of it, and joins them by weight. The scalar
+Each scores a resource by what would be left of it, and combines the resources by weight. The scalar
 form is the specification; the vectorised one does the same in columns of floats.
 """
 
@@ -22,11 +22,11 @@ from mooring.framework.scores import broken_linear
 from mooring.plugins.noderesources.args import RequestedToCapacityRatioParam, ScoringStrategy
 
 _SHAPE_SCALE: Final = 10  # shapes score up to 10, nodes up to 100
-_EXACT: Final = 2**53 // fw.MAX_SCORE  # up to here, a hundredfold is a float without rounding
+_EXACT: Final = 2**53 // fw.MAX_SCORE  # up to here, a hundred times a number is an exact float
 
 
 class ScoredRequest(msgspec.Struct, frozen=True):
-    """What one pod asks of one scored resource."""
+    """A pod's request of a scored resource."""
 
     resource: str
     amount: int  # milli-CPU, or whole units
@@ -34,14 +34,14 @@ class ScoredRequest(msgspec.Struct, frozen=True):
 
 
 def requests_of(pod: fw.Pod) -> Hashable | None:
-    """All that the plugins of this room look at of a pod; None if it is more than sums."""
+    """What the resource plugins read of a pod; None if it is more than its total requests."""
     if pod.spec.resources is not None:
-        return None  # requests of the pod as a whole count here and not there
+        return None  # pod-level requests count in Filter, but not in Score
     return frozenset(pod.all_requests.items()), pod.nonzero_requests
 
 
 class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
-    """All of them, also as columns: one row per resource."""
+    """All scored requests, also as columns: one row per resource."""
 
     each: tuple[ScoredRequest, ...]
     resources: tuple[str, ...]
@@ -62,7 +62,7 @@ class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def weights(self) -> FloatArray:
-        """(n, 1); rarely looked at: mostly all are 1."""
+        """(n, 1); rarely needed, since mostly all are 1."""
         return _column([request.weight for request in self.each])
 
 
@@ -71,11 +71,11 @@ def _column(numbers: Sequence[int]) -> FloatArray:
 
 
 class Capacity(msgspec.Struct, frozen=True, eq=False):
-    """What nodes let pods have, one row per resource: whole numbers as floats.
+    """Allocatable resources of nodes, one row per resource: whole numbers as floats.
 
-    Floats are four times as fast as integers where there is a division. They give the same numbers
-    as long as a hundred times a capacity is below 2**53: no sum is rounded, and no quotient is
-    rounded up to the next whole number.
+    Division of floats is four times as fast as that of integers. The results are the same while a
+    hundred times a capacity is below 2**53: no sum is rounded, and no quotient is rounded up to the
+    next whole number.
     """
 
     amounts: FloatArray
@@ -83,7 +83,7 @@ class Capacity(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, nodes: fw.Nodes, resources: tuple[str, ...]) -> "Capacity | None":
-        """None if there are numbers too large for it."""
+        """None if a number is too large."""
         if not len(nodes):
             return None
         least, most = capacity_limits(nodes, resources)
@@ -94,13 +94,13 @@ class Capacity(msgspec.Struct, frozen=True, eq=False):
 
 
 def least_of(numbers: FloatArray) -> float:
-    """Of at least one; `min()` takes longer."""
+    """The minimum of at least one number; `min()` takes longer."""
     least: float = np.minimum.reduce(numbers, axis=None)
     return least
 
 
 class ResourceAllocationScorer(abc.ABC):
-    """Points per resource, and their weighted mean. Resources that a node lacks do not count."""
+    """The weighted mean of a score per resource. Resources that a node lacks do not count."""
 
     @abc.abstractmethod
     def points(self, left: int, capacity: int) -> int:
@@ -133,7 +133,7 @@ class ResourceAllocationScorer(abc.ABC):
             capacity = np.maximum(capacity, 1)
         left = capacity - float_nonzero_requested_of(nodes, requests.resources)
         left -= requests.amounts
-        if least_of(left) < 0:  # to look is cheaper than to cut
+        if least_of(left) < 0:  # checking is cheaper than clipping
             np.maximum(left, 0, out=left)
         points = self.points_all(left, capacity)
         if offered is not None:
@@ -145,7 +145,7 @@ class ResourceAllocationScorer(abc.ABC):
         for more in points[1:]:
             total += more
         if not isinstance(weights, int):
-            # Without weight there are no points either, and nothing divided by one is nothing.
+            # Without weights the total is 0, whatever it is divided by.
             weights = np.maximum(weights, 1)
         return self.mean_all(total, weights).astype(np.int64)
 
@@ -155,7 +155,7 @@ class ResourceAllocationScorer(abc.ABC):
     def effective_weights(
         self, requests: ScoredRequests, points: FloatArray, offered: fw.BoolArray | None
     ) -> FloatArray | int:
-        """Their sum, for each node if it is not the same for all."""
+        """The sum of the weights, per node if it is not the same for all."""
         if offered is None:
             return requests.total_weight
         weights: FloatArray = (requests.weights * offered).sum(axis=0)
@@ -165,7 +165,7 @@ class ResourceAllocationScorer(abc.ABC):
         return total // weights
 
     def mean_all(self, total: FloatArray, weights: FloatArray | int) -> FloatArray:
-        """As `mean`, before it is cut to whole numbers."""
+        """As `mean`, before it is truncated to whole numbers."""
         total /= weights
         return total
 
@@ -196,7 +196,7 @@ class MostAllocated(ResourceAllocationScorer):
 
 
 class RequestedToCapacityRatio(MostAllocated):
-    """A line of one's own over the utilisation; resources it gives no points do not count.
+    """A configured line over the utilisation; resources with a score of 0 do not count.
 
     As noderesources.buildRequestedToCapacityRatioScorerFunction. Utilisation is a whole percentage,
     so the line is a table of 101 scores.

@@ -1,6 +1,6 @@
 """The plugin that spreads pods of a kind evenly over zones, hosts or other domains.
 
-`constraints` reads what a pod or the configuration asks for, `owners` finds out for default
-constraints which pods belong together, `counts` turns both into pods per domain, and `plugin`
-decides by those numbers. `args` is what it can be told, `wakeups` which events may help.
+`constraints` parses the constraints of a pod or the configuration, `owners` finds the selector of
+default constraints, `counts` turns both into pods per domain, and `plugin` filters and scores by
+those numbers. `args` are its arguments, `wakeups` its queueing hints.
 """

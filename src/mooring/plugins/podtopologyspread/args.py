@@ -1,4 +1,4 @@
-"""What PodTopologySpread can be told, with kube-scheduler's defaults and complaints."""
+"""The arguments of PodTopologySpread, with kube-scheduler's defaults and error messages."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 
 
 class DefaultConstraint(core.TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
-    """As in a pod, but strict, and without a selector: that is found for each pod."""
+    """As in a pod, but unknown fields are refused, and the selector is found for each pod."""
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))

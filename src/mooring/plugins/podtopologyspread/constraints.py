@@ -1,6 +1,6 @@
-"""Topology spread constraints, ready to be asked: whose pods count, on which nodes, how unevenly.
+"""Topology spread constraints, parsed: which pods count, on which nodes, and the allowed skew.
 
-A pod's own constraints carry their selectors; default ones get theirs from `owners`.
+A pod's own constraints have selectors; default constraints get theirs from `owners`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,21 @@ HONOR: Final = "Honor"
 
 
 class PodMatcher(msgspec.Struct, frozen=True, cache_hash=True):
-    """The pods that count for a constraint. Equal for equal questions, so it names its counter."""
+    """The pods that count for a constraint; equal matchers share a counter."""
 
     namespace: str
     selector: Selector
 
     @property
     def matches_nothing(self) -> bool:
-        """Known without looking: an empty selector counts no pod, though every pod matches it."""
+        """An empty selector counts no pod, though every pod matches it."""
         return self.selector.is_empty or self.selector.matches_nothing
 
     def __call__(self, pod: fw.Pod) -> bool:
         return self.matches(pod) and not pod.is_terminating
 
     def matches(self, pod: fw.Pod) -> bool:
-        """As a call, but a pod that is leaving matches too."""
+        """As a call, but a terminating pod matches too."""
         return (
             pod.namespace == self.namespace
             and not self.matches_nothing
@@ -48,7 +48,7 @@ class Constraint(msgspec.Struct, frozen=True):
     max_skew: int
     min_domains: int
     honors_affinity: bool  # leave out nodes that the pod's node selector or affinity excludes
-    honors_taints: bool  # leave out nodes with a taint that keeps the pod away
+    honors_taints: bool  # leave out nodes with a taint that the pod does not tolerate
     selector: Selector
 
     @classmethod
@@ -71,7 +71,7 @@ Constraints = Sequence[Constraint]
 
 
 def own_constraints(pod: fw.Pod, action: str) -> Constraints:
-    """The pod's constraints of one kind; SelectorError if one of them makes no sense."""
+    """The pod's constraints of one kind; SelectorError if one of them is invalid."""
     return tuple(
         Constraint.by(raw, selector_of(raw, pod.labels))
         for raw in pod.spec.topology_spread_constraints
@@ -106,7 +106,7 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
 
 
 class NodeInclusion:
-    """Which nodes count for a constraint, by what the pod says of nodes and their taints."""
+    """Which nodes count for a constraint, by the pod's node affinity and tolerations."""
 
     __slots__ = ("_required", "_tolerations")
 

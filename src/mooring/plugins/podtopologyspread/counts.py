@@ -1,6 +1,6 @@
-"""Pods per domain: what the hard constraints refuse by, and what the soft ones score by.
+"""Pods per domain: the hard constraints filter by them, the soft ones score by them.
 
-Domains are known by the label code of their value (`Nodes.label_codes`); code 0 is no domain.
+Domains are identified by the label code of their value (`Nodes.label_codes`); code 0 is no domain.
 """
 
 import math
@@ -29,13 +29,13 @@ _NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
 
 
 class ConstraintScope(msgspec.Struct, frozen=True, eq=False):
-    """What one hard constraint is about, whoever is there: the same for all pods of a class."""
+    """What a hard constraint counts and where, apart from the counts: shared by a class of pods."""
 
     constraint: Constraint
     pods: PodMatcher
     self_match: int  # 1 if the pod to be placed matches its own constraint
     counted: fw.BoolArray | None  # the nodes that count; None: all do
-    domain_codes: fw.IntArray  # the label codes of which there is a node that counts
+    domain_codes: fw.IntArray  # label codes of the domains, each with a node that counts
 
     @classmethod
     def of(
@@ -65,7 +65,7 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
 
     scope: ConstraintScope
     counts: fw.IntArray  # pods, per label code; 0 where there is no domain
-    minimum: int  # pods in the emptiest domain; 0 if there are fewer domains than asked for
+    minimum: int  # pods in the emptiest domain; 0 with fewer domains than minDomains
 
     @classmethod
     def by(cls, scope: ConstraintScope, counts: fw.IntArray) -> "ConstraintDomains":
@@ -82,24 +82,24 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def room(self) -> int:
-        """How many matching pods a domain may hold and still take this one."""
+        """The most matching pods in a domain that can still take this pod."""
         return self.constraint.max_skew + self.minimum - self.scope.self_match
 
     def refused_domains(self) -> fw.BoolArray:
-        """Whether there is no room, per label code; for nodes without the label there is none."""
+        """Per label code; nodes without the label are refused."""
         refused: fw.BoolArray = self.counts > self.room
         refused[0] = True
         return refused
 
     def changed(self, code: int, by: int) -> "ConstraintDomains":
-        """As if there were so many pods more in one domain."""
+        """As if one domain had this many pods more."""
         counts = self.counts.copy()
         counts[code] += by
         return ConstraintDomains.by(self.scope, counts)
 
 
 class HardSpread:
-    """All hard constraints of a pod; `count` changes them, `clone` keeps what-ifs apart."""
+    """All hard constraints of a pod; `count` changes the counts, `clone` keeps what-ifs apart."""
 
     __slots__ = ("as_of", "domains", "inclusion")
 
@@ -125,7 +125,7 @@ class HardSpread:
         return cls(inclusion, mark_of(nodes), domains)
 
     def recounted(self, nodes: fw.Nodes) -> "HardSpread | None":
-        """The same for another pod of the class; None if nodes have changed, and not only pods."""
+        """For another pod of the class; None if not only pods have changed since, but nodes."""
         mark = mark_of(nodes)
         if mark.nodes != self.as_of.nodes:
             return None
@@ -137,9 +137,9 @@ class HardSpread:
         return HardSpread(self.inclusion, self.as_of, list(self.domains))
 
     def count(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> None:
-        """Another pod comes to a node in thought, or leaves it.
+        """Hypothetically add another pod to a node, or remove it.
 
-        As in kube-scheduler, one that is leaving anyway counts here, though it was not counted.
+        As in kube-scheduler, a terminating pod counts here, though it was not counted before.
         """
         if not has_all_keys(node.labels, [domains.constraint for domains in self.domains]):
             return
@@ -151,7 +151,7 @@ class HardSpread:
 
 
 class TopologyScore(msgspec.Struct, frozen=True, eq=False):
-    """What one soft constraint adds to a node's score: the more pods in its domain, the more."""
+    """What one soft constraint adds to a node's score, which grows with the pods in its domain."""
 
     constraint: Constraint
     pods: PodMatcher
@@ -166,7 +166,7 @@ class TopologyScore(msgspec.Struct, frozen=True, eq=False):
         return count * self.weight + self._skew
 
     def at(self, node: fw.Node) -> float:
-        """What a node that is in one of the domains gets."""
+        """The score of a node that is in one of the domains."""
         if self.counts is None:
             return self.of(sum(1 for pod in node.pods if self.pods(pod)))
         return self.of(int(self.counts[node.label_code(self.constraint.topology_key)]))
@@ -183,7 +183,7 @@ class TopologyScore(msgspec.Struct, frozen=True, eq=False):
         return self.by_domain(self.counts)[codes]
 
     def by_domain(self, counts: fw.IntArray) -> FloatArray:
-        """What nodes get, per label code."""
+        """The scores, per label code."""
         found: FloatArray = counts * np.float64(self.weight) + self._skew
         found[0] = 0.0
         return found
@@ -261,8 +261,8 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
-    def final(self, nodes: fw.Nodes) -> ScoresByLabel | None:
-        """The normalised scores of these nodes, if they depend on one domain only."""
+    def final(self, nodes: fw.Nodes) -> LabelScores | None:
+        """The normalized scores of these nodes, if they depend on one domain only."""
         by_domain = self._by_domain()
         if by_domain is None:
             return None
@@ -273,7 +273,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         return ScoresByLabel(key, normalized(scores, counting))
 
     def _by_domain(self) -> tuple[str, fw.IntArray] | None:
-        """A label key, and the score per label code; who is in no domain gets nothing."""
+        """A label key, and the score per label code; None if scores depend on more than that."""
         only = self.topology_scores[0]
         if len(self.topology_scores) > 1 or only.counts is None:
             return None
@@ -281,7 +281,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
 
 
 def normalized(scores: fw.IntArray, counting: fw.BoolArray | None) -> fw.IntArray:
-    """The fewest pods become the most points; None: all scores count. The others become 0."""
+    """The lowest score becomes 100. Scores that do not count become 0; None: all count."""
     there = scores if counting is None else scores[counting]
     if not len(there):
         return np.zeros_like(scores)
@@ -289,7 +289,7 @@ def normalized(scores: fw.IntArray, counting: fw.BoolArray | None) -> fw.IntArra
     if most == 0:
         points = np.full_like(scores, fw.MAX_SCORE)
     elif counting is None and most - least < len(scores):
-        # To look a quotient up takes a tenth of the time of a division.
+        # Looking a quotient up takes a tenth of the time of a division.
         quotients = fw.MAX_SCORE * (most + least - np.arange(least, most + 1)) // most
         points = quotients[scores - least]
     else:
@@ -320,9 +320,9 @@ def count_by_domain(
 def merge_unlabelled_domain(
     nodes: fw.Nodes, key: str, counts: fw.IntArray, seen: fw.BoolArray
 ) -> tuple[fw.IntArray, int]:
-    """Nodes without the label are in one domain with those where it is empty, as in kube-scheduler.
+    """Put nodes without the label in one domain with those where it is empty, as in kube-scheduler.
 
-    Returns the counts, and how many domains were taken for two.
+    Returns the counts, and how many domains there are fewer.
     """
     values = nodes.label_values(key)
     if "" not in values:

@@ -1,4 +1,4 @@
-"""Which pods belong together, for pods that do not say so: those of their services and owner."""
+"""The selector of default constraints, from the services and the controller of a pod."""
 
 from mooring.api import apps, core
 from mooring.api.meta import LabelSelector
@@ -8,9 +8,9 @@ from mooring.cache.pods import Pod
 
 
 def default_selector(objects: Objects, pod: Pod) -> Selector:
-    """What the pod's services and its controller select, all at once, as helper.DefaultSelector.
+    """What the pod's services and its controller select, as helper.DefaultSelector.
 
-    Empty if nobody selects the pod.
+    Empty if none of them selects the pod.
     """
     labels: dict[str, str] = {}
     for service in objects.in_namespace(core.Service, pod.namespace):
@@ -38,5 +38,5 @@ def default_selector(objects: Objects, pod: Pod) -> Selector:
 def _narrowed(selector: Selector, raw: LabelSelector | None) -> Selector:
     try:
         return selector.requiring(Selector.from_label_selector(raw).requirements)
-    except SelectorError:  # nobody could have meant it; the services still say something
+    except SelectorError:  # then the selectors of the services count alone
         return selector

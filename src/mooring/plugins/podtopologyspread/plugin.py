@@ -76,7 +76,7 @@ class PodTopologySpread(
             )
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
         }
-        # What default constraints counted for the pod that was asked about last, at that moment.
+        # The selector of default constraints for the latest pod, at that version of the objects.
         self._latest: tuple[fw.Pod | None, int, Selector] = (None, 0, Selector.NOTHING)
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
@@ -105,7 +105,7 @@ class PodTopologySpread(
     # --- filter ----------------------------------------------------------------------------------
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        # What default constraints select may be something else by now, own ones stay the same.
+        # The selector of default constraints may have changed; own constraints stay the same.
         if pod.spec.topology_spread_constraints:
             before = earlier_value(state, HARD)
             recounted = before.recounted(nodes) if before is not None else None
@@ -241,13 +241,13 @@ class PodTopologySpread(
     # --- inside ----------------------------------------------------------------------------------
 
     def _skip_score(self, state: fw.CycleState, pod: fw.Pod) -> None:
-        """Without soft constraints there is no need to be asked for points, nor to find out why."""
+        """Skip the score of a pod without soft constraints."""
         own = pod.spec.topology_spread_constraints
         if own and all(raw.when_unsatisfiable == DO_NOT_SCHEDULE for raw in own):
             state.skip_score.add(self.name)
 
     def _selector(self, pod: fw.Pod) -> Selector:
-        """What default constraints count."""
+        """The selector of default constraints."""
         objects = self.handle.objects
         latest, known_at, known = self._latest
         if latest is not pod or known_at != objects.changes:

@@ -1,4 +1,4 @@
-"""Which changes of pods and nodes may let a pod in that its hard constraints kept out."""
+"""Queueing hints: the changes of pods and nodes that may satisfy hard constraints."""
 
 import mooring.framework as fw
 from mooring.api import core
@@ -6,17 +6,17 @@ from mooring.plugins.podtopologyspread.constraints import Constraints, has_all_k
 
 
 def concerns(other: fw.Pod, pod: fw.Pod) -> bool:
-    """Whether another pod can count for this one: it has a place, or is the pod itself."""
+    """Whether another pod can count for this one: assigned or nominated, or the pod itself."""
     if other.uid == pod.uid:
         return True
-    has_a_place = bool(other.node_name or other.nominated_node_name)
-    return has_a_place and other.namespace == pod.namespace
+    is_assigned = bool(other.node_name or other.nominated_node_name)
+    return is_assigned and other.namespace == pod.namespace
 
 
 def pod_change_helps(
     constraints: Constraints, pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None
 ) -> bool:
-    """A pod counts now and did not before, or the other way round; or tolerates other taints."""
+    """Whether a pod starts or stops to count, or the pod itself tolerates other taints."""
     if old is None or new is None:
         changed = new if old is None else old
         return changed is not None and any(c.selector.matches(changed.labels) for c in constraints)
@@ -31,7 +31,7 @@ def pod_change_helps(
 def node_change_helps(
     constraints: Constraints, old: core.Node | None, new: core.Node | None
 ) -> bool:
-    """A node joins the domains, leaves them, or changes its own or its taints."""
+    """Whether a node joins, leaves or changes its domains, or has other taints."""
     was_in = old is not None and has_all_keys(old.metadata.labels, constraints)
     is_in = new is not None and has_all_keys(new.metadata.labels, constraints)
     if old is None or new is None or was_in != is_in:

@@ -1,7 +1,7 @@
-"""The plugin that finds storage for a pod's claims, and gets them bound before the pod is.
+"""The plugin that finds volumes for a pod's claims, and binds them before the pod is bound.
 
-`plugin` sorts a pod's claims (`podclaims`) and asks, node by node or for all nodes at once, whether
-bound volumes can be reached, whether existing ones can be had (`matching`) or new ones be made
-(`provisioning`). What it picks for the chosen node it believes at once (`assumed`), writes to the
-cluster and waits for (`binding`). `reasons` are the ways in which a node may fall short.
+`pod_claims` sorts the claims of a pod. `pod_volumes` checks, for one node or for all at once, that
+bound volumes are reachable, and that unbound claims get an existing volume (`matching`) or a new
+one (`provisioning`). What is decided for the chosen node is assumed (`assume_cache`), written to
+the API server and waited for (`binding`). `reasons` are the statuses of nodes that are refused.
 """

@@ -1,8 +1,8 @@
-"""Objects as they will be once our writes have come back to us.
+"""Objects as they will be once the watch shows our writes.
 
-Between the decision and the moment the watch shows its effect, the next pods must not be given the
-same volume. So a changed object is assumed here: it is taken for the real one until the watch shows
-any other version of it than the one it was made from.
+Until the watch shows the effect of a decision, the next pods must not be given the same volume. So
+the changed object is assumed: it replaces the stored one until the watch shows another version than
+the one it was made from.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class OutOfDate(Exception):
 
 
 class AssumeCache(Generic[T]):
-    """The objects of one kind, with what is assumed about some of them."""
+    """The objects of one kind, some of them assumed."""
 
     def __init__(self, type_: type[T], objects: Callable[[], Objects]) -> None:
         self._type: type[T] = type_
@@ -41,7 +41,7 @@ class AssumeCache(Generic[T]):
         return self.latest(stored)
 
     def latest(self, stored: T) -> T:
-        """What is assumed about an object, or the object itself."""
+        """The assumed object, or the stored one."""
         if not self._assumed:
             return stored
         key = (stored.namespace, stored.name)
@@ -54,7 +54,7 @@ class AssumeCache(Generic[T]):
         return stored
 
     def assume(self, value: T) -> None:
-        """Take this for the real one; OutOfDate if it was not made from what is known now."""
+        """Replace the stored object; OutOfDate if this was made from another version."""
         stored = self.stored(value.name, value.namespace)
         known = stored.metadata.resource_version if stored is not None else "none"
         made_from = value.metadata.resource_version
@@ -63,7 +63,7 @@ class AssumeCache(Generic[T]):
         self._assumed[value.namespace, value.name] = value
 
     def restore(self, value: T) -> None:
-        """Assume it no longer. What others assumed about the object since is left alone."""
+        """Assume it no longer, unless another object was assumed in its place since."""
         key = (value.namespace, value.name)
         if self._assumed.get(key) is value:
             del self._assumed[key]

@@ -1,8 +1,7 @@
-"""From a decision to bound claims: promise volumes, ask for new ones, wait until all are bound.
+"""Binding of claims: write static bindings and selected nodes, then wait until all are bound.
 
-What is written here starts the work of others: the volume controller completes a promise from both
-sides, a driver makes the volume of a claim with a selected node. They report by changing the same
-objects, so waiting means looking.
+The volume controller completes a static binding on both sides, a driver provisions the volume of a
+claim with a selected node. Both report by changing the same objects, which are polled here.
 """
 
 from typing import Final
@@ -26,14 +25,14 @@ TIMED_OUT: Final = "context deadline exceeded"
 
 
 class StaticBinding(msgspec.Struct, frozen=True):
-    """A volume, with its claim written into it."""
+    """A volume with its claim in `claimRef`, and the claim."""
 
     volume: PersistentVolume
     claim: PersistentVolumeClaim
 
 
 class Reservation(msgspec.Struct):
-    """What was decided for a pod on its node, as it shall be; what is written is taken off."""
+    """The changed objects of a pod on its node, and those of them that are not written yet."""
 
     static_bindings: tuple[StaticBinding, ...]
     dynamic_provisions: tuple[PersistentVolumeClaim, ...]  # claims with the node selected
@@ -46,7 +45,7 @@ class BindingFailed(Exception):
 
 
 class VolumeBinder:
-    """Carries out plans, with the objects that are assumed meanwhile."""
+    """Reserves and binds pod volumes; the changed objects are assumed meanwhile."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class VolumeBinder:
     # --- in memory -------------------------------------------------------------------------------
 
     def reserve(self, pod_volumes: PodVolumes, node_name: str) -> Reservation:
-        """Assume what the plan says; OutOfDate, and nothing assumed, if something has changed."""
+        """Assume the changed objects; OutOfDate, and nothing assumed, if one is out of date."""
         reservation = Reservation(
             static_bindings=tuple(
                 StaticBinding(with_claim_ref(volume, to), to)
@@ -88,16 +87,16 @@ class VolumeBinder:
         return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """Take back what was assumed. What was written is a fact, and only waits to be seen."""
+        """Restore what was assumed and not written."""
         for volume in reservation.unwritten_volumes:
             self._volumes.restore(volume)
         for claim in reservation.unwritten_claims:
             self._claims.restore(claim)
 
-    # --- in the cluster --------------------------------------------------------------------------
+    # --- on the API server -----------------------------------------------------------------------
 
     async def bind(self, reservation: Reservation, pod: fw.Pod, node_name: str) -> fw.Status:
-        """Write everything, then look once a second until all is bound."""
+        """Write everything, then check once a second until all is bound."""
         try:
             await self._write(reservation, node_name)
         except ApiError as error:
@@ -131,13 +130,13 @@ class VolumeBinder:
             reservation.unwritten_claims.remove(claim)
 
     def _tidy(self, reservation: Reservation) -> None:
-        """Forget the assumptions that the watch has overtaken, which reading them does."""
+        """Forget assumptions that the watch has overtaken: reading them does that."""
         for binding in reservation.static_bindings:
             self._volumes.get(binding.volume.name)
         for claim in reservation.dynamic_provisions:
             self._claims.get(claim.name, claim.namespace)
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- checking --------------------------------------------------------------------------------
 
     def _is_done(self, reservation: Reservation, pod: fw.Pod, node_name: str) -> bool:
         """Whether all claims are bound. BindingFailed if they never will be."""
@@ -146,7 +145,7 @@ class VolumeBinder:
             missing = not_found("node", node_name)
             raise BindingFailed(f'failed to get node "{node_name}": {missing}')
         if all(other.uid != pod.uid for other in node.pods):
-            # An assumed pod that is deleted loses its place at once.
+            # An assumed pod that is deleted is removed from its node at once.
             missing = not_found("pod", pod.name)
             raise BindingFailed(f"pod does not exist any more: {missing}")
         return all(
@@ -180,12 +179,12 @@ class VolumeBinder:
                 return False
             if not claim.metadata.annotations:
                 raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
-            # A driver that fails takes the node back, so that another one can be tried.
+            # A driver that fails removes the selected node, so that another can be tried.
             raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.stored(claim.spec.volume_name)
             if volume is None:
-                return False  # news of it may only be late
+                return False  # the watch may not have shown it yet
             self._check_node_affinity(volume, node)
         return is_bound(claim)
 
@@ -203,7 +202,7 @@ class VolumeBinder:
 
 
 def with_claim_ref(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume with the claim in it. If people had promised it, it is not marked as our doing."""
+    """The volume with the claim in `claimRef`; a prebound volume gets no annotation."""
     if _refers_to(volume, claim):
         return volume
     metadata = volume.metadata
@@ -223,7 +222,7 @@ def with_claim_ref(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim with the node selected for which its volume is to be made."""
+    """The claim, annotated with the node for which its volume is to be provisioned."""
     annotations = FrozenDict({**claim.metadata.annotations, SELECTED_NODE: node_name})
     metadata = structs.replace(claim.metadata, annotations=annotations)
     return structs.replace(claim, metadata=metadata)

@@ -1,7 +1,7 @@
-"""Which existing volume a claim would get on a node: the smallest that will do.
+"""The existing volume that a claim would get on a node: the smallest that satisfies it.
 
-A volume that was promised to the claim goes before all others. What does not depend on the node is
-asked once per claim (`candidates_for`); what is left is whether the node can reach the volume.
+A volume that is prebound to the claim goes before all others. What does not depend on the node is
+computed once per claim (`candidates_for`); what is left is whether the node can reach the volume.
 """
 
 import functools
@@ -27,13 +27,13 @@ _REMEMBERED: Final = 100_000  # affinities; a cluster of local disks has one per
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The volumes that a claim could be bound to, wherever they are."""
+    """The volumes that a claim could be bound to, on any node."""
 
-    prebound: PersistentVolume | None = None  # to this claim; then it is this one or none
+    prebound: PersistentVolume | None = None  # to this claim; then no other will do
     free: tuple[PersistentVolume, ...] = ()  # smallest first
 
     def pick(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
-        """The volume for a node with these labels, where others of the pod's are taken."""
+        """The volume for a node with these labels; other claims of the pod have `taken` some."""
         prebound = self.prebound
         if prebound is not None:
             return prebound if is_reachable(required_nodes(prebound), labels) else None
@@ -46,7 +46,7 @@ class Candidates(msgspec.Struct, frozen=True):
 def candidates_for(
     claim: PersistentVolumeClaim, volumes: AssumeCache[PersistentVolume], objects: Objects
 ) -> Candidates:
-    """What there is for a claim. SelectorError if the claim's selector makes no sense."""
+    """The candidates for a claim; SelectorError if its selector is invalid."""
     class_name = class_of_claim(claim)
     selector = (
         Selector.from_label_selector(claim.spec.selector)
@@ -61,7 +61,7 @@ def candidates_for(
     ]
     free = []
     for volume in map(volumes.latest, objects.select(PersistentVolume, free_in_class, class_name)):
-        if _is_bound_to(volume, claim):  # assumed so
+        if _is_bound_to(volume, claim):  # assumed to be
             prebound.append(volume)
         elif volume.spec.claim_ref is None and _is_available(volume, claim, selector):
             free.append(volume)
@@ -71,13 +71,13 @@ def candidates_for(
 
 
 def claim_ref_of(volume: PersistentVolume) -> tuple[str, str] | None:
-    """The claim that a volume is bound or promised to."""
+    """The claim that a volume is bound or prebound to."""
     claim = volume.spec.claim_ref
     return (claim.namespace, claim.name) if claim is not None else None
 
 
 def free_in_class(volume: PersistentVolume) -> str | None:
-    """The class of a volume that nobody has claimed."""
+    """The class of a volume without a claim."""
     return class_of_volume(volume) if volume.spec.claim_ref is None else None
 
 
@@ -86,7 +86,7 @@ def capacity_of(volume: PersistentVolume) -> Quantity:
 
 
 def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume names this claim; a promise by name alone, without uid, counts."""
+    """Whether a volume refers to this claim; a reference without uid counts."""
     named = volume.spec.claim_ref
     return (
         named is not None
@@ -96,7 +96,7 @@ def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 
 
 def _satisfies_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What even a promised volume has to fulfil."""
+    """What even a prebound volume has to satisfy."""
     offered, wanted = volume.spec, claim.spec
     return (
         capacity_of(volume).nanos >= requested_storage(claim).nanos
@@ -140,7 +140,7 @@ def is_reachable(required: NodeSelector | None, labels: Mapping[str, str]) -> bo
 
 
 def reachable(required: NodeSelector | None, nodes: fw.Nodes) -> fw.BoolArray:
-    """Likewise for every node."""
+    """As `is_reachable`, for every node."""
     if required is None:
         return np.ones(len(nodes), dtype=np.bool_)
     found = np.zeros(len(nodes), dtype=np.bool_)
@@ -150,9 +150,9 @@ def reachable(required: NodeSelector | None, nodes: fw.Nodes) -> fw.BoolArray:
 
 
 def matched(per_claim: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArray]:
-    """For each claim in turn the nodes where it gets a volume that no claim before it has there."""
+    """For each claim the nodes where it gets a volume that no earlier claim has taken there."""
     reachable_nodes = ReachableNodes(nodes)
-    taken: dict[str, list[fw.IntArray]] = {}  # volume -> where a claim has picked it
+    taken: dict[str, list[fw.IntArray]] = {}  # volume -> the nodes where a claim took it
     found = []
     for candidates in per_claim:
         if candidates.prebound is not None:
@@ -176,9 +176,9 @@ def matched(per_claim: Sequence[Candidates], nodes: fw.Nodes) -> list[fw.BoolArr
 
 
 class ReachableNodes:
-    """The places of the nodes a volume can be reached from; there may be as many volumes as nodes.
+    """The rows of the nodes from which a volume is reachable; for as many volumes as nodes.
 
-    Local disks name the one value of one label: for those a label is sorted once, and then each
+    Local disks require one value of one label: nodes are sorted by that label once, and then each
     answer is a lookup.
     """
 

@@ -1,4 +1,4 @@
-"""Storage for a pod's claims, on the node that the pod goes to."""
+"""VolumeBinding: volumes for a pod's claims, on the node that the pod is bound to."""
 
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ NO_STATE: Final = fw.Status.error("not found")  # kube-scheduler's words for a m
 class VolumeBindingArgs(fw.Args, frozen=True):
     """How long to wait for claims to be bound, in seconds.
 
-    `shape` belongs to a feature that Kubernetes has not switched on.
+    `shape` belongs to a feature gate that is off by default in Kubernetes.
     """
 
     bind_timeout_seconds: int = 600
@@ -60,10 +60,10 @@ class VolumeBinding(
     fw.Reserve,
     fw.PreBind,
 ):
-    """Refuse nodes without the pod's storage; bind its claims for the node that was chosen.
+    """Refuse nodes that can't serve the pod's claims; bind the claims for the chosen node.
 
-    Filter only says yes or no. What each claim gets is worked out again for the chosen node alone,
-    at Reserve: within one attempt the answer is the same.
+    Filter keeps only statuses. Reserve computes again what each claim gets, for the chosen node
+    alone: within one attempt the result is the same.
     """
 
     name = "VolumeBinding"
@@ -129,7 +129,7 @@ class VolumeBinding(
             return fw.Verdicts.passing(nodes).reject_all(NO_STATE)
         return filter_nodes(claims, nodes, self.handle.objects)
 
-    # --- score: there only to be named in profiles, as in Kubernetes -----------------------------
+    # --- score: only for profiles that name it, as in Kubernetes ---------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         return fw.SKIP

@@ -1,4 +1,4 @@
-"""A pod's claims, sorted by what has to be done about them."""
+"""The claims of a pod: bound, to provision, or to match with a volume."""
 
 import msgspec
 
@@ -28,14 +28,14 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     claim: PersistentVolumeClaim
     provision: Provision
     candidates: Candidates = Candidates()
-    selected_node: str | None = None  # an earlier attempt has asked for a volume there
+    selected_node: str | None = None  # by an earlier attempt
 
 
 class PodClaims(msgspec.Struct, frozen=True):
     """All claims of a pod."""
 
     bound: tuple[PersistentVolume | None, ...]  # the volumes; None where one does not exist
-    to_provision: tuple[UnboundClaim, ...]  # with a selected node: a volume is being made
+    to_provision: tuple[UnboundClaim, ...]  # with a selected node: a volume is being provisioned
     to_match: tuple[UnboundClaim, ...]  # the others, by rising size: small ones get small volumes
 
     @property
@@ -44,7 +44,7 @@ class PodClaims(msgspec.Struct, frozen=True):
 
 
 class Unschedulable(Exception):
-    """No node could help."""
+    """No node can serve the claims."""
 
     def __init__(self, status: fw.Status) -> None:
         super().__init__(status)
@@ -60,7 +60,7 @@ def sort_claims(
     claims: AssumeCache[PersistentVolumeClaim],
     volumes: AssumeCache[PersistentVolume],
 ) -> PodClaims | None:
-    """The pod's claims, None if it has none; `Unschedulable` says what is wrong with one."""
+    """The pod's claims, None if it has none; `Unschedulable` if one can't be used."""
     known = _existing_claims(pod, claims)
     if not known:
         return None
@@ -73,7 +73,7 @@ def sort_claims(
             continue
         storage_class = _class_that_waits(claim, objects)
         if storage_class is None or claim.spec.volume_name:
-            is_complete = False  # somebody else is to bind it, at once
+            is_complete = False  # the volume controller is to bind it at once
         else:
             unbound.append(_unbound_claim(claim, storage_class, objects, volumes))
     if not is_complete:
@@ -122,7 +122,7 @@ def _problem_of(pod: fw.Pod, claim: PersistentVolumeClaim, is_named: bool) -> st
 
 
 def _class_that_waits(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass | None:
-    """The claim's storage class, if that is one whose claims wait for a pod."""
+    """The claim's storage class, if its binding mode is WaitForFirstConsumer."""
     name = class_of_claim(claim)
     found = objects.get(StorageClass, name) if name else None
     if found is None:

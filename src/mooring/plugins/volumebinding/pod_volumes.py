@@ -26,7 +26,7 @@ from mooring.plugins.volumebinding.reasons import NONE, Reason, status_of
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
-    """What is to be done on one node, unless the status forbids it."""
+    """What the claims would get on one node, if the status is OK."""
 
     status: fw.Status
     static_bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
@@ -37,7 +37,7 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
 
 def find_pod_volumes(claims: PodClaims, node: fw.Node, objects: Objects) -> PodVolumes:
-    """Every claim's lot on this node; the reasons of bound and of open claims add up."""
+    """What every claim gets on this node; the reasons of bound and unbound claims add up."""
     try:
         reasons = _check_bound(claims, node, objects)
     except Untranslatable as problem:
@@ -65,7 +65,7 @@ def find_pod_volumes(claims: PodClaims, node: fw.Node, objects: Objects) -> PodV
 
 
 def _check_bound(claims: PodClaims, node: fw.Node, objects: Objects) -> Reason:
-    """What is wrong with the first bound volume that does not do."""
+    """The reason of the first bound volume that can't be used."""
     for volume in claims.bound:
         if volume is None:
             return Reason.NO_SUCH_VOLUME
@@ -77,7 +77,7 @@ def _check_bound(claims: PodClaims, node: fw.Node, objects: Objects) -> Reason:
 def is_volume_reachable(
     volume: PersistentVolume, node_name: str, labels: Mapping[str, str], objects: Objects
 ) -> bool:
-    """Whether a node can use a volume, asked in the words of the driver if that took over there."""
+    """Whether a node can use a volume; by the driver's labels if the node has migrated to it."""
     required = required_nodes(volume)
     migration = migration_of(volume.spec)
     if migration is not None:
@@ -111,7 +111,7 @@ def _check_bound_all(
 ) -> fw.IntArray:
     """The reasons per node; nodes where a volume can't be translated get their verdict at once."""
     reasons = np.zeros(len(nodes), dtype=np.int64)
-    asked = np.ones(len(nodes), dtype=np.bool_)  # no volume was out of reach so far
+    asked = np.ones(len(nodes), dtype=np.bool_)  # all volumes so far are reachable
     for volume in claims.bound:
         if volume is None:
             reasons[asked] = Reason.NO_SUCH_VOLUME
@@ -142,14 +142,14 @@ def _check_unbound(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
         return _check_unbound_here(claims, nodes)
     found = np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
     place = nodes.index_of(selected.pop() or "")
-    if place is not None and not selected:  # two nodes at once would be too much to ask
+    if place is not None and not selected:  # two different nodes can't both be right
         rows = np.array([place], dtype=np.int64)
         found[rows] = _check_unbound_here(claims, nodes.take(rows))
     return found
 
 
 def _check_unbound_here(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
-    """What is missing for the first claim that gets nothing, whatever nodes were selected."""
+    """The reason of the first claim that gets nothing, whatever nodes were selected."""
     found = np.zeros(len(nodes), dtype=np.int64)
     everywhere = np.ones(len(nodes), dtype=np.bool_)
     got = matched([unbound.candidates for unbound in claims.to_match], nodes)

@@ -1,4 +1,4 @@
-"""Where a new volume could be made for a claim: what its storage class allows, and free space."""
+"""Dynamic provisioning: where the storage class and the free capacity allow a new volume."""
 
 from collections.abc import Iterable, Mapping
 
@@ -22,20 +22,22 @@ from mooring.plugins.volumebinding.reasons import NONE, Reason
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """What a node needs for a new volume. None among the selectors means: nothing."""
+    """What a node needs for a new volume; None: nothing."""
 
     is_possible: bool
     allowed_topologies: tuple[Selector, ...] | None = None  # one must match
-    with_capacity: tuple[Selector, ...] | None = None  # likewise: where enough is left
+    with_capacity: tuple[Selector, ...] | None = (
+        None  # one must match: topologies with capacity left
+    )
 
     def refusal(self, labels: Mapping[str, str]) -> Reason:
-        """What keeps the volume from being made for a node with these labels."""
+        """Why the volume can't be provisioned for a node with these labels."""
         if not self.is_possible or not _any_matches(self.allowed_topologies, labels):
             return Reason.BIND_CONFLICT
         return NONE if _any_matches(self.with_capacity, labels) else Reason.NOT_ENOUGH_SPACE
 
     def refusals(self, nodes: fw.Nodes) -> fw.IntArray:
-        """Likewise for every node."""
+        """As `refusal`, for every node."""
         if not self.is_possible:
             return np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
         found = np.zeros(len(nodes), dtype=np.int64)
@@ -52,7 +54,7 @@ IMPOSSIBLE = Provision(is_possible=False)
 def provision_for(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects
 ) -> Provision:
-    """What it would take to make a volume for this claim."""
+    """What a node needs for a new volume of this claim."""
     if storage_class.provisioner in ("", "kubernetes.io/no-provisioner"):
         return IMPOSSIBLE
     allowed = storage_class.allowed_topologies
@@ -64,7 +66,7 @@ def provision_for(
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
-    """The largest volume that can still be made; the driver may know better than the sum says."""
+    """The largest volume that can still be provisioned."""
     if capacity.maximum_volume_size is not None:
         return capacity.maximum_volume_size
     return capacity.capacity
@@ -75,7 +77,7 @@ def capacity_class(capacity: CSIStorageCapacity) -> str:
 
 
 def _allowed_topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selector]:
-    """The terms that can match at all: neither empty nor nonsense."""
+    """The terms that can match: neither empty nor invalid."""
     for term in terms:
         tests = tuple(
             LabelSelectorRequirement(key=test.key, operator="In", values=test.values)
@@ -89,7 +91,7 @@ def _allowed_topologies(terms: Iterable[TopologySelectorTerm]) -> Iterable[Selec
 def _topologies_with_capacity(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects
 ) -> tuple[Selector, ...] | None:
-    """The topologies with room for the claim; None if the driver does not report any."""
+    """The topologies with capacity for the claim; None if the driver does not report capacity."""
     if "storage" not in claim.spec.resources.requests:
         return None
     driver = objects.get(CSIDriver, storage_class.provisioner)

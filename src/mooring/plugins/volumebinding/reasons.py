@@ -1,4 +1,4 @@
-"""Why a node can't serve a pod's claims, in the order in which people are told."""
+"""Why a node can't serve a pod's claims, in the order of kube-scheduler's messages."""
 
 import enum
 from functools import cache
@@ -11,8 +11,8 @@ class Reason(enum.IntFlag):
     """Several may hold for one node."""
 
     NODE_CONFLICT = enum.auto()  # a bound volume can't be reached from there
-    BIND_CONFLICT = enum.auto()  # a claim finds no volume there, and none can be made
-    NOT_ENOUGH_SPACE = enum.auto()  # one could be made, were there room
+    BIND_CONFLICT = enum.auto()  # a claim finds no volume there, and none can be provisioned
+    NOT_ENOUGH_SPACE = enum.auto()  # too little free capacity to provision one
     NO_SUCH_VOLUME = enum.auto()  # a claim is bound to a volume that does not exist
 
 
@@ -29,6 +29,6 @@ TEXTS: Final = {
 
 @cache
 def status_of(reasons: int) -> fw.Status:
-    """The answer for a node with all these reasons, which may be none."""
+    """The status of a node with these reasons; OK if there are none."""
     texts = [text for reason, text in TEXTS.items() if reason & reasons]
     return fw.Status.unresolvable(*texts) if texts else fw.OK
