@@ -1,4 +1,4 @@
-"""Plugins that answer by topology domain, and go wrong with it, each in one way."""
+"""Plugins with tables by topology domain: some correct, the others each with one fault."""
 
 from collections.abc import Hashable, Mapping
 

@@ -1,4 +1,4 @@
-"""Who may preempt, how far it looks, and what it says."""
+"""DefaultPreemption: eligible pods, the extent of the search, and messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods that run since some minute, budgets, and questions to a profile of one filter."""
+"""Pods with a start time, budgets, and preemption requests for a profile of one filter."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ NOW = 1_767_229_200.0  # 2026-01-01T01:00:00Z
 
 
 def runs(name: str, since: int | None = 0, **about: Any) -> Pod:
-    """A pod that started so many minutes after midnight, or nobody knows when."""
+    """A pod that started so many minutes after midnight, or without a start time."""
     plain = pod(name, **{"cpu": 1, "priority": 0, **about})
     text = None if since is None else f"2026-01-01T00:{since:02}:00Z"
     return Pod(structs.replace(plain.api, status=structs.replace(plain.status, start_time=text)))

@@ -1,4 +1,4 @@
-"""Who has to leave one node: as few and as unimportant as can be."""
+"""The victims on one node: as few and as unimportant as possible."""
 
 from typing import Any
 

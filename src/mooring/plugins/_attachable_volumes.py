@@ -18,12 +18,7 @@ from mooring.plugins._csi_migration import (
     inline_handle,
     migration_of,
 )
-from mooring.plugins._volume_claims import (
-    claim_name,
-    class_of_claim,
-    not_found,
-    ownership_problem,
-)
+from mooring.plugins._volume_claims import claim_name, class_of_claim, not_found, ownership_problem
 
 
 class Attachable(NamedTuple):

@@ -58,7 +58,6 @@ class Untranslatable(ValueError):
 
 
 def migration_of(source: Volume | PersistentVolumeSpec) -> Migration | None:
-    """The migration of a volume of an in-tree plugin."""
     if source.aws_elastic_block_store is not None:
         return EBS
     if source.gce_persistent_disk is not None:
@@ -71,18 +70,15 @@ def migration_of(source: Volume | PersistentVolumeSpec) -> Migration | None:
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """The in-tree plugins that a node declares as migrated."""
     listed = csi_node.metadata.annotations.get(MIGRATED_PLUGINS) if csi_node is not None else None
     return frozenset(listed.split(",")) if listed else frozenset()
 
 
 def inline_handle(volume: Volume) -> str:
-    """The volume handle of an inline volume."""
     return _handle(volume, "")
 
 
 def handle(volume: PersistentVolume) -> str:
-    """The volume handle of a persistent volume."""
     labels = volume.metadata.labels
     return _handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
 

@@ -164,7 +164,6 @@ def _choose(
 
 
 def is_leaving(pod: fw.Pod) -> bool:
-    """Whether a pod is terminating because a scheduler evicted it."""
     if not pod.is_terminating:
         return False
     target = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)

@@ -53,5 +53,4 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
 
 
 def ports_conflict(a: HostPort, b: HostPort) -> bool:
-    """Whether one node can't have both."""
     return a.port == b.port and a.protocol == b.protocol and ips_conflict(a.ip, b.ip)

@@ -15,11 +15,7 @@ class NodeUnschedulable(InternalPlugin, fw.Filter):
     name = "NodeUnschedulable"
     key_from_spec = True
     depends_on = fw.NODE
-    wakes_on = (
-        fw.Event.NODE_ADDED,
-        fw.Event.NODE_TAINTS_CHANGED,
-        fw.Event.POD_TOLERATIONS_CHANGED,
-    )
+    wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_TAINTS_CHANGED, fw.Event.POD_TOLERATIONS_CHANGED)
 
     CORDONED = fw.Status.unresolvable("node(s) were unschedulable")
 
@@ -45,5 +41,4 @@ class NodeUnschedulable(InternalPlugin, fw.Filter):
 
 
 def tolerates_cordon(pod: fw.Pod) -> bool:
-    """Whether a pod may go to a node that takes no new pods."""
     return any(tolerates(toleration, CORDON) for toleration in pod.spec.tolerations)

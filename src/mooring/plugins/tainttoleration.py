@@ -20,11 +20,7 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
     key_from_spec = True
     depends_on = fw.NODE
     normalizer = fw.LEAST_IS_100
-    wakes_on = (
-        fw.Event.NODE_ADDED,
-        fw.Event.NODE_TAINTS_CHANGED,
-        fw.Event.POD_TOLERATIONS_CHANGED,
-    )
+    wakes_on = (fw.Event.NODE_ADDED, fw.Event.NODE_TAINTS_CHANGED, fw.Event.POD_TOLERATIONS_CHANGED)
 
     TAINTED = fw.Status.unresolvable("node(s) had untolerated taint(s)")
 
@@ -64,7 +60,6 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
 
 
 def is_repelled(pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:
-    """Whether one of these taints keeps the pod off a node."""
     return find_untolerated(taints, pod.spec.tolerations) is not None
 
 
@@ -73,7 +68,6 @@ def soft_tolerations(pod: fw.Pod) -> tuple[core.Toleration, ...]:
 
 
 def count_intolerable(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
-    """How many PreferNoSchedule taints are not tolerated."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in soft)
         for taint in taints

@@ -24,8 +24,6 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 class ReadWriteOncePodClaims:
     """The ReadWriteOncePod claims of a pod, and how often others use them; follows what-ifs."""
 
-    __slots__ = ("claims", "namespace", "uses")
-
     def __init__(self, namespace: str, claims: frozenset[str], uses: int) -> None:
         self.namespace = namespace
         self.claims = claims
@@ -135,7 +133,6 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
 
 
 def claims_in_use(pod: fw.Pod) -> Iterable[tuple[str, str]]:
-    """The claims a pod uses by name, with its namespace."""
     return [(pod.namespace, name) for name in named_claims(pod)]
 
 

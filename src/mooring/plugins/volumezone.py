@@ -81,21 +81,18 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        topologies = self._topologies(state, pod)
+        topologies = state.get(TOPOLOGIES) or self._topologies_of(pod)
         if isinstance(topologies, fw.Status):
             return topologies
         # A cluster in one zone may not have labelled its nodes at all.
         if not any(label in node.labels for label in TOPOLOGY_LABELS):
             return fw.OK
-        return (
-            fw.OK
-            if all(topology.matches(node.labels) for topology in topologies)
-            else self.ZONE_CONFLICT
-        )
+        fits = all(topology.matches(node.labels) for topology in topologies)
+        return fw.OK if fits else self.ZONE_CONFLICT
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
-        topologies = self._topologies(state, pod)
+        topologies = state.get(TOPOLOGIES) or self._topologies_of(pod)
         if isinstance(topologies, fw.Status):
             return verdicts.reject_all(topologies)
         conflicts = np.zeros(len(nodes), dtype=np.bool_)
@@ -118,12 +115,6 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, StorageClass):
             return waits_for_consumer(new)
         return True
-
-    def _topologies(
-        self, state: fw.CycleState, pod: fw.Pod
-    ) -> tuple[VolumeTopology, ...] | fw.Status:
-        topologies = state.get(TOPOLOGIES)
-        return self._topologies_of(pod) if topologies is None else topologies
 
     def _topologies_of(self, pod: fw.Pod) -> tuple[VolumeTopology, ...] | fw.Status:
         """The topologies of the pod's bound volumes, or why the pod can't be placed yet."""

@@ -21,7 +21,6 @@ Found: TypeAlias = list[Candidate | Status]
 
 
 def find_all_victims(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Found:
-    """The result of `find_victims` for each of these rows."""
     if not rows:
         return []
     found = _find(request, nodes, rows)

@@ -113,7 +113,7 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
     ) -> Candidate | Status:
         """A candidate; an error without victims, because the pod did not fit with all pods there.
 
-        The first `violations` victims violate a budget; these and the others are given by importance.
+        The first `violations` victims violate a budget; both groups are given by importance.
         """
         if not victims:
             return Status.error(f'expected at least one victim pod on node "{node_name}"')

@@ -1,4 +1,4 @@
-"""Small clusters full of pods that mind each other, from few enough values that they meet."""
+"""Small clusters full of pods with terms, of few enough values that they match."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_what_was_made_of_the_same_counters_is_taken_over(
     assert plugin.score_all(second, incoming(), cache.nodes).tolist() == [3, 3, 0]
 
 
-def test_counters_that_were_forgotten_and_made_anew_are_looked_at_again(
+def test_counters_that_were_evicted_and_rebuilt_are_read_again(
     cache: Cache, plugin: InterPodAffinity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = prepared(plugin, cache.nodes, None)
@@ -95,12 +95,12 @@ def test_counters_that_were_forgotten_and_made_anew_are_looked_at_again(
     assert plugin.score_all(second, incoming(), cache.nodes).tolist() == [3, 3, 0]
 
 
-def test_pods_that_came_in_thought_are_of_no_concern_to_the_next_pod(
+def test_hypothetical_pods_do_not_count_for_the_next_pod(
     cache: Cache, plugin: InterPodAffinity
 ) -> None:
     first = prepared(plugin, cache.nodes, None)
     second = prepared(plugin, cache.nodes, first)
-    plugin.add_pod(second, incoming(), web("thought", "b1"), cache.nodes[1])
+    plugin.add_pod(second, incoming(), web("hypothetical", "b1"), cache.nodes[1])
     third = prepared(plugin, cache.nodes, second)
     for state, names in ((first, ["a1"]), (second, ["a1", "b1"]), (third, ["a1"])):
         assert refused(plugin, state, cache.nodes) == names
@@ -109,7 +109,7 @@ def test_pods_that_came_in_thought_are_of_no_concern_to_the_next_pod(
 def test_a_clone_of_a_what_if_goes_its_own_way(cache: Cache, plugin: InterPodAffinity) -> None:
     state = prepared(plugin, cache.nodes, None)
     one = state.clone()
-    plugin.add_pod(one, incoming(), web("thought", "b1"), cache.nodes[1])
+    plugin.add_pod(one, incoming(), web("hypothetical", "b1"), cache.nodes[1])
     other = one.clone()
     plugin.add_pod(other, incoming(), web("another", "c1"), cache.nodes[2])
     found = [refused(plugin, each, cache.nodes) for each in (state, one, other)]
@@ -127,7 +127,7 @@ def test_tables_follow_what_ifs(cache: Cache, plugin: InterPodAffinity) -> None:
     assert {*plugin.filter_by_domain(state, incoming(), nodes)} == {ZONE, HOSTNAME}
 
 
-def test_who_may_come_first_depends_on_who_is_there_now(
+def test_the_first_in_a_series_depends_on_the_pods_there_now(
     cache: Cache, plugin: InterPodAffinity
 ) -> None:
     nodes, state = cache.nodes, CycleState()

@@ -1,4 +1,4 @@
-"""Storage out of a hat: small vocabularies, so that claims, volumes and nodes meet."""
+"""Random claims, volumes and nodes, of few values, so that they meet."""
 
 import random
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class RandomStorage(NamedTuple):
 
 
 def random_storage(seed: int) -> RandomStorage:
-    """The world of that seed."""
+    """The storage of that seed."""
     rng = random.Random(seed)
     names = [f"host-{number}" for number in range(7)]
     objects: list[Object] = [

@@ -1,4 +1,4 @@
-"""Plays the volume controller and the storage driver in a simulation."""
+"""The volume controller and the storage driver, in a simulation."""
 
 from msgspec import structs
 from tests.plugins.volumes.storage import BOUND, SELECTED, volume

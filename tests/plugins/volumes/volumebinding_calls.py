@@ -1,4 +1,4 @@
-"""Asks VolumeBinding about two nodes, in both forms."""
+"""Runs VolumeBinding on two nodes, in both forms."""
 
 from tests.plugins.volumes.storage import storage_class, user
 
@@ -16,7 +16,7 @@ TWO = (node("a", zone="east"), node("b", zone="west"))
 
 
 def ask(claims: str, *objects: Object, members: tuple[Node, ...] = TWO) -> list[Status]:
-    """What both forms say of each node; they must agree, in any selection of nodes."""
+    """The statuses of the nodes; both forms must agree."""
     cluster = nodes(*members)
     plugin = build(VolumeBinding, handle=StubHandle(nodes=cluster, objects=objects))
     waiting, state = user("p", *claims.split()), CycleState()

@@ -26,16 +26,13 @@ DomainTest = tuple[str, Callable[[fw.IntArray], fw.BoolArray]]
 class DomainCounts:
     """The number of certain pods in each domain of one topology key."""
 
-    __slots__ = ("_changes", "_seen", "_sums", "key")
-
     def __init__(self, key: str, sums: fw.IntArray | None = None) -> None:
-        self.key: str = key
+        self.key = key
         self._sums = sums  # per label code; code 0 is no domain, its entry is ignored
         self._changes: dict[int, int] = {}  # label code -> hypothetical pods
         self._seen = 0  # a domain that had such a pod, looked at first
 
     def are_empty(self) -> bool:
-        """Whether there is no such pod in any domain."""
         sums = self._sums
         if self._changes:
             known = 0 if sums is None else int(sums[1:].sum())
@@ -69,7 +66,6 @@ class DomainCounts:
         return ~self.have_some(codes)
 
     def change(self, node: fw.Node, by: int) -> None:
-        """More or fewer pods on a node."""
         code = node.label_code(self.key)
         if code:
             self._changes[code] = self._changes.get(code, 0) + by
@@ -115,9 +111,9 @@ class AffinityCounts(Counted):
         existing_anti_affinity: dict[AffinityTerm, DomainCounts],
     ) -> None:
         super().__init__(matched, counts)
-        self.affinity: tuple[DomainCounts, ...] = affinity  # one per topology key
-        self.anti_affinity: tuple[tuple[Peers, DomainCounts], ...] = anti_affinity  # one per term
-        self.existing_anti_affinity: dict[AffinityTerm, DomainCounts] = existing_anti_affinity
+        self.affinity = affinity  # one per topology key
+        self.anti_affinity = anti_affinity  # one per term
+        self.existing_anti_affinity = existing_anti_affinity
         # The latest tables, and `is_first_in_series` at that time.
         self._tables: tuple[bool, dict[str, LocalTable[np.bool_]]] | None = None
 
@@ -133,18 +129,15 @@ class AffinityCounts(Counted):
                 for query in matched.anti_affinity
             ),
             {
-                term: DomainCounts(term.topology_key, next(given))
-                for term in matched.existing_anti_affinity
+                it: DomainCounts(it.topology_key, next(given))
+                for it in matched.existing_anti_affinity
             },
         )
 
     @property
     def is_empty(self) -> bool:
-        return (
-            not self.affinity
-            and not self.anti_affinity
-            and all(map(DomainCounts.are_empty, self.existing_anti_affinity.values()))
-        )
+        existing = map(DomainCounts.are_empty, self.existing_anti_affinity.values())
+        return not self.affinity and not self.anti_affinity and all(existing)
 
     def counting(self, pod: fw.Pod, other: fw.Pod, node: fw.Node, change: int) -> "AffinityCounts":
         """The same for `pod` with another pod hypothetically added to a node, or removed."""
@@ -158,10 +151,8 @@ class AffinityCounts(Counted):
                 domains.change(node, change)
         for term in terms_of(other).anti_affinity:
             if term.peers.include(pod, self._matched.namespace_labels):
-                domains = self.existing_anti_affinity.setdefault(
-                    term, DomainCounts(term.topology_key)
-                )
-                domains.change(node, change)
+                existing = self.existing_anti_affinity
+                existing.setdefault(term, DomainCounts(term.topology_key)).change(node, change)
         self._tables = None
         return self
 
@@ -171,16 +162,14 @@ class AffinityCounts(Counted):
 
         Otherwise the first pod of a series with affinity to itself could never be placed.
         """
-        return self._matched.matches_own_affinity and all(
-            map(DomainCounts.are_empty, self.affinity)
-        )
+        are_empty = map(DomainCounts.are_empty, self.affinity)
+        return self._matched.matches_own_affinity and all(are_empty)
 
     def violates_affinity(self, node: fw.Node) -> bool:
         if not all(domains.key in node.labels for domains in self.affinity):
             return True
-        return (
-            any(domains.at(node) <= 0 for domains in self.affinity) and not self.is_first_in_series
-        )
+        is_unmatched = any(domains.at(node) <= 0 for domains in self.affinity)
+        return is_unmatched and not self.is_first_in_series
 
     def affinity_tests(self) -> list[DomainTest]:
         if self.is_first_in_series:
@@ -197,25 +186,20 @@ class AffinityCounts(Counted):
         return any(domains.at(node) > 0 for domains in self.existing_anti_affinity.values())
 
     def existing_anti_affinity_tests(self) -> list[DomainTest]:
-        return [
-            (domains.key, domains.have_some) for domains in self.existing_anti_affinity.values()
-        ]
+        return [(it.key, it.have_some) for it in self.existing_anti_affinity.values()]
 
     def refused_domains(self) -> dict[str, LocalTable[np.bool_]]:
         """For any of the three reasons, by topology key."""
         is_first = self.is_first_in_series
         if self._tables is None or self._tables[0] != is_first:
-            tests: dict[str, list[DomainTest]] = {}
-            for test in (
-                *self.affinity_tests(),
-                *self.anti_affinity_tests(),
-                *self.existing_anti_affinity_tests(),
-            ):
-                tests.setdefault(test[0], []).append(test)
+            tests = [*self.affinity_tests(), *self.anti_affinity_tests()]
+            by_key: dict[str, list[Callable[[fw.IntArray], fw.BoolArray]]] = {}
+            for key, test in (*tests, *self.existing_anti_affinity_tests()):
+                by_key.setdefault(key, []).append(test)
             basis = (self._matched, is_first)
             tables = {
-                key: DomainTable(basis, functools.partial(_any_of, [test for _, test in some]))
-                for key, some in tests.items()
+                key: LocalTable(basis, functools.partial(_any_of, tests))
+                for key, tests in by_key.items()
             }
             self._tables = (is_first, tables)
         return self._tables[1]
@@ -283,13 +267,11 @@ def _any_of(tests: list[Callable[[fw.IntArray], fw.BoolArray]], codes: fw.IntArr
 
 
 def _are_none(codes: fw.IntArray) -> fw.BoolArray:
-    """Whether these are codes of no domain."""
     is_none: fw.BoolArray = codes == 0
     return is_none
 
 
 def _score_domains(parts: list[tuple[int, fw.IntArray]], codes: fw.IntArray) -> fw.IntArray:
-    """The scores of the domains with these codes."""
     points: fw.IntArray | None = None
     for weight, pods in parts:
         here = pods[codes] if weight == 1 else weight * pods[codes]

@@ -28,12 +28,12 @@ class PodQuery(msgspec.Struct, frozen=True, eq=False):
 
     topology_key: str
     peers: tuple[Peers, ...]
-    name: tuple[str, tuple[Peers, ...]]  # equal queries share a counter
+    name: tuple[str, tuple[Peers, ...]]  # of the counter, which equal queries share
     matches: Callable[[fw.Pod], bool]
 
     @classmethod
-    def about(cls, plugin_name: str, topology_key: str, peers: tuple[Peers, ...]) -> "PodQuery":
-        return cls(topology_key, peers, (plugin_name, peers), included_in_all(peers))
+    def of(cls, topology_key: str, *peers: Peers) -> "PodQuery":
+        return cls(topology_key, peers, ("InterPodAffinity", peers), included_in_all(peers))
 
 
 class PodCounts(msgspec.Struct, frozen=True, eq=False):
@@ -82,7 +82,6 @@ class MatchedTerms(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def of(
         cls,
-        plugin_name: str,
         version: Version,
         pod: fw.Pod,
         namespace_labels: Mapping[str, str],
@@ -95,18 +94,12 @@ class MatchedTerms(msgspec.Struct, frozen=True, eq=False):
         affinity_terms = tuple(
             AffinityTerm(resolve(term.peers), term.topology_key) for term in terms.affinity
         )
-        together = tuple(term.peers for term in affinity_terms)
-        affinity = tuple(
-            PodQuery.about(plugin_name, key, together)
-            for key in dict.fromkeys(term.topology_key for term in affinity_terms)
-        )
-        anti_affinity = tuple(
-            PodQuery.about(plugin_name, term.topology_key, (resolve(term.peers),))
-            for term in terms.anti_affinity
-        )
-        preferred = tuple(
-            PodQuery.about(plugin_name, term.topology_key, (resolve(term.peers),))
-            for term in terms.preferred
+        peers = [term.peers for term in affinity_terms]
+        keys = dict.fromkeys(term.topology_key for term in affinity_terms)
+        affinity = tuple(PodQuery.of(key, *peers) for key in keys)
+        anti_affinity, preferred = (
+            tuple(PodQuery.of(term.topology_key, resolve(term.peers)) for term in kind)
+            for kind in (terms.anti_affinity, terms.preferred)
         )
         existing_anti_affinity = tuple(rule for rule in about if isinstance(rule, AffinityTerm))
         rules = {

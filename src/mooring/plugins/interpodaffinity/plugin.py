@@ -52,11 +52,7 @@ TOPOLOGY_SCORES: fw.StateKey[TopologyScores] = fw.StateKey(
 
 
 class InterPodAffinity(
-    fw.Plugin[InterPodAffinityArgs],
-    fw.PreFilter,
-    DomainFilter,
-    fw.PreScore,
-    DomainScore,
+    fw.Plugin[InterPodAffinityArgs], fw.PreFilter, DomainFilter, fw.PreScore, DomainScore
 ):
     """Filter nodes by required terms, score them by preferred terms."""
 
@@ -123,11 +119,9 @@ class InterPodAffinity(
             return self.AFFINITY_NOT_MET
         if counts.violates_anti_affinity(node):
             return self.ANTI_AFFINITY_NOT_MET
-        return (
-            self.EXISTING_ANTI_AFFINITY_NOT_MET
-            if counts.violates_existing_anti_affinity(node)
-            else fw.OK
-        )
+        if counts.violates_existing_anti_affinity(node):
+            return self.EXISTING_ANTI_AFFINITY_NOT_MET
+        return fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         counts = state[AFFINITY_COUNTS]
@@ -189,12 +183,11 @@ class InterPodAffinity(
             return known
         known = earlier_value(state, MATCHED_TERMS)
         if known is None or known.version != self._version(nodes):
-            labels, about = self._namespace_labels(pod), self._rules_about(pod, nodes)
+            about = self._rules_about(pod, nodes)  # first: it may change the version
             known = MatchedTerms.of(
-                self.name,
                 self._version(nodes),
                 pod,
-                labels,
+                self._namespace_labels(pod),
                 self._resolve_namespaces,
                 about,
                 self.args.hard_pod_affinity_weight,
@@ -293,5 +286,4 @@ def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
 
 
 def is_assigned_or_nominated(pod: fw.Pod) -> bool:
-    """Whether a pod counts on a node."""
     return bool(pod.node_name or pod.nominated_node_name)

@@ -35,7 +35,6 @@ class Peers(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def selects_namespaces(self) -> bool:
-        """Whether namespaces are selected by their labels."""
         return bool(self.namespace_selector.requirements)
 
     def in_namespaces(self, known: Iterable[core.Namespace]) -> "Peers":

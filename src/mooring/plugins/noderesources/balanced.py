@@ -43,14 +43,14 @@ class NodeResourcesBalancedAllocation(
         return requests_of(pod) or pod.spec
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        requests = self._scored_requests_of(pod)
+        requests = self._scored_requests(pod)
         if not requests.each:
             return fw.SKIP  # or all best-effort pods would go to the same node
         state[SCORED_REQUESTS] = requests
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        requests = self._scored_requests(state, pod).each
+        requests = (state.get(SCORED_REQUESTS) or self._scored_requests(pod)).each
         if not requests:
             return 0
         before: list[float] = []
@@ -64,7 +64,7 @@ class NodeResourcesBalancedAllocation(
         return _HALF + (_HALF + balance(after) - balance(before)) // 2
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        requests = self._scored_requests(state, pod)
+        requests = state.get(SCORED_REQUESTS) or self._scored_requests(pod)
         if not requests.each:
             return np.zeros(len(nodes), dtype=np.int64)
         capacity = Capacity.of(nodes, requests.resources)
@@ -87,11 +87,7 @@ class NodeResourcesBalancedAllocation(
             pending &= ~alike
         return scores
 
-    def _scored_requests(self, state: fw.CycleState, pod: fw.Pod) -> ScoredRequests:
-        found = state.get(SCORED_REQUESTS)
-        return self._scored_requests_of(pod) if found is None else found
-
-    def _scored_requests_of(self, pod: fw.Pod) -> ScoredRequests:
+    def _scored_requests(self, pod: fw.Pod) -> ScoredRequests:
         """Empty if the pod changes no balance."""
         requests = tuple(
             ScoredRequest(spec.name, pod.requests(spec.name))

@@ -116,14 +116,16 @@ class NodeResourcesFit(
     # --- score -----------------------------------------------------------------------------------
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        state[SCORED_REQUESTS] = self._scored_requests_of(pod)
+        state[SCORED_REQUESTS] = self._scored_requests(pod)
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return self._scorer.score(self._scored_requests(state, pod), node)
+        requests = state.get(SCORED_REQUESTS) or self._scored_requests(pod)
+        return self._scorer.score(requests, node)
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
-        return self._scorer.score_all(self._scored_requests(state, pod), nodes)
+        requests = state.get(SCORED_REQUESTS) or self._scored_requests(pod)
+        return self._scorer.score_all(requests, nodes)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -164,11 +166,7 @@ class NodeResourcesFit(
         group = resource.partition("/")[0]
         return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
-    def _scored_requests(self, state: fw.CycleState, pod: fw.Pod) -> ScoredRequests:
-        found = state.get(SCORED_REQUESTS)
-        return self._scored_requests_of(pod) if found is None else found
-
-    def _scored_requests_of(self, pod: fw.Pod) -> ScoredRequests:
+    def _scored_requests(self, pod: fw.Pod) -> ScoredRequests:
         # kube-scheduler 1.36 leaves requests of the pod as a whole out of this score.
         if pod.spec.resources is None:
             amounts = dict(pod.all_requests)
@@ -217,7 +215,6 @@ def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray)
 
 
 def offered(node: core.Node, resource: str) -> int:
-    """The allocatable amount of a resource."""
     quantity = node.status.allocatable.get(resource)
     return amount(resource, quantity) if quantity is not None else 0
 

@@ -232,7 +232,6 @@ class RequestedToCapacityRatio(MostAllocated):
 
 
 def scorer_of(args: ScoringStrategy) -> ResourceAllocationScorer:
-    """The strategy that a configuration names."""
     if args.requested_to_capacity_ratio is not None:
         return RequestedToCapacityRatio(args.requested_to_capacity_ratio)
     return MostAllocated() if args.type == "MostAllocated" else LeastAllocated()

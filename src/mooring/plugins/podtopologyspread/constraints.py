@@ -108,8 +108,6 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
 class NodeInclusion:
     """Which nodes count for a constraint, by the pod's node affinity and tolerations."""
 
-    __slots__ = ("_required", "_tolerations")
-
     def __init__(self, pod: fw.Pod) -> None:
         asks = bool(pod.spec.node_selector) or required_of(affinity_of(pod)) is not None
         self._required = RequiredNodeAffinity.by(pod) if asks else None

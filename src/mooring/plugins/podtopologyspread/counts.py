@@ -39,11 +39,7 @@ class ConstraintScope(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def of(
-        cls,
-        pod: fw.Pod,
-        constraint: Constraint,
-        counted: fw.BoolArray | None,
-        nodes: fw.Nodes,
+        cls, pod: fw.Pod, constraint: Constraint, counted: fw.BoolArray | None, nodes: fw.Nodes
     ) -> "ConstraintScope":
         codes = nodes.label_codes(constraint.topology_key)
         seen = np.bincount(codes if counted is None else codes[counted])
@@ -56,7 +52,6 @@ class ConstraintScope(msgspec.Struct, frozen=True, eq=False):
         )
 
     def counts(self, nodes: fw.Nodes) -> fw.IntArray:
-        """Matching pods, per label code."""
         return count_by_domain(nodes, self.constraint.topology_key, self.pods, self.counted)
 
 
@@ -101,8 +96,6 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
 class HardSpread:
     """All hard constraints of a pod; `count` changes the counts, `clone` keeps what-ifs apart."""
 
-    __slots__ = ("as_of", "domains", "inclusion")
-
     def __init__(
         self, inclusion: NodeInclusion, as_of: Mark, domains: list[ConstraintDomains]
     ) -> None:
@@ -112,7 +105,6 @@ class HardSpread:
 
     @classmethod
     def of(cls, pod: fw.Pod, constraints: Constraints, nodes: fw.Nodes) -> "HardSpread":
-        """Count on all nodes of the cluster."""
         inclusion = NodeInclusion(pod)
         labelled = with_all_keys(nodes, constraints)
         scopes = [

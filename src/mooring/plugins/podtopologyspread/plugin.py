@@ -28,17 +28,12 @@ HARD: fw.StateKey[HardSpread] = fw.StateKey(
     "PodTopologySpread/hard", 'reading "PreFilterPodTopologySpread" from cycleState: not found'
 )
 SOFT: fw.StateKey[SoftSpread] = fw.StateKey(
-    "PodTopologySpread/soft",
-    'error reading "PreScorePodTopologySpread" from cycleState: not found',
+    "PodTopologySpread/soft", 'error reading "PreScorePodTopologySpread" from cycleState: not found'
 )
 
 
 class PodTopologySpread(
-    fw.Plugin[PodTopologySpreadArgs],
-    fw.PreFilter,
-    DomainFilter,
-    fw.PreScore,
-    ScoreByLabel,
+    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, DomainFilter, fw.PreScore, FinalByLabel
 ):
     """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
 
@@ -241,13 +236,11 @@ class PodTopologySpread(
     # --- inside ----------------------------------------------------------------------------------
 
     def _skip_score(self, state: fw.CycleState, pod: fw.Pod) -> None:
-        """Skip the score of a pod without soft constraints."""
         own = pod.spec.topology_spread_constraints
         if own and all(raw.when_unsatisfiable == DO_NOT_SCHEDULE for raw in own):
             state.skip_score.add(self.name)
 
     def _selector(self, pod: fw.Pod) -> Selector:
-        """The selector of default constraints."""
         objects = self.handle.objects
         latest, known_at, known = self._latest
         if latest is not pod or known_at != objects.changes:

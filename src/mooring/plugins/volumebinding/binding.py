@@ -87,7 +87,6 @@ class VolumeBinder:
         return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """Restore what was assumed and not written."""
         for volume in reservation.unwritten_volumes:
             self._volumes.restore(volume)
         for claim in reservation.unwritten_claims:
@@ -242,8 +241,7 @@ def _selected_node(claim: PersistentVolumeClaim) -> str | None:
 
 
 def _is_not_seen_yet(
-    ours: PersistentVolume | PersistentVolumeClaim,
-    stored: PersistentVolume | PersistentVolumeClaim,
+    ours: PersistentVolume | PersistentVolumeClaim, stored: PersistentVolume | PersistentVolumeClaim
 ) -> bool:
     """Whether the watch still shows the version that ours was made from."""
     return ours.metadata.resource_version == stored.metadata.resource_version

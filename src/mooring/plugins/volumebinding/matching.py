@@ -71,7 +71,6 @@ def candidates_for(
 
 
 def claim_ref_of(volume: PersistentVolume) -> tuple[str, str] | None:
-    """The claim that a volume is bound or prebound to."""
     claim = volume.spec.claim_ref
     return (claim.namespace, claim.name) if claim is not None else None
 
@@ -140,7 +139,6 @@ def is_reachable(required: NodeSelector | None, labels: Mapping[str, str]) -> bo
 
 
 def reachable(required: NodeSelector | None, nodes: fw.Nodes) -> fw.BoolArray:
-    """As `is_reachable`, for every node."""
     if required is None:
         return np.ones(len(nodes), dtype=np.bool_)
     found = np.zeros(len(nodes), dtype=np.bool_)

@@ -58,9 +58,7 @@ def find_pod_volumes(claims: PodClaims, node: fw.Node, objects: Objects) -> PodV
         if refusal:
             return PodVolumes(status_of(reasons | refusal))
     return PodVolumes(
-        status_of(reasons),
-        tuple(static_bindings),
-        tuple(unbound.claim for unbound in to_provision),
+        status_of(reasons), tuple(static_bindings), tuple(unbound.claim for unbound in to_provision)
     )
 
 

@@ -10,12 +10,7 @@ from mooring.api.core import PersistentVolumeClaim
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.quantity import Quantity
 from mooring.api.selectors import LabelRequirement, Selector, SelectorError
-from mooring.api.storage import (
-    CSIDriver,
-    CSIStorageCapacity,
-    StorageClass,
-    TopologySelectorTerm,
-)
+from mooring.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, TopologySelectorTerm
 from mooring.cache.objects import Objects
 from mooring.plugins._volume_claims import requested_storage
 from mooring.plugins.volumebinding.reasons import NONE, Reason
@@ -31,13 +26,11 @@ class Provision(msgspec.Struct, frozen=True):
     )
 
     def refusal(self, labels: Mapping[str, str]) -> Reason:
-        """Why the volume can't be provisioned for a node with these labels."""
         if not self.is_possible or not _any_matches(self.allowed_topologies, labels):
             return Reason.BIND_CONFLICT
         return NONE if _any_matches(self.with_capacity, labels) else Reason.NOT_ENOUGH_SPACE
 
     def refusals(self, nodes: fw.Nodes) -> fw.IntArray:
-        """As `refusal`, for every node."""
         if not self.is_possible:
             return np.full(len(nodes), int(Reason.BIND_CONFLICT), dtype=np.int64)
         found = np.zeros(len(nodes), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Preemption from the outside: who ends up where, and what people are told."""
+"""Preemption in a simulation: placements, events and messages."""
 
 from typing import Any
 
