@@ -252,7 +252,7 @@ def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
         request = PreemptionRequest(
             state=state,
             pod=preemptor,
-            what_if=what_if_of(crew_of(sim).handle),
+            what_if=what_if_of(runtime_of(sim).handle),
             budgets=DisruptionBudgets(()),
             spares=lambda other: False,
             now=NOW,

@@ -36,7 +36,7 @@ def _find(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> Foun
         for violating, non_violating in splits
     ]
     state, pod, what_if = request.state.clone(), request.pod, request.what_if
-    imagined = what_if.imagine(state, pod, nodes, rows, to_reprieve)
+    imagined = what_if.without_pods(state, pod, nodes, rows, to_reprieve)
     verdicts = None if imagined is None else what_if.fits_all(state, pod, imagined)
     if imagined is None or verdicts is None:
         return None

@@ -14,7 +14,7 @@ from tests.plugins.interpodaffinity.affinity import (
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod
-from mooring.framework._internal import LocalTable, set_earlier
+from mooring.framework._internal import DomainTable, set_earlier
 from mooring.plugins.interpodaffinity.plugin import (
     AFFINITY_COUNTS,
     TOPOLOGY_SCORES,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 import mooring.framework as fw
-from mooring.framework._internal import LocalTable
+from mooring.framework._internal import DomainTable
 from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms
 from mooring.plugins.interpodaffinity.terms import AffinityTerm, Peers, all_include, terms_of
 
@@ -115,7 +115,7 @@ class AffinityCounts(Counted):
         self.anti_affinity = anti_affinity  # one per term
         self.existing_anti_affinity = existing_anti_affinity
         # The latest tables, and `is_first_in_series` at that time.
-        self._tables: tuple[bool, dict[str, LocalTable[np.bool_]]] | None = None
+        self._tables: tuple[bool, dict[str, DomainTable[np.bool_]]] | None = None
 
     @classmethod
     def of(cls, matched: MatchedTerms, counts: Counts) -> "AffinityCounts":
@@ -188,7 +188,7 @@ class AffinityCounts(Counted):
     def existing_anti_affinity_tests(self) -> list[DomainTest]:
         return [(it.key, it.have_some) for it in self.existing_anti_affinity.values()]
 
-    def refused_domains(self) -> dict[str, LocalTable[np.bool_]]:
+    def refused_domains(self) -> dict[str, DomainTable[np.bool_]]:
         """For any of the three reasons, by topology key."""
         is_first = self.is_first_in_series
         if self._tables is None or self._tables[0] != is_first:
@@ -198,7 +198,7 @@ class AffinityCounts(Counted):
                 by_key.setdefault(key, []).append(test)
             basis = (self._matched, is_first)
             tables = {
-                key: LocalTable(basis, functools.partial(_any_of, tests))
+                key: DomainTable(basis, functools.partial(_any_of, tests))
                 for key, tests in by_key.items()
             }
             self._tables = (is_first, tables)
@@ -227,8 +227,8 @@ class TopologyScores(Counted):
         by_key: dict[str, list[tuple[int, fw.IntArray]]] = {}  # weights, pods per label code
         for key, weight, pods in zip(keys, matched.weights, counts, strict=True):
             by_key.setdefault(key, []).append((weight, pods))
-        self._tables: dict[str, LocalTable[np.int64]] = {
-            key: LocalTable(matched, functools.partial(_score_domains, parts))
+        self._tables: dict[str, DomainTable[np.int64]] = {
+            key: DomainTable(matched, functools.partial(_score_domains, parts))
             for key, parts in by_key.items()
         }
 

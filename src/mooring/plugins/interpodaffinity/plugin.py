@@ -135,7 +135,7 @@ class InterPodAffinity(
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.bool_]]:
+    ) -> Mapping[str, DomainTable[np.bool_]]:
         return state[AFFINITY_COUNTS].refused_domains()
 
     # --- score -----------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class InterPodAffinity(
 
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> Mapping[str, LocalTable[np.int64]]:
+    ) -> Mapping[str, DomainTable[np.int64]]:
         return state[TOPOLOGY_SCORES].by_domain()
 
     # --- events ----------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
-    def final(self, nodes: fw.Nodes) -> LabelScores | None:
+    def final(self, nodes: fw.Nodes) -> ScoresByLabel | None:
         """The normalized scores of these nodes, if they depend on one domain only."""
         by_domain = self._by_domain()
         if by_domain is None:

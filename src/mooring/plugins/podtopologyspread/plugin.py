@@ -33,7 +33,7 @@ SOFT: fw.StateKey[SoftSpread] = fw.StateKey(
 
 
 class PodTopologySpread(
-    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, DomainFilter, fw.PreScore, FinalByLabel
+    fw.Plugin[PodTopologySpreadArgs], fw.PreFilter, DomainFilter, fw.PreScore, ScoreByLabel
 ):
     """Refuse nodes that would make the spread too uneven; prefer those that make it more even.
 
