@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.cli.clusters import Running
 from tests.cli.test_extender import ask, port_of
-from tests.extender.serving import about
+from tests.extender.in_process_server import about
 
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.extender.rogue import Payload, Rogue, answering, saying
-from tests.extender.scene import NODES, Scene, configuration, play, pod
+from tests.extender.cluster_with_extenders import (
+    NODES,
+    ClusterWithExtenders,
+    configuration,
+    pod,
+    run_async,
+)
+from tests.extender.scripted_extender import Payload, ScriptedExtender, answering, saying
 
 from mooring.cluster.apiserver.resources import known
 
@@ -33,26 +39,26 @@ def keeping(*wanted: str, why: str = "not one of ours") -> Any:
 
 def test_a_filter_with_names_only_decides_where_the_pod_goes() -> None:
     async def act() -> None:
-        async with Rogue(filter=keeping("node-1")) as rogue:
-            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
-                assert await scene.bound("a") == {"a": "node-1"}
-        [asked] = rogue.asked_for("filter")
+        async with ScriptedExtender(filter=keeping("node-1")) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
+                assert await env.bound("a") == {"a": "node-1"}
+        [asked] = extender.asked_for("filter")
         assert asked["Nodes"] is None
         assert sorted(asked["NodeNames"]) == list(NODES)
 
-    play(act)
+    run_async(act)
 
 
 def test_full_nodes_and_pods_are_sent_as_the_server_wrote_them() -> None:
     async def act() -> None:
-        async with Rogue(filter=keeping("node-2")) as rogue:
-            entry = {"urlPrefix": rogue.url, "filterVerb": "filter"}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
-                assert await scene.bound("a") == {"a": "node-2"}
-        [asked] = rogue.asked_for("filter")
+        async with ScriptedExtender(filter=keeping("node-2")) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter"}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
+                assert await env.bound("a") == {"a": "node-2"}
+        [asked] = extender.asked_for("filter")
         assert asked["NodeNames"] is None
         sent = asked["Pod"]
         assert sent["spec"]["containers"][0]["command"] == ["run", "a"]  # no plugin reads that
@@ -63,7 +69,7 @@ def test_full_nodes_and_pods_are_sent_as_the_server_wrote_them() -> None:
         assert node["status"]["nodeInfo"]["kubeletVersion"]
         assert "kind" not in node
 
-    play(act)
+    run_async(act)
 
 
 def test_the_reasons_of_an_extender_are_in_the_message() -> None:
@@ -73,44 +79,44 @@ def test_the_reasons_of_an_extender_are_in_the_message() -> None:
             "FailedNodes": {"node-0": "no licence", "node-1": "no licence"},
             "FailedAndUnresolvableNodes": {"node-1": "never"},
         }
-        async with Rogue(filter=answering(lambda payload: answer)) as rogue:
-            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
+        async with ScriptedExtender(filter=answering(lambda payload: answer)) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
                 # The third node was left out without a word, and so none is said of it.
                 expected = "0/3 nodes are available: 1 never, 1 no licence."
-                assert (await scene.note("a")).startswith(expected)
+                assert (await env.note("a")).startswith(expected)
 
-    play(act)
+    run_async(act)
 
 
 def test_a_refused_pod_is_tried_again_when_the_cluster_changes() -> None:
     async def act() -> None:
-        async with Rogue(filter=keeping("extra-0")) as rogue:
-            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
-                await scene.note("a")
-                scene.cluster.add_nodes(1, name="extra-{i}")
-                assert await scene.bound("a") == {"a": "extra-0"}
+        async with ScriptedExtender(filter=keeping("extra-0")) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
+                await env.note("a")
+                env.cluster.add_nodes(1, name="extra-{i}")
+                assert await env.bound("a") == {"a": "extra-0"}
 
-    play(act)
+    run_async(act)
 
 
 def test_each_filter_sees_what_the_one_before_it_left() -> None:
     async def act() -> None:
         async with (
-            Rogue(filter=keeping("node-0", "node-1")) as first,
-            Rogue(filter=keeping("node-1")) as second,
+            ScriptedExtender(filter=keeping("node-0", "node-1")) as first,
+            ScriptedExtender(filter=keeping("node-1")) as second,
         ):
             common = {"filterVerb": "filter", "nodeCacheCapable": True}
             entries = [{"urlPrefix": one.url, **common} for one in (first, second)]
-            async with Scene(configuration(*entries)) as scene:
-                scene.cluster.apply(pod("a"))
-                assert await scene.bound("a") == {"a": "node-1"}
+            async with ClusterWithExtenders(configuration(*entries)) as env:
+                env.cluster.apply(pod("a"))
+                assert await env.bound("a") == {"a": "node-1"}
         assert sorted(second.asked_for("filter")[0]["NodeNames"]) == ["node-0", "node-1"]
 
-    play(act)
+    run_async(act)
 
 
 def test_points_decide_among_equals_and_are_weighed_against_plugins() -> None:
@@ -118,36 +124,36 @@ def test_points_decide_among_equals_and_are_weighed_against_plugins() -> None:
         return [{"Host": name, "Score": 10 if name == "node-2" else 0} for name in NODES]
 
     async def act() -> None:
-        async with Rogue(prioritize=answering(points)) as rogue:
+        async with ScriptedExtender(prioritize=answering(points)) as extender:
             entry = {
-                "urlPrefix": rogue.url,
+                "urlPrefix": extender.url,
                 "prioritizeVerb": "prioritize",
                 "weight": 5,
                 "nodeCacheCapable": True,
             }
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(*[pod(f"p{i}") for i in range(6)])
-                found = await scene.bound(*[f"p{i}" for i in range(6)])
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(*[pod(f"p{i}") for i in range(6)])
+                found = await env.bound(*[f"p{i}" for i in range(6)])
                 assert set(found.values()) == {"node-2"}
 
-    play(act)
+    run_async(act)
 
 
 def test_scores_that_can_not_be_had_do_not_hinder() -> None:
     async def act() -> None:
-        async with Rogue(prioritize=saying(500, b"oops")) as rogue:
-            entry = {"urlPrefix": rogue.url, "prioritizeVerb": "prioritize", "weight": 1}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
-                assert await scene.bound("a")
-                assert scene.notes("a") == []
+        async with ScriptedExtender(prioritize=saying(500, b"oops")) as extender:
+            entry = {"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 1}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
+                assert await env.bound("a")
+                assert env.notes("a") == []
 
-    play(act)
+    run_async(act)
 
 
 def test_binds_through_an_extender_that_binds() -> None:
     async def act() -> None:
-        scene: Scene
+        env: ClusterWithExtenders
 
         def bind(payload: Payload) -> Payload:
             binding = {
@@ -163,40 +169,40 @@ def test_binds_through_an_extender_that_binds() -> None:
             return {"Error": "the ring is missing" if payload["PodName"] == "odd" else ""}
 
         bound: list[Any] = []
-        async with Rogue(bind=answering(bind)) as rogue:
-            entry = {"urlPrefix": rogue.url, "bindVerb": "bind"}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("odd"))
-                assert await scene.note("odd") == "the ring is missing"
-                scene.cluster.apply(pod("even"))
+        async with ScriptedExtender(bind=answering(bind)) as extender:
+            entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("odd"))
+                assert await env.note("odd") == "the ring is missing"
+                env.cluster.apply(pod("even"))
                 # Whoever says that the pod is bound is believed: no Binding comes from us.
-                await scene.until(lambda: scene.notes("even", "Scheduled"))
-                assert scene.node_of("even") == ""
+                await env.until(lambda: env.notes("even", "Scheduled"))
+                assert env.node_of("even") == ""
         assert {place.split("/")[-2] for place, _ in bound} >= {"odd", "even"}
 
-    play(act)
+    run_async(act)
 
 
 def test_only_pods_with_a_managed_resource_are_asked_about_and_it_is_left_alone() -> None:
     async def act() -> None:
-        async with Rogue(filter=keeping("node-1")) as rogue:
+        async with ScriptedExtender(filter=keeping("node-1")) as extender:
             entry = {
-                "urlPrefix": rogue.url,
+                "urlPrefix": extender.url,
                 "filterVerb": "filter",
                 "nodeCacheCapable": True,
                 "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
             }
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("plain"))
-                await scene.bound("plain")
-                assert rogue.asked == []
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("plain"))
+                await env.bound("plain")
+                assert extender.asked == []
                 # No node offers it, and that is the extender's business.
                 fpga = {"example.com/fpga": "1"}
-                scene.cluster.apply(pod("special", requests=fpga, limits=fpga))
-                assert await scene.bound("special") == {"special": "node-1"}
-                assert len(rogue.asked) == 1
+                env.cluster.apply(pod("special", requests=fpga, limits=fpga))
+                assert await env.bound("special") == {"special": "node-1"}
+                assert len(extender.asked) == 1
 
-    play(act)
+    run_async(act)
 
 
 def test_an_extender_may_object_to_evictions() -> None:
@@ -208,69 +214,71 @@ def test_an_extender_may_object_to_evictions() -> None:
         return {"NodeNameToMetaVictims": kept}
 
     async def act() -> None:
-        async with Rogue(preempt=answering(agree)) as rogue:
-            entry = {"urlPrefix": rogue.url, "preemptVerb": "preempt", "nodeCacheCapable": True}
-            async with Scene(configuration(entry), cpu="2") as scene:
-                scene.cluster.apply(*[pod(f"old{i}", requests={"cpu": "1500m"}) for i in range(3)])
-                before = await scene.bound("old0", "old1", "old2")
+        async with ScriptedExtender(preempt=answering(agree)) as extender:
+            entry = {"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry), cpu="2") as env:
+                env.cluster.apply(*[pod(f"old{i}", requests={"cpu": "1500m"}) for i in range(3)])
+                before = await env.bound("old0", "old1", "old2")
                 victim = next(name for name, node in before.items() if node == "node-1")
-                scene.cluster.apply(
+                env.cluster.apply(
                     pod(
                         "new",
                         requests={"cpu": "1500m"},
                         priorityClassName="system-cluster-critical",
                     )
                 )
-                await scene.until(lambda: scene.notes(victim, "Preempted"))
+                await env.until(lambda: env.notes(victim, "Preempted"))
                 others = [name for name in before if name != victim]
-                assert not any(scene.notes(name, "Preempted") for name in others)
-        assert len(rogue.asked_for("preempt")[0]["NodeNameToMetaVictims"]) == 3
+                assert not any(env.notes(name, "Preempted") for name in others)
+        assert len(extender.asked_for("preempt")[0]["NodeNameToMetaVictims"]) == 3
 
-    play(act)
+    run_async(act)
 
 
 def test_an_extender_may_forbid_evictions_altogether() -> None:
     async def act() -> None:
-        async with Rogue(preempt=answering(lambda payload: {"NodeNameToMetaVictims": {}})) as rogue:
-            entry = {"urlPrefix": rogue.url, "preemptVerb": "preempt"}
-            async with Scene(configuration(entry), nodes=1, cpu="2") as scene:
-                scene.cluster.apply(pod("old", requests={"cpu": "1500m"}))
-                await scene.bound("old")
-                scene.cluster.apply(
+        async with ScriptedExtender(
+            preempt=answering(lambda payload: {"NodeNameToMetaVictims": {}})
+        ) as extender:
+            entry = {"urlPrefix": extender.url, "preemptVerb": "preempt"}
+            async with ClusterWithExtenders(configuration(entry), nodes=1, cpu="2") as env:
+                env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
+                await env.bound("old")
+                env.cluster.apply(
                     pod(
                         "new",
                         requests={"cpu": "1500m"},
                         priorityClassName="system-cluster-critical",
                     )
                 )
-                note = await scene.note("new")
+                note = await env.note("new")
                 assert note.endswith("preemption: no candidate node for preemption"), note
-        [victims] = rogue.asked_for("preempt")[0]["NodeNameToVictims"].values()
+        [victims] = extender.asked_for("preempt")[0]["NodeNameToVictims"].values()
         assert victims["Pods"][0]["spec"]["containers"][0]["command"] == ["run", "old"]
 
-    play(act)
+    run_async(act)
 
 
 def test_nothing_changes_under_a_decision_that_waits() -> None:
     async def act() -> None:
-        scene: Scene
+        env: ClusterWithExtenders
 
         def shrink(payload: Payload) -> Payload:
             # While we are being asked, the cluster turns upside down: rows move.
             if not seen:
-                scene.cluster.verbs.delete(known("nodes"), "", "node-0")
-                scene.cluster.add_nodes(2, name="late-{i}")
+                env.cluster.verbs.delete(known("nodes"), "", "node-0")
+                env.cluster.add_nodes(2, name="late-{i}")
             seen.append(sorted(payload["NodeNames"]))
             return {"NodeNames": ["node-2"]}
 
         seen: list[list[str]] = []
-        async with Rogue(filter=answering(shrink)) as rogue:
-            entry = {"urlPrefix": rogue.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with Scene(configuration(entry)) as scene:
-                scene.cluster.apply(pod("a"))
-                assert await scene.bound("a") == {"a": "node-2"}
-                scene.cluster.apply(pod("b"))
-                assert await scene.bound("b") == {"b": "node-2"}
+        async with ScriptedExtender(filter=answering(shrink)) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                env.cluster.apply(pod("a"))
+                assert await env.bound("a") == {"a": "node-2"}
+                env.cluster.apply(pod("b"))
+                assert await env.bound("b") == {"b": "node-2"}
         assert seen == [list(NODES), ["late-0", "late-1", "node-1", "node-2"]]
 
-    play(act)
+    run_async(act)

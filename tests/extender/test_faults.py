@@ -9,8 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.extender.rogue import Act, Payload, Rogue, answering, endless, hang, reset, saying
-from tests.extender.scene import NODES, Scene, configuration, play, pod
+from tests.extender.cluster_with_extenders import (
+    NODES,
+    ClusterWithExtenders,
+    configuration,
+    pod,
+    run_async,
+)
+from tests.extender.scripted_extender import (
+    Act,
+    Payload,
+    ScriptedExtender,
+    answering,
+    endless,
+    hang,
+    reset,
+    saying,
+)
 
 from mooring.cluster.apiserver.store import Object
 
@@ -47,9 +62,9 @@ FAULTS: dict[str, tuple[Act, str]] = {
 }
 
 
-def entry(rogue: Rogue, **own: Any) -> Object:
+def entry(extender: ScriptedExtender, **own: Any) -> Object:
     return {
-        "urlPrefix": rogue.url,
+        "urlPrefix": extender.url,
         "nodeCacheCapable": True,
         "httpTimeout": "300ms",
         **own,
@@ -77,32 +92,32 @@ def test_a_fault_in_filter_fails_the_pod_and_says_why(fault: str) -> None:
 
     async def run() -> None:
         async with (
-            Rogue(filter=act) as rogue,
-            Scene(configuration(entry(rogue, filterVerb="filter"))) as scene,
+            ScriptedExtender(filter=act) as extender,
+            ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
         ):
-            scene.cluster.apply(pod("a"))
+            env.cluster.apply(pod("a"))
             with modest():
-                note = await scene.note("a")
+                note = await env.note("a")
             assert re.search(expected, note), note
-            rogue.acts["filter"] = answering(everywhere)
-            scene.cluster.apply(pod("next"))
-            await scene.bound("next")
+            extender.acts["filter"] = answering(everywhere)
+            env.cluster.apply(pod("next"))
+            await env.bound("next")
 
-    play(run)
+    run_async(run)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_filter_does_not_count_if_the_extender_is_ignorable(fault: str) -> None:
     async def run() -> None:
-        async with Rogue(filter=FAULTS[fault][0]) as rogue:
-            config = configuration(entry(rogue, filterVerb="filter", ignorable=True))
-            async with Scene(config) as scene:
+        async with ScriptedExtender(filter=FAULTS[fault][0]) as extender:
+            config = configuration(entry(extender, filterVerb="filter", ignorable=True))
+            async with ClusterWithExtenders(config) as env:
                 with modest():
-                    scene.cluster.apply(pod("a"))
-                    await scene.bound("a")
-                assert scene.notes("a") == []
+                    env.cluster.apply(pod("a"))
+                    await env.bound("a")
+                assert env.notes("a") == []
 
-    play(run)
+    run_async(run)
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
@@ -111,40 +126,40 @@ def test_a_fault_in_filter_does_not_count_if_the_extender_is_ignorable(fault: st
 )
 def test_a_fault_in_prioritize_never_counts(fault: str, ignorable: bool) -> None:
     async def run() -> None:
-        async with Rogue(prioritize=FAULTS[fault][0]) as rogue:
+        async with ScriptedExtender(prioritize=FAULTS[fault][0]) as extender:
             own = {"prioritizeVerb": "prioritize", "weight": 1, "ignorable": ignorable}
-            async with Scene(configuration(entry(rogue, **own))) as scene:
+            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
                 with modest():
-                    scene.cluster.apply(pod("a"))
-                    await scene.bound("a")
-                assert scene.notes("a") == []
+                    env.cluster.apply(pod("a"))
+                    await env.bound("a")
+                assert env.notes("a") == []
 
-    play(run)
+    run_async(run)
 
 
 @pytest.mark.parametrize("score", [10**9, 2**63 - 1, -(2**63), 10**30])
 def test_scores_beyond_all_measure_are_cut_and_harm_nobody(score: int) -> None:
     async def run() -> None:
         scores = [{"Host": name, "Score": score} for name in (*NODES, "nowhere")]
-        async with Rogue(prioritize=answering(lambda _: scores)) as rogue:
+        async with ScriptedExtender(prioritize=answering(lambda _: scores)) as extender:
             own = {"prioritizeVerb": "prioritize", "weight": 100_000}
-            async with Scene(configuration(entry(rogue, **own))) as scene:
-                scene.cluster.apply(pod("a"), pod("b"))
-                await scene.bound("a", "b")
+            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+                env.cluster.apply(pod("a"), pod("b"))
+                await env.bound("a", "b")
 
-    play(run)
+    run_async(run)
 
 
 def test_a_node_that_is_named_twice_counts_once() -> None:
     async def run() -> None:
         async with (
-            Rogue(filter=answering(twice)) as rogue,
-            Scene(configuration(entry(rogue, filterVerb="filter"))) as scene,
+            ScriptedExtender(filter=answering(twice)) as extender,
+            ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
         ):
-            scene.cluster.apply(pod("a"))
-            await scene.bound("a")
+            env.cluster.apply(pod("a"))
+            await env.bound("a")
 
-    play(run)
+    run_async(run)
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
@@ -153,17 +168,17 @@ def test_a_fault_in_bind_fails_the_pod_or_leaves_it_to_the_plugins(
     fault: str, ignorable: bool
 ) -> None:
     async def run() -> None:
-        async with Rogue(bind=FAULTS[fault][0]) as rogue:
+        async with ScriptedExtender(bind=FAULTS[fault][0]) as extender:
             own = {"bindVerb": "bind", "ignorable": ignorable}
-            async with Scene(configuration(entry(rogue, **own))) as scene:
-                scene.cluster.apply(pod("a"))
+            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+                env.cluster.apply(pod("a"))
                 if ignorable:
-                    await scene.bound("a")
+                    await env.bound("a")
                 else:
-                    assert "bind" in await scene.note("a")
-                    assert scene.node_of("a") == ""
+                    assert "bind" in await env.note("a")
+                    assert env.node_of("a") == ""
 
-    play(run)
+    run_async(run)
 
 
 STRANGE: dict[str, Any] = {
@@ -178,34 +193,36 @@ STRANGE: dict[str, Any] = {
 def test_evictions_that_make_no_sense_are_refused(what: str, ignorable: bool) -> None:
     async def run() -> None:
         answer = {"NodeNameToMetaVictims": STRANGE[what]}
-        async with Rogue(preempt=answering(lambda _: answer)) as rogue:
+        async with ScriptedExtender(preempt=answering(lambda _: answer)) as extender:
             own = {"preemptVerb": "preempt", "ignorable": ignorable}
-            async with Scene(configuration(entry(rogue, **own)), nodes=1, cpu="2") as scene:
-                scene.cluster.apply(pod("old", requests={"cpu": "1500m"}))
-                await scene.bound("old")
+            async with ClusterWithExtenders(
+                configuration(entry(extender, **own)), nodes=1, cpu="2"
+            ) as env:
+                env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
+                await env.bound("old")
                 urgent = {"priorityClassName": "system-cluster-critical"}
-                scene.cluster.apply(pod("new", requests={"cpu": "1500m"}, **urgent))
+                env.cluster.apply(pod("new", requests={"cpu": "1500m"}, **urgent))
                 if ignorable and what != "no victims":
-                    await scene.until(lambda: scene.notes("old", "Preempted"))
+                    await env.until(lambda: env.notes("old", "Preempted"))
                 else:
-                    note = await scene.note("new")
+                    note = await env.note("new")
                     assert re.search("claims to preempt|expected at least one|no candidate", note)
-                    assert scene.notes("old", "Preempted") == []
+                    assert env.notes("old", "Preempted") == []
 
-    play(run)
+    run_async(run)
 
 
 def test_a_gap_of_an_extender_does_not_stop_pods_that_it_is_not_asked_about() -> None:
     async def run() -> None:
-        async with Rogue(filter=hang) as rogue:
+        async with ScriptedExtender(filter=hang) as extender:
             managed = [{"name": "example.com/fpga"}]
             own = {"filterVerb": "filter", "managedResources": managed}
-            async with Scene(configuration(entry(rogue, **own))) as scene:
+            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
                 fpga = {"example.com/fpga": "1"}
-                scene.cluster.add_nodes(1, name="fpga-{i}", resources={"example.com/fpga": "4"})
-                scene.cluster.apply(pod("stuck", requests=fpga, limits=fpga))
-                scene.cluster.apply(*[pod(f"p{i}") for i in range(20)])
-                await scene.bound(*[f"p{i}" for i in range(20)])
-                assert scene.node_of("stuck") == ""
+                env.cluster.add_nodes(1, name="fpga-{i}", resources={"example.com/fpga": "4"})
+                env.cluster.apply(pod("stuck", requests=fpga, limits=fpga))
+                env.cluster.apply(*[pod(f"p{i}") for i in range(20)])
+                await env.bound(*[f"p{i}" for i in range(20)])
+                assert env.node_of("stuck") == ""
 
-    play(run)
+    run_async(run)

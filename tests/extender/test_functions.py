@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.extender.serving import Served, about, serve
+from tests.extender.in_process_server import Served, about, serve
 
 import mooring.framework as fw
 from mooring.cluster.apiserver.resources import known

@@ -9,7 +9,7 @@ import socket
 
 import msgspec
 import pytest
-from tests.extender.serving import Reply, Served, about, serve
+from tests.extender.in_process_server import Reply, Served, about, serve
 
 import mooring.extender.serving.app
 import mooring.framework as fw

@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.extender.serving import Served, serve
+from tests.extender.in_process_server import Served, serve
 
 from mooring.client.certificates import Authority, Pair
 from mooring.extender import Extender

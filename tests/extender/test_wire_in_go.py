@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import golang
 from tests.extender.gowire.wire import build, through_go
-from tests.extender.recording import DATA
-from tests.extender.serving import Served, serve
+from tests.extender.in_process_server import Served, serve
+from tests.extender.record_requests import DATA
 from tests.extender.test_wire import PAYLOADS, reasons, text
 
 import mooring.framework as fw

@@ -17,8 +17,8 @@ from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.app import App, Options, connected, serve
-from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.functions import Extender
+from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.texts import named

@@ -33,7 +33,7 @@ _SCALE: Final = scores.MAX_SCORE // MAX_SCORE
 _MOST_POINTS: Final = 2**55
 
 
-class Points(msgspec.Struct, frozen=True):
+class ExtenderScores(msgspec.Struct, frozen=True):
     """What one extender gave each node."""
 
     extender: str
@@ -97,7 +97,7 @@ class Extenders:
             refused |= answer.refused
         return Filtered(left, {name: why for name, why in refused.items() if name not in left})
 
-    async def ask_scores(self, pod: Pod, nodes: Nodes) -> list[Points]:
+    async def ask_scores(self, pod: Pod, nodes: Nodes) -> list[ExtenderScores]:
         """The points of all who have an opinion on the pod; the others' failures are logged."""
         callers = self._interested(pod)
         found = await asyncio.gather(*(self._ask_scores(one, pod, nodes) for one in callers))
@@ -147,7 +147,9 @@ class Extenders:
     def _interested(self, pod: Pod) -> list[ExtenderCaller]:
         return [caller for caller in self._callers if caller.is_interested(pod)]
 
-    async def _ask_scores(self, caller: ExtenderCaller, pod: Pod, nodes: Nodes) -> Points | None:
+    async def _ask_scores(
+        self, caller: ExtenderCaller, pod: Pod, nodes: Nodes
+    ) -> ExtenderScores | None:
         if self._scoring is not None:
             self._scoring.add(+1)
         try:
@@ -162,7 +164,7 @@ class Extenders:
         weight = caller.config.weight if caller.config.prioritize_verb else 0
         most = _MOST_POINTS // max(weight * _SCALE, 1)
         points = [min(max(given.get(name, 0), -most), most) for name in nodes.names]
-        return Points(caller.name, weight * _SCALE, np.array(points), frozenset(given))
+        return ExtenderScores(caller.name, weight * _SCALE, np.array(points), frozenset(given))
 
     def _is_ignored(self, caller: ExtenderCaller, pod: Pod, error: ExtenderError) -> bool:
         if caller.config.ignorable:

@@ -19,16 +19,16 @@ from mooring.client.http import HttpTransport, OnAnswer
 from mooring.client.incluster import find_endpoint
 from mooring.client.limits import Limiter
 from mooring.errors import ConfigError, Problem
-from mooring.extender.serving.answering import Answering
-from mooring.extender.serving.binding import Binding
-from mooring.extender.serving.cluster import Cluster
+from mooring.extender.serving.bind import BindHandler
+from mooring.extender.serving.cluster import WatchedCluster
 from mooring.extender.serving.connections import Connections
-from mooring.extender.serving.figures import ExtenderMetrics
+from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
 from mooring.extender.serving.functions import Extender, PreemptFunction
 from mooring.extender.serving.handle import BindingClient, ExtenderHandle
-from mooring.extender.serving.hosting import Hosted, plan_serving
-from mooring.extender.serving.preempting import Preempting
-from mooring.extender.serving.server import Answer, Server
+from mooring.extender.serving.metrics import ExtenderMetrics
+from mooring.extender.serving.plugins import ServedPlugins, plan_serving
+from mooring.extender.serving.preempt import PreemptHandler
+from mooring.extender.serving.server import Server, VerbHandler
 from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage
@@ -85,7 +85,7 @@ class App:
         self.options: Options = options or Options()
         self.metrics: ExtenderMetrics = metrics or ExtenderMetrics()
         plan = plan_serving(plugins, config)
-        self.cluster: Cluster = Cluster(client, plan.reads)
+        self.cluster: WatchedCluster = WatchedCluster(client, plan.reads)
         if client is None and plan.reads:
             kinds = ", ".join(sorted(kind.KIND for kind in plan.reads))
             raise ConfigError([Problem("", f"plugins look up {kinds}: that needs a cluster")])
@@ -95,8 +95,10 @@ class App:
             client=BindingClient(client, writer),
             recorder=recorder,
         )
-        self.hosted: Hosted = Hosted(plan, handle, self.metrics, self.options.plugin_seconds)
-        self.answers: dict[str, Answer] = self._answers(functions)
+        self.served: ServedPlugins = ServedPlugins(
+            plan, handle, self.metrics, self.options.plugin_seconds
+        )
+        self.answers: dict[str, VerbHandler] = self._make_handlers(functions)
         server = Server(
             self.answers,
             self.metrics,
@@ -113,20 +115,20 @@ class App:
         self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
 
-    def _answers(self, functions: Sequence[PreemptFunction]) -> dict[str, Answer]:
-        hosted, cluster = self.hosted, self.cluster
-        answering = Answering(hosted, cluster, self.metrics)
-        found: dict[str, Answer] = {}
-        if hosted.filters:
+    def _make_handlers(self, functions: Sequence[PreemptFunction]) -> dict[str, VerbHandler]:
+        served, cluster = self.served, self.cluster
+        answering = FilterPrioritizeHandler(served, cluster, self.metrics)
+        found: dict[str, VerbHandler] = {}
+        if served.filters:
             found["filter"] = answering.filter
-        if hosted.scores:
+        if served.scores:
             found["prioritize"] = answering.prioritize
-        if hosted.preempts or functions:
-            found["preempt"] = Preempting(hosted, cluster, functions).preempt
-        if hosted.binds or self.options.serve_bind:
+        if served.preempts or functions:
+            found["preempt"] = PreemptHandler(served, cluster, functions).preempt
+        if served.binds or self.options.serve_bind:
             if not cluster.is_connected:
                 raise ConfigError([Problem("", "binding pods needs a cluster")])
-            found["bind"] = Binding(hosted, cluster).bind
+            found["bind"] = BindHandler(served, cluster).bind
         if not found:
             raise ConfigError([Problem("", "there is nothing to serve: no plugin, no function")])
         return found
@@ -154,7 +156,7 @@ class App:
                 watching.cancel()
         finally:
             await self._connections.close(0.0)
-            self.hosted.profile.close()
+            self.served.profile.close()
 
     def stop(self) -> None:
         """Let nobody in any more; `run` comes to its end."""
@@ -235,6 +237,6 @@ async def serve(app: App) -> None:
     """Run until SIGTERM or SIGINT, with an eye on plugins that hang."""
     handle_signals(lambda _: app.stop())
     add_process_metrics(app.metrics)
-    with Watchdog(app.hosted.guard):
+    with Watchdog(app.served.guard):
         await app.run(on_ready=garbage.spare_what_is_there)
     log.info("stopped", extra={"v": 0})

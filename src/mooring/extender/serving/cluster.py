@@ -31,7 +31,7 @@ _PATIENCE: Final = 0.5  # seconds for our watch to show a node that the schedule
 _MANY_NAMES: Final = 50_000  # of bare nodes, and of nodes that were waited for in vain
 
 
-class Cluster:
+class WatchedCluster:
     """Nodes and pods, watched; and the kinds that plugins look up. Without a client, nothing."""
 
     def __init__(self, client: ApiClient | None, kinds: Iterable[type[Object]] = ()) -> None:

@@ -39,19 +39,19 @@ from mooring.observe.texts import named
 if TYPE_CHECKING:
     from mooring.extender.serving.app import Options
 
-Verdict = str | bool | Status | None
+FilterAnswer = str | bool | Status | None
 """Yes: True, None or "". No: False, or the reason. A `Status` says it exactly."""
 
-Points = int | float
+ScoreAnswer = int | float
 """0 to 10."""
 
-Chosen = Verdict | Iterable[Pod]
+PreemptAnswer = FilterAnswer | Iterable[Pod]
 """Whether this node may be freed; or whom of the victims to evict."""
 
-FilterFunction = Callable[[Pod, Node], Verdict | Awaitable[Verdict]]
-PrioritizeFunction = Callable[[Pod, Node], Points | Awaitable[Points]]
-BindFunction = Callable[[Pod, str], Verdict | Awaitable[Verdict]]
-PreemptFunction = Callable[[Pod, str, tuple[Pod, ...]], Chosen | Awaitable[Chosen]]
+FilterFunction = Callable[[Pod, Node], FilterAnswer | Awaitable[FilterAnswer]]
+PrioritizeFunction = Callable[[Pod, Node], ScoreAnswer | Awaitable[ScoreAnswer]]
+BindFunction = Callable[[Pod, str], FilterAnswer | Awaitable[FilterAnswer]]
+PreemptFunction = Callable[[Pod, str, tuple[Pod, ...]], PreemptAnswer | Awaitable[PreemptAnswer]]
 
 _F = TypeVar("_F", bound=FilterFunction)
 _S = TypeVar("_S", bound=PrioritizeFunction)
@@ -128,7 +128,7 @@ class Extender:
 # --- functions as plugins ------------------------------------------------------------------------
 
 
-class AsksLater(Base):
+class AsyncFunctionPlugin(Base):
     """A plugin of an `async` function: asked about all nodes beforehand, when there is time."""
 
     verb: ClassVar[str]
@@ -139,7 +139,7 @@ class AsksLater(Base):
 
 def _filter_plugin(function: FilterFunction) -> type[Filter]:
     if inspect.iscoroutinefunction(function):
-        return _later_filter_plugin(function)
+        return _async_filter_plugin(function)
     ask: Callable[..., Any] = function
 
     class FunctionFilter(Filter):
@@ -159,10 +159,10 @@ def _filter_plugin(function: FilterFunction) -> type[Filter]:
     return FunctionFilter
 
 
-def _later_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter]:
+def _async_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter]:
     answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
 
-    class FunctionFilter(AsksLater, Filter):
+    class FunctionFilter(AsyncFunctionPlugin, Filter):
         name = function.__name__
         verb = "filter"
 
@@ -177,26 +177,26 @@ def _later_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter
 
 def _score_plugin(function: PrioritizeFunction) -> type[Score]:
     if inspect.iscoroutinefunction(function):
-        return _later_score_plugin(function)
+        return _async_score_plugin(function)
     ask: Callable[..., Any] = function
 
     class FunctionScore(Score):
         name = function.__name__
 
         def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_points(ask(pod, node))
+            return as_score(ask(pod, node))
 
         def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-            points = (as_points(ask(pod, node)) for node in nodes)
+            points = (as_score(ask(pod, node)) for node in nodes)
             return np.fromiter(points, np.int64, len(nodes))
 
     return FunctionScore
 
 
-def _later_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
+def _async_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
     answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
 
-    class FunctionScore(AsksLater, Score):
+    class FunctionScore(AsyncFunctionPlugin, Score):
         name = function.__name__
         verb = "prioritize"
 
@@ -204,7 +204,7 @@ def _later_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
             state[answers] = await _of_each(function, pod, nodes)
 
         def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_points(state[answers][node.name])
+            return as_score(state[answers][node.name])
 
     return FunctionScore
 
@@ -227,10 +227,10 @@ def _bind_plugin(function: BindFunction) -> type[Bind]:
 
 async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:
     """What a function says about each node, by name."""
-    turn = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: Node) -> Any:
-        async with turn:
+        async with slots:
             try:
                 return await function(pod, node)
             except (SystemExit, KeyboardInterrupt) as error:
@@ -261,7 +261,7 @@ def as_status(answer: Any, name: str) -> Status:
     raise TypeError(f"returned {answer!r:.80}, expected True, a reason, or a Status")
 
 
-def as_points(answer: Any) -> int:
+def as_score(answer: Any) -> int:
     """Points of an extender as points of a plugin, so that tenths of them count."""
     is_number = isinstance(answer, _NUMBERS) and not isinstance(answer, bool)
     if not is_number or not 0 <= answer <= EXTENDER_MAX:

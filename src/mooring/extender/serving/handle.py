@@ -43,8 +43,8 @@ class ExtenderHandle:
         self.random: random.Random = rng or random.Random()
         self.client: Client = client
         self.recorder: Recorder = recorder or LoggingRecorder()
-        self.waiting: NobodyWaits = NobodyWaits()
-        self.nominator: NobodyNominated = NobodyNominated()
+        self.waiting: NoWaitingPods = NoWaitingPods()
+        self.nominator: NoNominatedPods = NoNominatedPods()
         self.what_if: WhatIf
         self._cache = cache
         self._seen = cache
@@ -80,7 +80,7 @@ class WallClock:
         await asyncio.sleep(seconds)
 
 
-class NobodyWaits:
+class NoWaitingPods:
     """No pod is held at Permit."""
 
     def __iter__(self) -> Iterator[WaitingPod]:
@@ -90,7 +90,7 @@ class NobodyWaits:
         return None
 
 
-class NobodyNominated:
+class NoNominatedPods:
     """No pod has a claim that we know of; the scheduler that asks us knows them."""
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:

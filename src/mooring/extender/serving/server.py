@@ -21,8 +21,8 @@ import msgspec
 from aiohttp import web
 
 from mooring.api.codec import DecodeError
-from mooring.extender.serving.figures import ExtenderMetrics
-from mooring.extender.serving.question import Failure
+from mooring.extender.serving.metrics import ExtenderMetrics
+from mooring.extender.serving.request import Failure
 from mooring.extender.wire import (
     ExtenderArgs,
     ExtenderBindingArgs,
@@ -61,11 +61,11 @@ _ARGS: Final[Mapping[str, type[Any]]] = {
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _OTHER: Final = "other"  # the verb of whatever is none
 
-Answer = Callable[[Any], Awaitable[Any]]
+VerbHandler = Callable[[Any], Awaitable[Any]]
 """Payload in, payload out; raises `Failure`."""
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HttpReply(msgspec.Struct, frozen=True):
     """What to send."""
 
     code: int
@@ -75,12 +75,12 @@ class Reply(msgspec.Struct, frozen=True):
     closes: bool = False  # the connection; there is more on it than was read
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """A request that is not even looked into."""
 
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.code)
-        self.reply: Reply = reply
+    def __init__(self, code: int, text: str, *, closes: bool = False, allow: str = "") -> None:
+        super().__init__(text)
+        self.reply: HttpReply = _error_reply(code, text, closes=closes, allow=allow)
 
 
 class Server:
@@ -92,7 +92,7 @@ class Server:
 
     def __init__(
         self,
-        answers: Mapping[str, Answer],
+        handlers: Mapping[str, VerbHandler],
         metrics: ExtenderMetrics,
         *,
         readiness: Callable[[], str],
@@ -101,7 +101,7 @@ class Server:
         certified: bool = False,
         client_names: Collection[str] = (),
     ) -> None:
-        self._answers = dict(answers)
+        self._handlers = dict(handlers)
         self._metrics = metrics
         self._exposition = exposition.Exposition(metrics)
         self._readiness = readiness
@@ -127,7 +127,7 @@ class Server:
             shown = str(code) if code else "gone"
             self._metrics.requests.labels(verb, shown).observe(perf_counter() - started)
 
-    async def _send(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    async def _send(self, request: web.BaseRequest, reply: HttpReply) -> web.StreamResponse:
         response = web.Response(status=reply.code, body=reply.body, headers=_HEADERS)
         response.headers["Content-Type"] = reply.content_type
         if reply.allow:
@@ -144,49 +144,51 @@ class Server:
 
     # --- what to answer ------------------------------------------------------------------------
 
-    async def _reply(self, request: web.BaseRequest, verb: str) -> Reply:
+    async def _reply(self, request: web.BaseRequest, verb: str) -> HttpReply:
         try:
             self._check_caller(request)
             if verb == _OTHER:
                 return self._page(request)
-            answer = self._answers.get(verb)
+            answer = self._handlers.get(verb)
             if answer is None:
-                raise Refused(_told(404, f"this extender does not serve {request.path}"))
+                raise RequestRejected(404, f"this extender does not serve {request.path}")
             if request.method != "POST":
-                raise Refused(_not_allowed("POST"))
+                raise _not_allowed("POST")
             return await self._ask(request, verb, answer)
-        except Refused as refusal:
+        except RequestRejected as refusal:
             return refusal.reply
 
-    async def _ask(self, request: web.BaseRequest, verb: str, answer: Answer) -> Reply:
+    async def _ask(self, request: web.BaseRequest, verb: str, answer: VerbHandler) -> HttpReply:
         held: list[bytes] = []
         try:
             await self._read(request, held)
             body = b"".join(held)
-            return Reply(200, encode(await answer(decode(body, _ARGS[verb]))))
-        except Refused:
+            return HttpReply(200, encode(await answer(decode(body, _ARGS[verb]))))
+        except RequestRejected:
             self._metrics.errors.labels(verb, "").add()
             raise
         except (DecodeError, RecursionError) as error:
             self._metrics.errors.labels(verb, "").add()
             why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            return _failed(verb, 400, f"the request can't be read: {why}")
+            return _failure_reply(verb, 400, f"the request can't be read: {why}")
         except Failure as failure:
             self._metrics.errors.labels(verb, failure.plugin).add()
-            return _failed(verb, 500, str(failure))
+            return _failure_reply(verb, 500, str(failure))
         except Exception as error:
             self._metrics.errors.labels(verb, "").add()
             log.exception("answering a request broke", extra={"verb": verb})
-            return _failed(verb, 500, f"the extender broke: {type_name(error)}")
+            return _failure_reply(verb, 500, f"the extender broke: {type_name(error)}")
         finally:
             self._held -= sum(map(len, held))
 
     async def _read(self, request: web.BaseRequest, held: list[bytes]) -> None:
         if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise Refused(_told(415, "send the body as it is, without Content-Encoding", True))
+            raise RequestRejected(
+                415, "send the body as it is, without Content-Encoding", closes=True
+            )
         most = self._max_body_bytes
         if (request.content_length or 0) > most:
-            raise Refused(self._too_large())
+            raise self._too_large()
         size = 0
         try:
             async with asyncio.timeout(self._body_seconds):
@@ -195,19 +197,19 @@ class Server:
                     size += len(piece)
                     self._held += len(piece)
                     if size > most:
-                        raise Refused(self._too_large())
+                        raise self._too_large()
                     if self._held > _BODIES * most:
                         text = "too many large requests at the same time"
-                        raise Refused(_told(503, text, True))
+                        raise RequestRejected(503, text, closes=True)
         except TimeoutError as error:
             text = f"the body did not arrive within {self._body_seconds:g} s"
-            raise Refused(_told(408, text, True)) from error
+            raise RequestRejected(408, text, closes=True) from error
         except web.RequestPayloadError as error:
-            raise Refused(_told(400, f"the body can't be read: {error}", True)) from error
+            raise RequestRejected(400, f"the body can't be read: {error}", closes=True) from error
 
-    def _too_large(self) -> Reply:
+    def _too_large(self) -> RequestRejected:
         text = f"the body is larger than {self._max_body_bytes} bytes (--max-body-bytes)"
-        return _told(413, text, True)
+        return RequestRejected(413, text, closes=True)
 
     # --- everything else -----------------------------------------------------------------------
 
@@ -217,41 +219,42 @@ class Server:
         certificate = request.get_extra_info("peercert")
         if not certificate:
             text = "a client certificate is needed, signed by the authority of --client-ca-file"
-            raise Refused(_told(401, text, True))
+            raise RequestRejected(401, text, closes=True)
         if self._client_names and not self._client_names & _common_names(certificate):
-            raise Refused(_told(403, "this client certificate has none of --client-names", True))
+            raise RequestRejected(
+                403, "this client certificate has none of --client-names", closes=True
+            )
 
-    def _page(self, request: web.BaseRequest) -> Reply:
+    def _page(self, request: web.BaseRequest) -> HttpReply:
         path = request.path
         if path != "/metrics" and path not in _HEALTH:
-            served = ", ".join(f"/{verb}" for verb in self._answers)
-            raise Refused(_told(404, f"no such path; this extender serves {served}"))
+            served = ", ".join(f"/{verb}" for verb in self._handlers)
+            raise RequestRejected(404, f"no such path; this extender serves {served}")
         if request.method not in ("GET", "HEAD"):
-            raise Refused(_not_allowed("GET, HEAD"))
+            raise _not_allowed("GET, HEAD")
         if path == "/metrics":
             text = self._exposition.render()
-            return Reply(200, text.encode(errors="backslashreplace"), exposition.CONTENT_TYPE)
+            return HttpReply(200, text.encode(errors="backslashreplace"), exposition.CONTENT_TYPE)
         problem = self._readiness() if path == "/readyz" else ""
-        return Reply(503 if problem else 200, (problem or "ok").encode(), _TEXT)
+        return HttpReply(503 if problem else 200, (problem or "ok").encode(), _TEXT)
 
 
-def _failed(verb: str, code: int, text: str) -> Reply:
+def _failure_reply(verb: str, code: int, text: str) -> HttpReply:
     """What could not be done, in the place where schedulers look for it."""
     if verb == "filter":
-        return Reply(200, encode(ExtenderFilterResult(error=text)))
+        return HttpReply(200, encode(ExtenderFilterResult(error=text)))
     if verb == "bind":
-        return Reply(200, encode(ExtenderBindingResult(error=text)))
-    return _told(code, text)
+        return HttpReply(200, encode(ExtenderBindingResult(error=text)))
+    return _error_reply(code, text)
 
 
-def _told(code: int, text: str, closes: bool = False) -> Reply:
-    return Reply(code, encode({"Error": text}), closes=closes)
+def _error_reply(code: int, text: str, *, closes: bool = False, allow: str = "") -> HttpReply:
+    return HttpReply(code, encode({"Error": text}), closes=closes, allow=allow)
 
 
-def _not_allowed(methods: str) -> Reply:
-    text = f"only {methods} is allowed here"
-    # What came with it is not read, so nothing can follow it.
-    return Reply(405, encode({"Error": text}), allow=methods, closes=True)
+def _not_allowed(methods: str) -> RequestRejected:
+    # The body of the request is not read, so the connection can't be used again.
+    return RequestRejected(405, f"only {methods} is allowed here", closes=True, allow=methods)
 
 
 def _common_names(certificate: Mapping[str, Any]) -> set[str]:

@@ -13,7 +13,7 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.extender.serving.cluster import Cluster
+from mooring.extender.serving.cluster import WatchedCluster
 from mooring.extender.wire import ExtenderArgs, NodeList, name_of
 
 
@@ -25,18 +25,18 @@ class Failure(Exception):
         self.plugin: str = plugin
 
 
-class Question(msgspec.Struct, frozen=True):
+class ExtenderRequest(msgspec.Struct, frozen=True):
     """A pod and the nodes it might go to."""
 
     pod: Pod
     names: tuple[str, ...]  # of all nodes that were asked about, in the order they came
-    seen: Cache  # where they are looked up; it may hold others too
+    cache: Cache  # where they are looked up; it may hold others too
     nodes: Nodes  # those of them that are known
     places: IntArray  # in `names`, one for each of `nodes`
     listed: NodeList | None = None  # the nodes as they came, if they came whole
 
 
-async def read_question(args: ExtenderArgs, cluster: Cluster) -> Question:
+async def read_request(args: ExtenderArgs, cluster: WatchedCluster) -> ExtenderRequest:
     """Find out what is asked; raises `Failure` if it can't be."""
     problem = cluster.problem()
     if problem:
@@ -45,14 +45,14 @@ async def read_question(args: ExtenderArgs, cluster: Cluster) -> Question:
     if args.nodes is not None:
         items = args.nodes.items or ()
         names = tuple(map(_name_of, items))
-        seen = await cluster.described(items, names)
+        cache = await cluster.described(items, names)
     elif args.node_names is not None:
         names = args.node_names
-        seen = await cluster.known(names)
+        cache = await cluster.known(names)
     else:
         raise Failure("the request names no nodes: both Nodes and NodeNames are null")
-    nodes, places = select(seen, names)
-    return Question(pod, names, seen, nodes, places, args.nodes)
+    nodes, places = select(cache, names)
+    return ExtenderRequest(pod, names, cache, nodes, places, args.nodes)
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:
@@ -62,18 +62,18 @@ def read_pod(raw: msgspec.Raw) -> Pod:
         raise Failure(f"the pod of the request can't be read: {error}") from error
 
 
-def select(seen: Cache, names: tuple[str, ...]) -> tuple[Nodes, IntArray]:
+def select(cache: Cache, names: tuple[str, ...]) -> tuple[Nodes, IntArray]:
     """The nodes of these names that are there, and the place of each among the names."""
-    row_of = seen.table.row_of
+    row_of = cache.table.row_of
     rows = np.fromiter(map(row_of.get, names, repeat(-1)), np.int64, len(names))
     places: IntArray = np.argsort(rows, kind="stable")
     rows = rows[places]
     unknown = int(np.searchsorted(rows, 0))
     rows, places = rows[unknown:], places[unknown:]
-    everybody = seen.nodes
-    if len(rows) == len(everybody) and bool((rows == np.arange(len(rows))).all()):
-        return everybody, places
-    return everybody.take(rows), places
+    known = cache.nodes
+    if len(rows) == len(known) and bool((rows == np.arange(len(rows))).all()):
+        return known, places
+    return known.take(rows), places
 
 
 def _name_of(raw: msgspec.Raw) -> str:

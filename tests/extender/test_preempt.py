@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.extender.serving import Served, serve
+from tests.extender.in_process_server import Served, serve
 
 import mooring.framework as fw
 from mooring.api.codec import to_builtins

@@ -17,11 +17,11 @@ from mooring.api import core
 from mooring.api.meta import ObjectMeta
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
-from mooring.extender.serving.answering import expect_unbroken
-from mooring.extender.serving.cluster import Cluster
+from mooring.extender.serving.cluster import WatchedCluster
+from mooring.extender.serving.filter_prioritize import expect_unbroken
 from mooring.extender.serving.functions import PreemptFunction, as_status
-from mooring.extender.serving.hosting import Hosted
-from mooring.extender.serving.question import Failure, read_pod, select
+from mooring.extender.serving.plugins import ServedPlugins
+from mooring.extender.serving.request import Failure, read_pod, select
 from mooring.extender.wire import (
     ExtenderPreemptionArgs,
     ExtenderPreemptionResult,
@@ -39,15 +39,18 @@ log = logging.getLogger(__name__)
 _OFFERED = Status.unschedulable("node has no room, and pods that could be evicted")
 
 
-class Preempting:
+class PreemptHandler:
     """Decides for one extender, by functions first and then by the PostFilter plugins."""
 
     def __init__(
-        self, hosted: Hosted, cluster: Cluster, functions: Sequence[PreemptFunction] = ()
+        self,
+        served: ServedPlugins,
+        cluster: WatchedCluster,
+        functions: Sequence[PreemptFunction] = (),
     ) -> None:
-        self._hosted = hosted
+        self._served = served
         self._cluster = cluster
-        self._functions = [(function, _named(function, hosted)) for function in functions]
+        self._functions = [(function, _named(function, served)) for function in functions]
 
     async def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
         problem = self._cluster.problem()
@@ -57,11 +60,11 @@ class Preempting:
         offers = list(self._read(args))
         for function, named in self._functions:
             left = [
-                await self._hosted.wait_for(named, "preempt", _asked, function, pod, offer)
+                await self._served.wait_for(named, "preempt", _asked, function, pod, offer)
                 for offer in offers
             ]
             offers = [offer for offer in left if offer is not None]
-        if self._hosted.preempts and offers:
+        if self._served.preempts and offers:
             offers = await self._nominated(pod, offers)
         return ExtenderPreemptionResult({offer.node_name: _to_wire(offer) for offer in offers})
 
@@ -83,15 +86,15 @@ class Preempting:
 
     async def _nominated(self, pod: Pod, offers: Sequence[Candidate]) -> list[Candidate]:
         """The one node that a plugin wants freed; none if it wants none."""
-        hosted, state = self._hosted, CycleState()
+        served, state = self._served, CycleState()
         by_name = {offer.node_name: offer for offer in offers}
-        seen = self._cluster.cache if self._cluster.is_connected else _as_told(offers)
-        nodes, _ = select(seen, tuple(by_name))
-        with hosted.handle.looking_at(seen):
-            expect_unbroken(hosted.evaluator.begin(state, pod, seen.nodes).outcome.status)
+        cache = self._cluster.cache if self._cluster.is_connected else _as_told(offers)
+        nodes, _ = select(cache, tuple(by_name))
+        with served.handle.looking_at(cache):
+            expect_unbroken(served.evaluator.begin(state, pod, cache.nodes).outcome.status)
             verdicts = Verdicts.passing(nodes).reject_all(_OFFERED)
             # Without others to ask, it waits for nothing: what is looked at stays as it is.
-            after = await hosted.runner.post_filter(state, pod, nodes, verdicts)
+            after = await served.runner.post_filter(state, pod, nodes, verdicts)
         if after is None or after.status.rejected:
             return []
         expect_unbroken(after.status)
@@ -111,12 +114,12 @@ class Preempting:
 
 def _as_told(offers: Iterable[Candidate]) -> Cache:
     """Nodes of which nothing is known but the name and the victims."""
-    seen = Cache()
+    cache = Cache()
     for offer in offers:
-        seen.put_node(core.Node(metadata=ObjectMeta(name=offer.node_name)))
+        cache.put_node(core.Node(metadata=ObjectMeta(name=offer.node_name)))
         for victim in offer.victims:
-            seen.put_pod(victim.assumed_on(offer.node_name))
-    return seen
+            cache.put_pod(victim.assumed_on(offer.node_name))
+    return cache
 
 
 async def _asked(function: PreemptFunction, pod: Pod, offer: Candidate) -> Candidate | None:
@@ -144,7 +147,7 @@ def _to_wire(offer: Candidate) -> MetaVictims:
     return MetaVictims(tuple(MetaPod(pod.uid) for pod in offer.victims), offer.pdb_violations)
 
 
-def _named(function: PreemptFunction, hosted: Hosted) -> Base:
+def _named(function: PreemptFunction, served: ServedPlugins) -> Base:
     """What a function goes by in messages and metrics."""
     kind: type[Base] = type("PreemptFunction", (Base,), {"name": function.__name__})
-    return kind(Args(), hosted.handle)
+    return kind(Args(), served.handle)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.extender.serving.tenths import in_tenths
+from mooring.extender.serving.score_scale import to_extender_scores
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ from mooring.extender.serving.tenths import in_tenths
 def test_rounds_to_the_nearest_and_keeps_the_best_apart(
     points: list[int], tenths: list[int]
 ) -> None:
-    assert in_tenths(np.array(points, dtype=np.int64), 1).tolist() == tenths
+    assert to_extender_scores(np.array(points, dtype=np.int64), 1).tolist() == tenths
 
 
 def test_gives_nothing_where_nobody_had_an_opinion() -> None:
-    assert in_tenths(np.array([0, 0, 0], dtype=np.int64), 0).tolist() == [0, 0, 0]
+    assert to_extender_scores(np.array([0, 0, 0], dtype=np.int64), 0).tolist() == [0, 0, 0]
 
 
 @given(
@@ -44,7 +44,7 @@ def test_never_swaps_two_nodes_and_moves_none_by_a_whole_point(
 ) -> None:
     size = min(len(first), len(second))
     totals = np.array(first[:size]) * weight + np.array(second[:size]) * other
-    tenths = in_tenths(totals, weight + other)
+    tenths = to_extender_scores(totals, weight + other)
     order = np.argsort(totals, kind="stable")
     assert (np.diff(tenths[order]) >= 0).all()
     assert tenths.min() >= 0

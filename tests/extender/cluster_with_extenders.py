@@ -45,7 +45,7 @@ def pod(name: str, **spec: Any) -> Object:
     }
 
 
-class Scene:
+class ClusterWithExtenders:
     """Three nodes and a scheduler; `async with`."""
 
     def __init__(self, config: str, nodes: int = 3, **machine: Any) -> None:
@@ -105,5 +105,5 @@ class Scene:
         await self.cluster.wait_for(holds, 20.0)
 
 
-def play(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run_async(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(act())

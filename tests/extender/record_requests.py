@@ -1,4 +1,4 @@
-"""Writes down what the real kube-scheduler asks extenders: `python -m tests.extender.recording`.
+"""Records the requests of the real kube-scheduler: `python -m tests.extender.record_requests`.
 
 Needed again only when Kubernetes changes what it sends; the findings are in `data/`.
 """

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 
 from mooring.decision.evaluation import Evaluation
-from mooring.extender.serving.cluster import Cluster
-from mooring.extender.serving.figures import ExtenderMetrics
-from mooring.extender.serving.functions import AsksLater
-from mooring.extender.serving.hosting import Hosted
-from mooring.extender.serving.question import Failure, Question, read_question, select
-from mooring.extender.serving.tenths import in_tenths
+from mooring.extender.serving.cluster import WatchedCluster
+from mooring.extender.serving.functions import AsyncFunctionPlugin
+from mooring.extender.serving.metrics import ExtenderMetrics
+from mooring.extender.serving.plugins import ServedPlugins
+from mooring.extender.serving.request import ExtenderRequest, Failure, read_request, select
+from mooring.extender.serving.score_scale import to_extender_scores
 from mooring.extender.wire import (
     ExtenderArgs,
     ExtenderFilterResult,
@@ -27,58 +27,62 @@ from mooring.framework.verdicts import Verdicts
 UNKNOWN = Status.unresolvable("node is not known to the extender")
 
 
-class Answering:
+class FilterPrioritizeHandler:
     """Decides for one extender."""
 
-    def __init__(self, hosted: Hosted, cluster: Cluster, metrics: ExtenderMetrics) -> None:
-        self._hosted = hosted
+    def __init__(
+        self, served: ServedPlugins, cluster: WatchedCluster, metrics: ExtenderMetrics
+    ) -> None:
+        self._served = served
         self._cluster = cluster
         self._metrics = metrics
-        plugins = hosted.profile.plugins.values()
-        self._later = [plugin for plugin in plugins if isinstance(plugin, AsksLater)]
+        plugins = served.profile.plugins.values()
+        self._async_functions = [
+            plugin for plugin in plugins if isinstance(plugin, AsyncFunctionPlugin)
+        ]
 
     async def filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        question, state = await self._read("filter", args)
-        verdicts = Verdicts.passing(question.nodes)
-        if len(question.nodes):
-            with self._hosted.handle.looking_at(question.seen):
-                evaluation = self._begin(question, state)
+        request, state = await self._read("filter", args)
+        verdicts = Verdicts.passing(request.nodes)
+        if len(request.nodes):
+            with self._served.handle.looking_at(request.cache):
+                evaluation = self._begin(request, state)
                 if evaluation.passed_pre_filter:
                     evaluation.filter()
                     expect_unbroken(evaluation.status)
                     verdicts = evaluation.verdicts()
                 else:
                     verdicts.reject_all(evaluation.outcome.status)
-        return self._sorted_out(question, verdicts)
+        return self._filter_result(request, verdicts)
 
     async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
-        question, state = await self._read("prioritize", args)
-        points = np.zeros(len(question.names), dtype=np.int64)  # an unknown node gets none
-        if len(question.nodes):
-            with self._hosted.handle.looking_at(question.seen):
+        request, state = await self._read("prioritize", args)
+        points = np.zeros(len(request.names), dtype=np.int64)  # an unknown node gets none
+        if len(request.nodes):
+            with self._served.handle.looking_at(request.cache):
                 # A refusal was told when the nodes were filtered; Score may read what was stored.
-                evaluation = self._begin(question, state)
+                evaluation = self._begin(request, state)
                 scores = evaluation.scores()
                 expect_unbroken(evaluation.status)
                 assert scores is not None
             weight = sum(table.weight for table in scores.plugins)
-            points[question.places] = in_tenths(scores.totals, weight)
-        return tuple(map(HostPriority, question.names, points.tolist()))
+            points[request.places] = to_extender_scores(scores.totals, weight)
+        return tuple(map(HostPriority, request.names, points.tolist()))
 
-    def _begin(self, question: Question, state: CycleState) -> Evaluation:
+    def _begin(self, request: ExtenderRequest, state: CycleState) -> Evaluation:
         """PreFilter; raises `Failure` if it broke."""
-        evaluation = self._hosted.evaluator.begin(
-            state, question.pod, question.seen.nodes, among=question.nodes
+        evaluation = self._served.evaluator.begin(
+            state, request.pod, request.cache.nodes, among=request.nodes
         )
         expect_unbroken(evaluation.outcome.status)
         return evaluation
 
-    def _sorted_out(self, question: Question, verdicts: Verdicts) -> ExtenderFilterResult:
+    def _filter_result(self, request: ExtenderRequest, verdicts: Verdicts) -> ExtenderFilterResult:
         """Who stays, in the order and the form in which they came, and why the others do not."""
-        names, statuses = question.names, [OK, *verdicts.statuses, UNKNOWN]
+        names, statuses = request.names, [OK, *verdicts.statuses, UNKNOWN]
         numbers = np.full(len(names), len(statuses) - 1, dtype=np.int64)
-        numbers[question.places] = 0 if verdicts.index is None else verdicts.index
-        unknown = len(names) - len(question.places)
+        numbers[request.places] = 0 if verdicts.index is None else verdicts.index
+        unknown = len(names) - len(request.places)
         if unknown:
             self._metrics.unknown_nodes.labels().add(unknown)
         texts = [status.message for status in statuses]
@@ -89,7 +93,7 @@ class Answering:
         for place, number in zip(refused.tolist(), numbers[refused].tolist(), strict=True):
             into = unresolvable if hopeless[number] else failed
             into[names[place]] = texts[number]
-        listed = question.listed
+        listed = request.listed
         left: tuple[Any, ...] = names if listed is None else listed.items or ()
         if len(refused):
             left = tuple(map(left.__getitem__, np.flatnonzero(numbers == 0).tolist()))
@@ -98,28 +102,30 @@ class Answering:
         kept = msgspec.structs.replace(listed, items=left)
         return ExtenderFilterResult(kept, None, failed, unresolvable)
 
-    async def _read(self, verb: str, args: ExtenderArgs) -> tuple[Question, CycleState]:
-        question = await read_question(args, self._cluster)
+    async def _read(self, verb: str, args: ExtenderArgs) -> tuple[ExtenderRequest, CycleState]:
+        request = await read_request(args, self._cluster)
         state = CycleState()
-        return await self._ask_later(verb, question, state), state
+        return await self._run_async_functions(verb, request, state), state
 
-    async def _ask_later(self, verb: str, question: Question, state: CycleState) -> Question:
+    async def _run_async_functions(
+        self, verb: str, request: ExtenderRequest, state: CycleState
+    ) -> ExtenderRequest:
         """Ask the functions that wait for something, before the plain ones; what is asked then.
 
         While they wait the cluster changes, so they get a copy of the nodes.
         """
-        asked = [plugin for plugin in self._later if plugin.verb == verb]
+        asked = [plugin for plugin in self._async_functions if plugin.verb == verb]
         if not asked:
-            return question
-        if self._cluster.is_live(question.seen):
-            seen = self._cluster.copy(question.nodes.names)
-            nodes, places = select(seen, question.names)
-            question = msgspec.structs.replace(question, seen=seen, nodes=nodes, places=places)
+            return request
+        if self._cluster.is_live(request.cache):
+            cache = self._cluster.copy(request.nodes.names)
+            nodes, places = select(cache, request.names)
+            request = msgspec.structs.replace(request, cache=cache, nodes=nodes, places=places)
         for plugin in asked:
-            await self._hosted.wait_for(
-                plugin, plugin.verb, plugin.ask, state, question.pod, question.nodes
+            await self._served.wait_for(
+                plugin, plugin.verb, plugin.ask, state, request.pod, request.nodes
             )
-        return question
+        return request
 
 
 def expect_unbroken(status: Status) -> None:

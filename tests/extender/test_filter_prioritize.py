@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.extender.serving import Served, about, serve
+from tests.extender.in_process_server import Served, about, serve
 
 import mooring.framework as fw
 from mooring.api import core

@@ -13,7 +13,7 @@ from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
 from mooring.framework.scores import MAX_SCORE
 
 
-def in_tenths(totals: IntArray, weight: int) -> IntArray:
+def to_extender_scores(totals: IntArray, weight: int) -> IntArray:
     """The points that extenders give, for sums of points that were weighted with `weight` in all.
 
     Without any weight nobody had an opinion, and all get 0.

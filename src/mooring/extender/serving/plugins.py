@@ -17,9 +17,9 @@ from mooring import config as cfg
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
 from mooring.errors import ConfigError, PluginError, Problem
-from mooring.extender.serving.figures import ExtenderMetrics
 from mooring.extender.serving.handle import ExtenderHandle
-from mooring.extender.serving.question import Failure
+from mooring.extender.serving.metrics import ExtenderMetrics
+from mooring.extender.serving.request import Failure
 from mooring.framework.plugin import Base
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
@@ -107,7 +107,7 @@ def _tell_of_unserved(plan: ProfilePlan) -> None:
             log.warning("no verb of an extender carries these points; never called", extra=extra)
 
 
-class Hosted:
+class ServedPlugins:
     """Live plugins of one plan, and who asks them."""
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.extender.serving import Served, binding, serve
+from tests.extender.in_process_server import Served, binding, serve
 
 import mooring.framework as fw
 from mooring.api import core

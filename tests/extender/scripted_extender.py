@@ -17,7 +17,7 @@ Act = Callable[[Payload, asyncio.StreamWriter], Awaitable[None]]
 _PORTION = 1024 * 1024  # bytes
 
 
-class Rogue:
+class ScriptedExtender:
     """Listens on loopback; `acts` are by verb, and `asked` is what it was asked, in order."""
 
     def __init__(self, **acts: Act) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from mooring.client.errors import NotFound
 from mooring.errors import ApiError
-from mooring.extender.serving.cluster import Cluster
-from mooring.extender.serving.hosting import Hosted
-from mooring.extender.serving.question import Failure
+from mooring.extender.serving.cluster import WatchedCluster
+from mooring.extender.serving.plugins import ServedPlugins
+from mooring.extender.serving.request import Failure
 from mooring.extender.wire import ExtenderBindingArgs, ExtenderBindingResult
 from mooring.framework.state import CycleState
 
 
-class Binding:
+class BindHandler:
     """Binds for one extender, by its Bind plugins."""
 
-    def __init__(self, hosted: Hosted, cluster: Cluster) -> None:
-        self._hosted = hosted
+    def __init__(self, served: ServedPlugins, cluster: WatchedCluster) -> None:
+        self._served = served
         self._cluster = cluster
 
     async def bind(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
@@ -35,7 +35,7 @@ class Binding:
             return ExtenderBindingResult()  # by a request whose answer was lost
         if pod.node_name:
             raise Failure(f'pod {key} is on node "{pod.node_name}" already')
-        status = await self._hosted.committer.bind(CycleState(), pod, args.node)
+        status = await self._served.committer.bind(CycleState(), pod, args.node)
         if not status.ok:
             raise Failure(status.message, status.plugin)
         return ExtenderBindingResult()
