@@ -19,7 +19,7 @@ from tests.controlplane.admin import ApiFailure
 from tests.controlplane.plane import Plane
 from tests.controlplane.processes import Process, free_port
 from tests.controlplane.users import User
-from tests.observe.reading import Seen, read
+from tests.observe.parse_exposition import Seen, read
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "deploy" / "rbac.yaml"

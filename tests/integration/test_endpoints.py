@@ -18,7 +18,7 @@ from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
 from tests.integration.looking import wait_for_event, wait_until_bound
 from tests.integration.starting import NAME, start_mooring
-from tests.observe.reading import Seen, read
+from tests.observe.parse_exposition import Seen, read
 
 MAY_READ_METRICS = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observe.reading import read
+from tests.observe.parse_exposition import read
 
 from mooring.observe.exposition import Exposition, number
-from mooring.observe.family import Registry
+from mooring.observe.family import MetricsRegistry
 from mooring.observe.metrics import Metrics
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
@@ -81,7 +81,7 @@ def test_shows_after_some_pods_what_kube_scheduler_shows() -> None:
 
 
 def test_makes_every_bucket_hold_those_below_it() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     duration = registry.histogram("d", "D.", (1.0, 2.5), ("who",))
     for value in (0.5, 2.0, 2.0, 9.0):
         duration.labels("me").observe(value)
@@ -97,7 +97,7 @@ def test_makes_every_bucket_hold_those_below_it() -> None:
 
 
 def test_sorts_families_labels_and_children() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.gauge("z", "Z.", stability="").labels().set(1.5)
     wide = registry.counter("a_total", "A.", ("queue", "event"), stability="BETA")
     for labels in (("y", "2"), ("x", "2"), ("z", "1")):
@@ -116,7 +116,7 @@ def test_sorts_families_labels_and_children() -> None:
 
 @given(st.dictionaries(st.tuples(st.text(), st.text()), st.floats(allow_nan=False), max_size=5))
 def test_gives_back_whatever_the_labels_hold(values: dict[tuple[str, str], float]) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     family = registry.gauge("g", 'Back\\slash, "quote" and\nnewline.', ("a", "b"))
     for labels, value in values.items():
         family.labels(*labels).set(value)

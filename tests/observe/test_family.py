@@ -2,11 +2,17 @@ import random
 
 import pytest
 
-from mooring.observe.family import MOST_CHILDREN, Family, Registry, Value, exponential
+from mooring.observe.family import (
+    MOST_CHILDREN,
+    MetricFamily,
+    MetricsRegistry,
+    MetricValue,
+    exponential,
+)
 
 
-def counter(*labels: str, limit: int = MOST_CHILDREN) -> Family[Value]:
-    return Family("things_total", "Things.", labels, Value, kind="counter", limit=limit)
+def counter(*labels: str, limit: int = MOST_CHILDREN) -> MetricFamily[MetricValue]:
+    return MetricFamily("things_total", "Things.", labels, MetricValue, kind="counter", limit=limit)
 
 
 def test_finds_the_same_child_for_the_same_labels() -> None:
@@ -28,7 +34,7 @@ def test_refuses_the_wrong_number_of_labels() -> None:
 
 
 def test_counts_into_the_first_bucket_that_is_not_smaller() -> None:
-    duration = Registry().histogram("d", "D.", (1.0, 2.0, 4.0)).labels()
+    duration = MetricsRegistry().histogram("d", "D.", (1.0, 2.0, 4.0)).labels()
     for value in (0.5, 1.0, 1.1, 4.0, 4.1):
         duration.observe(value)
     assert duration.counts == [2, 1, 1, 1]
@@ -66,14 +72,14 @@ def test_still_finds_the_children_it_had_when_it_is_full() -> None:
 
 
 def test_takes_a_name_only_once() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter("a_total", "A.")
     with pytest.raises(ValueError, match="the metric a_total exists already"):
         registry.gauge("a_total", "A.")
 
 
 def test_asks_for_current_values_before_a_scrape() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     size = registry.gauge("size", "Size.").labels()
     things = ["a"]
     registry.before_scrape(lambda: size.set(len(things)))
@@ -85,7 +91,7 @@ def test_asks_for_current_values_before_a_scrape() -> None:
 
 
 def test_scrapes_although_a_value_cannot_be_had(caplog: pytest.LogCaptureFixture) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     size = registry.gauge("size", "Size.").labels()
     broken = [True]
 

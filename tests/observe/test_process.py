@@ -4,15 +4,15 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.observe.reading import read
+from tests.observe.parse_exposition import read
 
 from mooring.observe.exposition import Exposition
-from mooring.observe.family import Registry
+from mooring.observe.family import MetricsRegistry
 from mooring.observe.process import add_process_metrics
 
 
 def scrape(proc: Path = Path("/proc")) -> dict[str, float]:
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry, proc)
     seen = read(Exposition(registry).render())
     assert not any(family.stability for family in seen.values())
@@ -30,7 +30,7 @@ def test_shows_what_the_process_uses() -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
 def test_counts_open_files_anew_at_each_scrape(tmp_path: Path) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry)
     shown = Exposition(registry)
 
@@ -44,7 +44,7 @@ def test_counts_open_files_anew_at_each_scrape(tmp_path: Path) -> None:
 
 
 def test_shows_what_the_garbage_collector_did() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry)
     shown = Exposition(registry)
 

@@ -148,16 +148,16 @@ def chain() -> BaseException:
 def test_a_likeness_looks_like_the_original() -> None:
     innocent = raised(ExceptionGroup("some", [ValueError("a")]), raised(KeyError("zone")))
     innocent.add_note("look at the labels")
-    assert shown(texts.likeness(innocent)) == shown(innocent)
+    assert shown(texts.safe_copy(innocent)) == shown(innocent)
     context = raised(ValueError("while"))
     context.__context__ = raised(KeyError("handling"))
-    assert shown(texts.likeness(context)) == shown(context)
+    assert shown(texts.safe_copy(context)) == shown(context)
     context.__suppress_context__ = True
-    assert shown(texts.likeness(context)) == shown(context)
+    assert shown(texts.safe_copy(context)) == shown(context)
 
 
 def test_a_likeness_shows_what_can_be_shown_of_a_chain() -> None:
-    text = shown(texts.likeness(chain()))
+    text = shown(texts.safe_copy(chain()))
     assert "KeyError: 'zone'\nlook at the labels\n" in text
     assert "ExceptionGroup: some (2 sub-exceptions)" in text
     assert text.endswith("Mute: <Mute that can't be shown>\n")
@@ -170,7 +170,7 @@ def test_a_likeness_is_bounded() -> None:
         long.__notes__ = ["n" * 20_000] * 100
     members = [ValueError("x" * 20_000) for _ in range(1000)]
     long = raised(ExceptionGroup("g" * 20_000, members), long)
-    assert 50_000 < len(shown(texts.likeness(long))) < 1_500_000
+    assert 50_000 < len(shown(texts.safe_copy(long))) < 1_500_000
 
 
 def test_a_likeness_asks_nothing_of_the_class() -> None:
@@ -178,15 +178,15 @@ def test_a_likeness_asks_nothing_of_the_class() -> None:
         def __getattribute__(self, name: str) -> Any:
             raise SystemExit(f"no {name}")
 
-    assert shown(texts.likeness(raised(Elusive("boom")))).endswith("Elusive: boom\n")
+    assert shown(texts.safe_copy(raised(Elusive("boom")))).endswith("Elusive: boom\n")
 
 
 def test_a_likeness_ends_where_a_chain_bites_its_tail() -> None:
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
-    likeness = texts.likeness(first)
-    assert likeness.__cause__ is not None
-    assert likeness.__cause__.__cause__ is likeness
+    safe_copy = texts.safe_copy(first)
+    assert safe_copy.__cause__ is not None
+    assert safe_copy.__cause__.__cause__ is safe_copy
 
 
 # --- in a log ------------------------------------------------------------------------------------

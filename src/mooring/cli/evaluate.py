@@ -16,7 +16,7 @@ import msgspec
 from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
 from mooring.errors import ConfigError
-from mooring.observe import garbage
+from mooring.observe import garbage_collection
 from mooring.simulator.evaluate import Evaluator
 
 _CHUNK = 100  # lines that a process is given at a time
@@ -60,8 +60,8 @@ class _Worker:
         config = cfg.load_file(config_file) if config_file else None
         self._evaluator = Evaluator(config, registry=registry_with(plugins))
         self._encoder = msgspec.json.Encoder()
-        garbage.spare_what_is_there()
-        garbage.look_seldom()  # each scenario leaves a few cycles behind
+        garbage_collection.freeze_existing_objects()
+        garbage_collection.collect_rarely()  # each scenario leaves a few cycles behind
 
     def __reduce__(self) -> tuple[type[_Worker], tuple[str | None, tuple[str, ...]]]:
         return _Worker, (self.config_file, self.plugins)

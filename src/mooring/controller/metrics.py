@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.observe.component import ComponentMetrics
-from mooring.observe.family import Family, Histogram, Value, exponential
+from mooring.observe.family import Histogram, MetricFamily, MetricValue, exponential
 
 _QUEUE = exponential(1e-8, 10, 10)  # seconds, as client-go's
 _RECONCILE = exponential(0.001, 2, 15)
@@ -24,69 +24,69 @@ class ControllerMetrics(ComponentMetrics):
 
     def _add_queue(self) -> None:
         name = ("name",)
-        self.queue_depth: Family[Value] = self.gauge(
+        self.queue_depth: MetricFamily[MetricValue] = self.gauge(
             "workqueue_depth", "Keys that are ready to be worked on.", name
         )
-        self.queue_adds: Family[Value] = self.counter(
+        self.queue_adds: MetricFamily[MetricValue] = self.counter(
             "workqueue_adds_total", "Keys that were added; one that waits already is not.", name
         )
-        self.queue_wait: Family[Histogram] = self.histogram(
+        self.queue_wait: MetricFamily[Histogram] = self.histogram(
             "workqueue_queue_duration_seconds",
             "How long keys were ready before they were worked on.",
             _QUEUE,
             name,
         )
-        self.queue_work: Family[Histogram] = self.histogram(
+        self.queue_work: MetricFamily[Histogram] = self.histogram(
             "workqueue_work_duration_seconds", "How long keys were worked on.", _QUEUE, name
         )
-        self.queue_unfinished: Family[Value] = self.gauge(
+        self.queue_unfinished: MetricFamily[MetricValue] = self.gauge(
             "workqueue_unfinished_work_seconds",
             "How long the keys that are worked on have been so, in sum.",
             name,
         )
-        self.queue_longest: Family[Value] = self.gauge(
+        self.queue_longest: MetricFamily[MetricValue] = self.gauge(
             "workqueue_longest_running_processor_seconds",
             "How long the one that has been worked on longest has been so.",
             name,
         )
-        self.queue_retries: Family[Value] = self.counter(
+        self.queue_retries: MetricFamily[MetricValue] = self.counter(
             "workqueue_retries_total", "Keys that were put off with backoff.", name
         )
 
     def _add_reconciling(self) -> None:
-        self.reconciles: Family[Value] = self.counter(
+        self.reconciles: MetricFamily[MetricValue] = self.counter(
             "mooring_controller_reconcile_total",
             "Reconciliations, by what came of them.",
             ("controller", "result"),
         )
-        self.reconcile_duration: Family[Histogram] = self.histogram(
+        self.reconcile_duration: MetricFamily[Histogram] = self.histogram(
             "mooring_controller_reconcile_time_seconds",
             "How long reconciliations took.",
             _RECONCILE,
             ("controller",),
         )
-        self.workers: Family[Value] = self.gauge(
+        self.workers: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_max_concurrent_reconciles",
             "How many reconciliations may run at once.",
             ("controller",),
         )
-        self.active_workers: Family[Value] = self.gauge(
+        self.active_workers: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_active_workers",
             "How many reconciliations run now.",
             ("controller",),
         )
-        self.binds: Family[Value] = self.counter(
+        self.binds: MetricFamily[MetricValue] = self.counter(
             "mooring_controller_binds_total",
             "Pods that were sent to a node, by what came of it.",
             ("controller", "result"),
         )
-        self.choice_duration: Family[Histogram] = self.histogram(
+        self.choice_duration: MetricFamily[Histogram] = self.histogram(
             "mooring_controller_choice_time_seconds",
             "How long the controller's function took to choose a node.",
             _RECONCILE,
             ("controller",),
         )
-        self.pending_pods: Family[Value] = self.gauge(
+        self.pending_pods: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_pending_pods",
             "Pods of this controller without a node: 'ready' ones wait for their turn, 'refused'"
             " ones for another try, 'binding' ones for the API server.",

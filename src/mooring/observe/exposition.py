@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mooring.observe.family import AnyFamily, Histogram, Registry, Value
+from mooring.observe.family import AnyFamily, Histogram, MetricsRegistry, MetricValue
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,7 +25,7 @@ class Exposition:
     All text before the numbers stays the same from scrape to scrape, and is kept.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry
         self._texts: dict[tuple[str, _Labels], tuple[str, ...]] = {}
 
@@ -36,7 +36,7 @@ class Exposition:
         for family in self._registry:
             lines += _header(family)
             order = _by_name(family)
-            children: list[tuple[_Labels, Histogram | Value]] = [*family]
+            children: list[tuple[_Labels, Histogram | MetricValue]] = [*family]
             children.sort(key=lambda found: tuple(found[0][place] for place in order))
             for labels, child in children:
                 key = (family.name, labels)
@@ -79,12 +79,12 @@ def _by_name(family: AnyFamily) -> list[int]:
     return sorted(range(len(names)), key=names.__getitem__)
 
 
-def _series(family: AnyFamily, labels: _Labels, child: Histogram | Value) -> Iterator[str]:
+def _series(family: AnyFamily, labels: _Labels, child: Histogram | MetricValue) -> Iterator[str]:
     """The text before each of `_numbers`."""
     pairs = [
         f'{family.label_names[place]}="{_escaped(labels[place])}"' for place in _by_name(family)
     ]
-    if isinstance(child, Value):
+    if isinstance(child, MetricValue):
         yield f"{family.name}{_braced(pairs)} "
         return
     for bound in (*child.bounds, math.inf):
@@ -94,9 +94,9 @@ def _series(family: AnyFamily, labels: _Labels, child: Histogram | Value) -> Ite
     yield f"{family.name}_count{_braced(pairs)} "
 
 
-def _numbers(child: Histogram | Value) -> Iterable[float]:
+def _numbers(child: Histogram | MetricValue) -> Iterable[float]:
     """A value; or what every bucket holds together with those below it, the sum and the count."""
-    if isinstance(child, Value):
+    if isinstance(child, MetricValue):
         return (child.value,)
     running = list(itertools.accumulate(child.counts))
     return (*running, child.total, running[-1])

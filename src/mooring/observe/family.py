@@ -47,7 +47,7 @@ class Histogram:
         return sum(self.counts)
 
 
-class Value:
+class MetricValue:
     """One child of a counter or a gauge."""
 
     __slots__ = ("value",)
@@ -62,10 +62,10 @@ class Value:
         self.value = value
 
 
-Child = TypeVar("Child", Histogram, Value)
+Child = TypeVar("Child", Histogram, MetricValue)
 
 
-class Family(Generic[Child]):
+class MetricFamily(Generic[Child]):
     """All children of one metric name. There is an end to them, whatever the labels hold.
 
     Label values should come from closed sets. If they do not, the label sets beyond `limit` share
@@ -134,10 +134,10 @@ class Family(Generic[Child]):
         return len(self._children)
 
 
-AnyFamily: TypeAlias = Family[Histogram] | Family[Value]
+AnyFamily: TypeAlias = MetricFamily[Histogram] | MetricFamily[MetricValue]
 
 
-class Registry:
+class MetricsRegistry:
     """Families by name, and who fills in those that are looked up only when somebody asks."""
 
     def __init__(self) -> None:
@@ -154,8 +154,8 @@ class Registry:
         help: str,
         labels: tuple[str, ...] = (),
         stability: Stability = "ALPHA",
-    ) -> Family[Value]:
-        made = Family(name, help, labels, Value, kind="counter", stability=stability)
+    ) -> MetricFamily[MetricValue]:
+        made = MetricFamily(name, help, labels, MetricValue, kind="counter", stability=stability)
         self._add(made)
         return made
 
@@ -165,8 +165,8 @@ class Registry:
         help: str,
         labels: tuple[str, ...] = (),
         stability: Stability = "ALPHA",
-    ) -> Family[Value]:
-        made = Family(name, help, labels, Value, kind="gauge", stability=stability)
+    ) -> MetricFamily[MetricValue]:
+        made = MetricFamily(name, help, labels, MetricValue, kind="gauge", stability=stability)
         self._add(made)
         return made
 
@@ -177,8 +177,8 @@ class Registry:
         bounds: Sequence[float],
         labels: tuple[str, ...] = (),
         stability: Stability = "ALPHA",
-    ) -> Family[Histogram]:
-        made = Family(
+    ) -> MetricFamily[Histogram]:
+        made = MetricFamily(
             name, help, labels, lambda: Histogram(bounds), kind="histogram", stability=stability
         )
         self._add(made)

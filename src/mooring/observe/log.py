@@ -142,7 +142,7 @@ def _stacktrace(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ""
-    shown = texts.likeness(error)
+    shown = texts.safe_copy(error)
     return _PLAIN.formatException((type(shown), shown, shown.__traceback__))
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from mooring.observe.family import Family, Registry, Value
+from mooring.observe.family import MetricFamily, MetricsRegistry, MetricValue
 
 _PROC: Final = Path("/proc")
 # Places in /proc/self/stat after the name of the program, which may hold spaces; see proc(5).
@@ -22,7 +22,7 @@ _VIRTUAL_BYTES: Final = 23 - 3
 _RESIDENT_PAGES: Final = 24 - 3
 
 
-def add_process_metrics(registry: Registry, proc: Path = _PROC) -> None:
+def add_process_metrics(registry: MetricsRegistry, proc: Path = _PROC) -> None:
     """Let a registry show what this process uses; looked up at each scrape."""
     cpu = registry.counter(
         "process_cpu_seconds_total", "CPU time of the process, in user and system mode.", (), ""
@@ -36,8 +36,8 @@ def add_process_metrics(registry: Registry, proc: Path = _PROC) -> None:
 class _Process:
     """Memory and files, from /proc."""
 
-    def __init__(self, registry: Registry, proc: Path) -> None:
-        def gauge(name: str, help: str) -> Value:
+    def __init__(self, registry: MetricsRegistry, proc: Path) -> None:
+        def gauge(name: str, help: str) -> MetricValue:
             return registry.gauge(name, help, (), "").labels()
 
         self._proc = proc / "self"
@@ -74,8 +74,8 @@ def _booted_at(proc: Path) -> int | None:
 class _GarbageCollector:
     """What Python's garbage collector did so far, per generation."""
 
-    def __init__(self, registry: Registry) -> None:
-        def counter(name: str, help: str) -> Family[Value]:
+    def __init__(self, registry: MetricsRegistry) -> None:
+        def counter(name: str, help: str) -> MetricFamily[MetricValue]:
             return registry.counter(name, help, ("generation",), "")
 
         self._families = {

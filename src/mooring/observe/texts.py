@@ -50,7 +50,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 def text_of(value: object, show: Callable[[object], str] = str) -> str:
     """`str` or `repr` of a value, cut."""
-    return _taken(lambda: cut(show(value)), f"<{type_name(value)} that can't be shown>")
+    return _guarded(lambda: cut(show(value)), f"<{type_name(value)} that can't be shown>")
 
 
 def type_name(value: object) -> str:
@@ -83,16 +83,16 @@ def cut_all(reasons: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def likeness(error: BaseException) -> Exception:
+def safe_copy(error: BaseException) -> Exception:
     """An exception that looks the same in a log and holds no code of a plugin's.
 
     It has the name, the text, the traceback and the notes, and likenesses of the exceptions that
     led to it.
     """
-    return _Likenesses().of(error)
+    return _SafeCopies().of(error)
 
 
-class _Likenesses:
+class _SafeCopies:
     """The likenesses of one chain; as many as are worth showing."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Likenesses:
         made = self._made(error)
         self._seen[id(error)] = made
         nothing: list[object] = []
-        for note in _taken(lambda: _first(getattr(error, "__notes__", nothing)), nothing):
+        for note in _guarded(lambda: _first(getattr(error, "__notes__", nothing)), nothing):
             made.add_note(text_of(note))
         made.__traceback__ = _TRACEBACK.__get__(error)
         made.__cause__ = self._linked(_CAUSE.__get__(error))
@@ -119,18 +119,18 @@ class _Likenesses:
     def _made(self, error: BaseException) -> Exception:
         kind = type(error)
         if not issubclass(kind, BaseExceptionGroup):
-            return _like(kind, Exception, text_of(error))
+            return _renamed_exception(kind, Exception, text_of(error))
         self._seen[id(error)] = Exception()  # the group counts, too, while its members are made
         members = [self._linked(member) for member in _first(_MEMBERS.__get__(error))]
         shown = [member for member in members if member is not None]
         if not shown:
-            return _like(kind, Exception, text_of(error))
-        return _like(kind, ExceptionGroup, cut(_MESSAGE.__get__(error)), shown)
+            return _renamed_exception(kind, Exception, text_of(error))
+        return _renamed_exception(kind, ExceptionGroup, cut(_MESSAGE.__get__(error)), shown)
 
 
-def _like(kind: type[BaseException], base: type[E], *args: object) -> E:
+def _renamed_exception(kind: type[BaseException], base: type[E], *args: object) -> E:
     """An exception with the name of another class."""
-    module = _taken(lambda: cut(kind.__module__), "?")
+    module = _guarded(lambda: cut(kind.__module__), "?")
     names = {"__module__": module, "__qualname__": cut(_QUALNAME.__get__(kind))}
     made: E = type(cut(_NAME.__get__(kind)), (base,), names)(*args)
     return made
@@ -140,7 +140,7 @@ def _first(values: Iterable[T]) -> list[T]:
     return [value for value, _ in zip(values, range(_MOST_SHOWN), strict=False)]
 
 
-def _taken(take: Callable[[], T], otherwise: T) -> T:
+def _guarded(take: Callable[[], T], otherwise: T) -> T:
     """What code that is not ours gives; `otherwise` if it raises, whatever it raises."""
     try:
         return take()

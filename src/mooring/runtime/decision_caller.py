@@ -27,7 +27,8 @@ from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.observe.family import Value
+from mooring.observe.family import MetricValue
+from mooring.runtime.asking import Asker, accident, as_error, normalizes, running
 from mooring.runtime.guard import Guard
 from mooring.runtime.plugin_caller import PluginCaller, accident, as_error, normalizes, running
 from mooring.runtime.profile import Profile
@@ -58,7 +59,7 @@ class DecisionCaller(PluginCaller):
         at = profile.at
         self._pre_filtered = self.evaluations("PreFilter", at("preFilter", contract.PreFilter))
         self.pre_score_seconds: float = 0.0  # in PreScore since this was set to zero
-        self.filtered: Mapping[str, Value] = self.evaluations(
+        self.filtered: Mapping[str, MetricValue] = self.evaluations(
             "Filter", at("filter", contract.Filter)
         )
         self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))

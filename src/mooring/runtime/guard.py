@@ -136,7 +136,7 @@ class Guard:
         if kind is PluginError:
             return cast("PluginError", error)
         is_late = issubclass(kind, PluginTimeout)
-        shown = None if is_late else self._watched(lambda: texts.likeness(error))
+        shown = None if is_late else self._watched(lambda: texts.safe_copy(error))
         if shown is None:
             return self.too_slow(plugin, point)
         if issubclass(kind, Failed):

@@ -11,7 +11,7 @@ from mooring.cache.pods import Pod
 from mooring.errors import PluginError
 from mooring.framework.plugin import Base, Filter, Score
 from mooring.framework.status import OK, SKIP, Code, Status
-from mooring.observe.family import Histogram, Value
+from mooring.observe.family import Histogram, MetricValue
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
@@ -86,7 +86,7 @@ class PluginCaller:
         duration.observe(self.guard.timer() - started)
         return status
 
-    def evaluations(self, point: str, plugins: Iterable[Base]) -> dict[str, Value]:
+    def evaluations(self, point: str, plugins: Iterable[Base]) -> dict[str, MetricValue]:
         """How often each plugin is asked at a point: counters to keep, by plugin."""
         family, profile = self.guard.metrics.plugin_evaluations, self.profile.scheduler_name
         return {plugin.name: family.labels(plugin.name, point, profile) for plugin in plugins}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.framework.results import QueuedPod
-from mooring.observe.family import Histogram, Value
+from mooring.observe.family import Histogram, MetricValue
 from mooring.observe.metrics import Metrics
 
 _MANY_ATTEMPTS: Final = 15  # pods that needed more are counted together with those
@@ -16,11 +16,11 @@ class AttemptCounts:
 
     def __init__(self, metrics: Metrics) -> None:
         self.decided: Histogram = metrics.algorithm_duration.labels()
-        self.binding: Value = metrics.goroutines.labels("binding")
+        self.binding: MetricValue = metrics.goroutines.labels("binding")
         self._metrics = metrics
         self._attempts = metrics.pod_attempts.labels()
         self._after_flush = metrics.pod_scheduled_after_flush.labels()
-        self._results: dict[tuple[str, str], tuple[Value, Histogram]] = {}
+        self._results: dict[tuple[str, str], tuple[MetricValue, Histogram]] = {}
         self._waits: dict[int, Histogram] = {}  # by attempts
 
     def ended(self, profile: str, result: str, took: float) -> None:

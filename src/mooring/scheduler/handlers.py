@@ -19,7 +19,7 @@ from mooring.api import core
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
-from mooring.observe.family import Family, Histogram
+from mooring.observe.family import Histogram, MetricFamily
 from mooring.queue.queue import SchedulingQueue
 from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
@@ -59,7 +59,7 @@ class Handlers:
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
         on_conflict: OnConflict,
-        durations: Family[Histogram],
+        durations: MetricFamily[Histogram],
     ) -> None:
         self._cache = cache
         self._queue = queue

@@ -35,7 +35,7 @@ from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
 from mooring.extender.calling.connecting import connect, documents_for
-from mooring.observe import garbage
+from mooring.observe import garbage_collection
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
 from mooring.observe.signals import handle_signals
@@ -191,7 +191,7 @@ class Process:
         """Until SIGTERM or SIGINT; the exit code."""
         handle_signals(self._on_signal)
         self.scheduler.hold(_SYNCING)
-        garbage.look_seldom()
+        garbage_collection.collect_rarely()
         try:
             if self._surface is not None:
                 await self._surface.start()
@@ -237,7 +237,7 @@ class Process:
                 await self._leading.wait()
             watching = tasks.create_task(self.informers.run())
             await self.informers.wait_synced()
-            garbage.spare_what_is_there()
+            garbage_collection.freeze_existing_objects()
             log.info("Handlers synced", extra={"v": 0, **self._sizes()})
             self.scheduler.release(_SYNCING)
             await watching

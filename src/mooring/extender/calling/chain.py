@@ -24,7 +24,7 @@ from mooring.extender.wire import MAX_SCORE
 from mooring.framework import scores
 from mooring.framework.results import Candidate
 from mooring.framework.status import OK, Status
-from mooring.observe.family import Value
+from mooring.observe.family import MetricValue
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Extenders:
         callers: Iterable[ExtenderCaller],
         *,
         fence: Fence | None = None,
-        scoring: Value | None = None,
+        scoring: MetricValue | None = None,
     ) -> None:
         self._callers = sorted(callers, key=lambda caller: caller.config.ignorable)
         self._fence = fence

@@ -15,7 +15,7 @@ from mooring.errors import ConfigError, Problem
 from mooring.extender.calling.caller import ExtenderCaller
 from mooring.extender.calling.chain import Extenders
 from mooring.extender.calling.documents import Documents
-from mooring.observe.family import Value
+from mooring.observe.family import MetricValue
 
 
 def documents_for(extenders: Iterable[cfg.Extender]) -> Documents:
@@ -37,7 +37,7 @@ def connect(
     *,
     user_agent: str,
     fence: Fence | None = None,
-    scoring: Value | None = None,
+    scoring: MetricValue | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Extenders:
     """Ready to be called; ConfigError for URLs and certificates that are no good."""

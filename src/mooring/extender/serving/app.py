@@ -31,7 +31,7 @@ from mooring.extender.serving.preempt import PreemptHandler
 from mooring.extender.serving.server import Server, VerbHandler
 from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
-from mooring.observe import garbage
+from mooring.observe import garbage_collection
 from mooring.observe import log as logs
 from mooring.observe.process import add_process_metrics
 from mooring.observe.signals import handle_signals
@@ -238,5 +238,5 @@ async def serve(app: App) -> None:
     handle_signals(lambda _: app.stop())
     add_process_metrics(app.metrics)
     with Watchdog(app.served.guard):
-        await app.run(on_ready=garbage.spare_what_is_there)
+        await app.run(on_ready=garbage_collection.freeze_existing_objects)
     log.info("stopped", extra={"v": 0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.observe.family import AnyFamily, Family, Histogram, Value, exponential
+from mooring.observe.family import AnyFamily, Histogram, MetricFamily, MetricValue, exponential
 from mooring.observe.metrics import Metrics
 
 _REQUEST = exponential(0.0005, 2, 14)  # seconds, up to 4 s: then schedulers have given up
@@ -20,26 +20,26 @@ class ExtenderMetrics(Metrics):
 
     def __init__(self) -> None:
         super().__init__()
-        self.requests: Family[Histogram] = self.histogram(
+        self.requests: MetricFamily[Histogram] = self.histogram(
             f"{_OWN}request_duration_seconds",
             "How long requests took, from the first byte of the body to the last of the answer.",
             _REQUEST,
             ("verb", "code"),
         )
-        self.in_flight: Family[Value] = self.gauge(
+        self.in_flight: MetricFamily[MetricValue] = self.gauge(
             f"{_OWN}requests_in_flight", "Requests that are being read or answered.", ("verb",)
         )
-        self.errors: Family[Value] = self.counter(
+        self.errors: MetricFamily[MetricValue] = self.counter(
             f"{_OWN}errors_total",
             "Requests that were not answered as asked, by the plugin that broke. Without a plugin"
             " it was the request, or the API server. Most of them have the HTTP code 200.",
             ("verb", "plugin"),
         )
-        self.unknown_nodes: Family[Value] = self.counter(
+        self.unknown_nodes: MetricFamily[MetricValue] = self.counter(
             f"{_OWN}unknown_nodes_total",
             "Nodes that were asked about by name and that our own watch has not shown.",
         )
-        self.connections: Family[Value] = self.gauge(
+        self.connections: MetricFamily[MetricValue] = self.gauge(
             f"{_OWN}connections", "Connections that are open."
         )
 

@@ -10,11 +10,11 @@ from typing import Final
 _LOOK_AFTER: Final = 50_000
 
 
-def look_seldom() -> None:
+def collect_rarely() -> None:
     gc.set_threshold(_LOOK_AFTER)
 
 
-def spare_what_is_there() -> None:
+def freeze_existing_objects() -> None:
     """What was listed stays for long: nothing in it is worth another look."""
     gc.collect()
     gc.freeze()
