@@ -6,358 +6,164 @@ room owns the words *quantity* (an exact amount), *selector* (a parsed query ove
 *requests* (what a pod takes from a node) and *taint*.
 """
 
-from mooring.api.apps import (
-    ReplicaSet,
-    ReplicaSetSpec,
-    StatefulSet,
-    StatefulSetSpec,
-)
-from mooring.api.auth import (
-    Extra,
-    NonResourceAttributes,
-    ResourceAttributes,
-    SelfSubjectAccessReview,
-    SelfSubjectAccessReviewSpec,
-    SubjectAccessReview,
-    SubjectAccessReviewSpec,
-    SubjectAccessReviewStatus,
-    TokenReview,
-    TokenReviewSpec,
-    TokenReviewStatus,
-    UserInfo,
-)
-from mooring.api.codec import (
-    KINDS,
-    DecodeError,
-    convert,
-    decode,
-    encode,
-    load_yaml_objects,
-    to_builtins,
-)
-from mooring.api.coordination import (
-    Lease,
-    LeaseSpec,
-)
-from mooring.api.core import (
-    DEFAULT_SCHEDULER_NAME,
-    AttachedVolume,
-    Binding,
-    ConfigMap,
-    Container,
-    ContainerImage,
-    ContainerPort,
-    ContainerResizePolicy,
-    ContainerStatus,
-    Namespace,
-    NamespaceStatus,
-    Node,
-    NodeSpec,
-    NodeStatus,
-    Pod,
-    PodOS,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-    PodSchedulingGate,
-    PodSpec,
-    PodStatus,
-    ReplicationController,
-    ReplicationControllerSpec,
-    ResourceClaimRef,
-    ResourceRequirements,
-    Service,
-    ServiceSpec,
-)
-from mooring.api.events import (
-    Event,
-    EventSeries,
-)
-from mooring.api.frozen import (
-    EMPTY,
-    FrozenDict,
-)
-from mooring.api.meta import (
-    NO_RESOURCES,
-    Condition,
-    LabelSelector,
-    LabelSelectorRequirement,
-    Object,
-    ObjectMeta,
-    ObjectReference,
-    OwnerReference,
-    ResourceList,
-    Value,
-    format_time,
-    parse_time,
-)
-from mooring.api.placement import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    PreferredSchedulingTerm,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
-from mooring.api.policy import (
-    PodDisruptionBudget,
-    PodDisruptionBudgetSpec,
-    PodDisruptionBudgetStatus,
-)
-from mooring.api.quantity import (
-    INT64_MAX,
-    INT64_MIN,
-    Format,
-    Quantity,
-    parse_quantity,
-)
-from mooring.api.requests import (
-    CPU,
-    DEFAULT_REQUESTS,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    PODS,
-    HostPort,
-    amount,
-    container_images,
-    host_ports,
-    is_counted,
-    is_extended,
-    is_scalar,
-    normalized_image,
-    pod_nonzero_requests,
-    pod_requests,
-)
-from mooring.api.scheduling import (
-    PriorityClass,
-)
-from mooring.api.selectors import (
-    NODE_NAME_FIELD,
-    LabelRequirement,
-    NodeMatcher,
-    NodeTerm,
-    Selector,
-    SelectorError,
-    compile_node_selector,
-    compile_term,
-    parse_label_query,
-)
-from mooring.api.storage import (
-    CSIDriver,
-    CSIDriverSpec,
-    CSINode,
-    CSINodeDriver,
-    CSINodeSpec,
-    CSIStorageCapacity,
-    StorageClass,
-    TopologySelectorLabelRequirement,
-    TopologySelectorTerm,
-    VolumeAttachment,
-    VolumeAttachmentSource,
-    VolumeAttachmentSpec,
-    VolumeAttachmentStatus,
-    VolumeNodeResources,
-)
-from mooring.api.taints import (
-    EFFECTS,
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    find_untolerated,
-    parse_taint,
-    tolerates,
-)
+from mooring.api.apps import ReplicaSet as ReplicaSet
+from mooring.api.apps import ReplicaSetSpec as ReplicaSetSpec
+from mooring.api.apps import StatefulSet as StatefulSet
+from mooring.api.apps import StatefulSetSpec as StatefulSetSpec
+from mooring.api.auth import Extra as Extra
+from mooring.api.auth import NonResourceAttributes as NonResourceAttributes
+from mooring.api.auth import ResourceAttributes as ResourceAttributes
+from mooring.api.auth import SelfSubjectAccessReview as SelfSubjectAccessReview
+from mooring.api.auth import SelfSubjectAccessReviewSpec as SelfSubjectAccessReviewSpec
+from mooring.api.auth import SubjectAccessReview as SubjectAccessReview
+from mooring.api.auth import SubjectAccessReviewSpec as SubjectAccessReviewSpec
+from mooring.api.auth import SubjectAccessReviewStatus as SubjectAccessReviewStatus
+from mooring.api.auth import TokenReview as TokenReview
+from mooring.api.auth import TokenReviewSpec as TokenReviewSpec
+from mooring.api.auth import TokenReviewStatus as TokenReviewStatus
+from mooring.api.auth import UserInfo as UserInfo
+from mooring.api.codec import KINDS as KINDS
+from mooring.api.codec import DecodeError as DecodeError
+from mooring.api.codec import convert as convert
+from mooring.api.codec import decode as decode
+from mooring.api.codec import encode as encode
+from mooring.api.codec import load_yaml_objects as load_yaml_objects
+from mooring.api.codec import to_builtins as to_builtins
+from mooring.api.coordination import Lease as Lease
+from mooring.api.coordination import LeaseSpec as LeaseSpec
+from mooring.api.core import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
+from mooring.api.core import AttachedVolume as AttachedVolume
+from mooring.api.core import Binding as Binding
+from mooring.api.core import ConfigMap as ConfigMap
+from mooring.api.core import Container as Container
+from mooring.api.core import ContainerImage as ContainerImage
+from mooring.api.core import ContainerPort as ContainerPort
+from mooring.api.core import ContainerResizePolicy as ContainerResizePolicy
+from mooring.api.core import ContainerStatus as ContainerStatus
+from mooring.api.core import Namespace as Namespace
+from mooring.api.core import NamespaceStatus as NamespaceStatus
+from mooring.api.core import Node as Node
+from mooring.api.core import NodeSpec as NodeSpec
+from mooring.api.core import NodeStatus as NodeStatus
+from mooring.api.core import Pod as Pod
+from mooring.api.core import PodOS as PodOS
+from mooring.api.core import PodResourceClaim as PodResourceClaim
+from mooring.api.core import PodResourceClaimStatus as PodResourceClaimStatus
+from mooring.api.core import PodSchedulingGate as PodSchedulingGate
+from mooring.api.core import PodSpec as PodSpec
+from mooring.api.core import PodStatus as PodStatus
+from mooring.api.core import ReplicationController as ReplicationController
+from mooring.api.core import ReplicationControllerSpec as ReplicationControllerSpec
+from mooring.api.core import ResourceClaimRef as ResourceClaimRef
+from mooring.api.core import ResourceRequirements as ResourceRequirements
+from mooring.api.core import Service as Service
+from mooring.api.core import ServiceSpec as ServiceSpec
+from mooring.api.events import Event as Event
+from mooring.api.events import EventSeries as EventSeries
+from mooring.api.frozen import EMPTY as EMPTY
+from mooring.api.frozen import FrozenDict as FrozenDict
+from mooring.api.meta import NO_RESOURCES as NO_RESOURCES
+from mooring.api.meta import Condition as Condition
+from mooring.api.meta import LabelSelector as LabelSelector
+from mooring.api.meta import LabelSelectorRequirement as LabelSelectorRequirement
+from mooring.api.meta import Object as Object
+from mooring.api.meta import ObjectMeta as ObjectMeta
+from mooring.api.meta import ObjectReference as ObjectReference
+from mooring.api.meta import OwnerReference as OwnerReference
+from mooring.api.meta import ResourceList as ResourceList
+from mooring.api.meta import Value as Value
+from mooring.api.meta import format_time as format_time
+from mooring.api.meta import parse_time as parse_time
+from mooring.api.placement import Affinity as Affinity
+from mooring.api.placement import NodeAffinity as NodeAffinity
+from mooring.api.placement import NodeSelector as NodeSelector
+from mooring.api.placement import NodeSelectorRequirement as NodeSelectorRequirement
+from mooring.api.placement import NodeSelectorTerm as NodeSelectorTerm
+from mooring.api.placement import PodAffinity as PodAffinity
+from mooring.api.placement import PodAffinityTerm as PodAffinityTerm
+from mooring.api.placement import PodAntiAffinity as PodAntiAffinity
+from mooring.api.placement import PreferredSchedulingTerm as PreferredSchedulingTerm
+from mooring.api.placement import Taint as Taint
+from mooring.api.placement import Toleration as Toleration
+from mooring.api.placement import TopologySpreadConstraint as TopologySpreadConstraint
+from mooring.api.placement import WeightedPodAffinityTerm as WeightedPodAffinityTerm
+from mooring.api.policy import PodDisruptionBudget as PodDisruptionBudget
+from mooring.api.policy import PodDisruptionBudgetSpec as PodDisruptionBudgetSpec
+from mooring.api.policy import PodDisruptionBudgetStatus as PodDisruptionBudgetStatus
+from mooring.api.quantity import INT64_MAX as INT64_MAX
+from mooring.api.quantity import INT64_MIN as INT64_MIN
+from mooring.api.quantity import Format as Format
+from mooring.api.quantity import Quantity as Quantity
+from mooring.api.quantity import parse_quantity as parse_quantity
+from mooring.api.requests import CPU as CPU
+from mooring.api.requests import DEFAULT_REQUESTS as DEFAULT_REQUESTS
+from mooring.api.requests import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE
+from mooring.api.requests import MEMORY as MEMORY
+from mooring.api.requests import PODS as PODS
+from mooring.api.requests import HostPort as HostPort
+from mooring.api.requests import amount as amount
+from mooring.api.requests import container_images as container_images
+from mooring.api.requests import host_ports as host_ports
+from mooring.api.requests import is_counted as is_counted
+from mooring.api.requests import is_extended as is_extended
+from mooring.api.requests import is_scalar as is_scalar
+from mooring.api.requests import normalized_image as normalized_image
+from mooring.api.requests import pod_nonzero_requests as pod_nonzero_requests
+from mooring.api.requests import pod_requests as pod_requests
+from mooring.api.scheduling import PriorityClass as PriorityClass
+from mooring.api.selectors import NODE_NAME_FIELD as NODE_NAME_FIELD
+from mooring.api.selectors import LabelRequirement as LabelRequirement
+from mooring.api.selectors import NodeMatcher as NodeMatcher
+from mooring.api.selectors import NodeTerm as NodeTerm
+from mooring.api.selectors import Selector as Selector
+from mooring.api.selectors import SelectorError as SelectorError
+from mooring.api.selectors import compile_node_selector as compile_node_selector
+from mooring.api.selectors import compile_term as compile_term
+from mooring.api.selectors import parse_label_query as parse_label_query
+from mooring.api.storage import CSIDriver as CSIDriver
+from mooring.api.storage import CSIDriverSpec as CSIDriverSpec
+from mooring.api.storage import CSINode as CSINode
+from mooring.api.storage import CSINodeDriver as CSINodeDriver
+from mooring.api.storage import CSINodeSpec as CSINodeSpec
+from mooring.api.storage import CSIStorageCapacity as CSIStorageCapacity
+from mooring.api.storage import StorageClass as StorageClass
+from mooring.api.storage import TopologySelectorLabelRequirement as TopologySelectorLabelRequirement
+from mooring.api.storage import TopologySelectorTerm as TopologySelectorTerm
+from mooring.api.storage import VolumeAttachment as VolumeAttachment
+from mooring.api.storage import VolumeAttachmentSource as VolumeAttachmentSource
+from mooring.api.storage import VolumeAttachmentSpec as VolumeAttachmentSpec
+from mooring.api.storage import VolumeAttachmentStatus as VolumeAttachmentStatus
+from mooring.api.storage import VolumeNodeResources as VolumeNodeResources
+from mooring.api.taints import EFFECTS as EFFECTS
+from mooring.api.taints import NO_EXECUTE as NO_EXECUTE
+from mooring.api.taints import NO_SCHEDULE as NO_SCHEDULE
+from mooring.api.taints import PREFER_NO_SCHEDULE as PREFER_NO_SCHEDULE
+from mooring.api.taints import find_untolerated as find_untolerated
+from mooring.api.taints import parse_taint as parse_taint
+from mooring.api.taints import tolerates as tolerates
+from mooring.api.volumes import AWSElasticBlockStoreVolumeSource as AWSElasticBlockStoreVolumeSource
+from mooring.api.volumes import AzureDiskVolumeSource as AzureDiskVolumeSource
+from mooring.api.volumes import CinderVolumeSource as CinderVolumeSource
+from mooring.api.volumes import CSIPersistentVolumeSource as CSIPersistentVolumeSource
+from mooring.api.volumes import CSIVolumeSource as CSIVolumeSource
+from mooring.api.volumes import EphemeralVolumeSource as EphemeralVolumeSource
+from mooring.api.volumes import GCEPersistentDiskVolumeSource as GCEPersistentDiskVolumeSource
+from mooring.api.volumes import HostPathVolumeSource as HostPathVolumeSource
+from mooring.api.volumes import ImageVolumeSource as ImageVolumeSource
+from mooring.api.volumes import ISCSIVolumeSource as ISCSIVolumeSource
+from mooring.api.volumes import LocalVolumeSource as LocalVolumeSource
+from mooring.api.volumes import PersistentVolume as PersistentVolume
+from mooring.api.volumes import PersistentVolumeClaim as PersistentVolumeClaim
+from mooring.api.volumes import PersistentVolumeClaimSpec as PersistentVolumeClaimSpec
+from mooring.api.volumes import PersistentVolumeClaimStatus as PersistentVolumeClaimStatus
+from mooring.api.volumes import PersistentVolumeClaimTemplate as PersistentVolumeClaimTemplate
 from mooring.api.volumes import (
-    AWSElasticBlockStoreVolumeSource,
-    AzureDiskVolumeSource,
-    CinderVolumeSource,
-    CSIPersistentVolumeSource,
-    CSIVolumeSource,
-    EphemeralVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    HostPathVolumeSource,
-    ImageVolumeSource,
-    ISCSIVolumeSource,
-    LocalVolumeSource,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeClaimTemplate,
-    PersistentVolumeClaimVolumeSource,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    PortworxVolumeSource,
-    RBDVolumeSource,
-    Volume,
-    VolumeNodeAffinity,
-    VolumeResourceRequirements,
+    PersistentVolumeClaimVolumeSource as PersistentVolumeClaimVolumeSource,
 )
-
-__all__ = [
-    "CPU",
-    "DEFAULT_REQUESTS",
-    "DEFAULT_SCHEDULER_NAME",
-    "EFFECTS",
-    "EMPTY",
-    "EPHEMERAL_STORAGE",
-    "INT64_MAX",
-    "INT64_MIN",
-    "KINDS",
-    "MEMORY",
-    "NODE_NAME_FIELD",
-    "NO_EXECUTE",
-    "NO_RESOURCES",
-    "NO_SCHEDULE",
-    "PODS",
-    "PREFER_NO_SCHEDULE",
-    "AWSElasticBlockStoreVolumeSource",
-    "Affinity",
-    "AttachedVolume",
-    "AzureDiskVolumeSource",
-    "Binding",
-    "CSIDriver",
-    "CSIDriverSpec",
-    "CSINode",
-    "CSINodeDriver",
-    "CSINodeSpec",
-    "CSIPersistentVolumeSource",
-    "CSIStorageCapacity",
-    "CSIVolumeSource",
-    "CinderVolumeSource",
-    "Condition",
-    "ConfigMap",
-    "Container",
-    "ContainerImage",
-    "ContainerPort",
-    "ContainerResizePolicy",
-    "ContainerStatus",
-    "DecodeError",
-    "EphemeralVolumeSource",
-    "Event",
-    "EventSeries",
-    "Extra",
-    "Format",
-    "FrozenDict",
-    "GCEPersistentDiskVolumeSource",
-    "HostPathVolumeSource",
-    "HostPort",
-    "ISCSIVolumeSource",
-    "ImageVolumeSource",
-    "LabelRequirement",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "Lease",
-    "LeaseSpec",
-    "LocalVolumeSource",
-    "Namespace",
-    "NamespaceStatus",
-    "Node",
-    "NodeAffinity",
-    "NodeMatcher",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "NodeTerm",
-    "NonResourceAttributes",
-    "Object",
-    "ObjectMeta",
-    "ObjectReference",
-    "OwnerReference",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeClaimStatus",
-    "PersistentVolumeClaimTemplate",
-    "PersistentVolumeClaimVolumeSource",
-    "PersistentVolumeSpec",
-    "PersistentVolumeStatus",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodAntiAffinity",
-    "PodDisruptionBudget",
-    "PodDisruptionBudgetSpec",
-    "PodDisruptionBudgetStatus",
-    "PodOS",
-    "PodResourceClaim",
-    "PodResourceClaimStatus",
-    "PodSchedulingGate",
-    "PodSpec",
-    "PodStatus",
-    "PortworxVolumeSource",
-    "PreferredSchedulingTerm",
-    "PriorityClass",
-    "Quantity",
-    "RBDVolumeSource",
-    "ReplicaSet",
-    "ReplicaSetSpec",
-    "ReplicationController",
-    "ReplicationControllerSpec",
-    "ResourceAttributes",
-    "ResourceClaimRef",
-    "ResourceList",
-    "ResourceRequirements",
-    "Selector",
-    "SelectorError",
-    "SelfSubjectAccessReview",
-    "SelfSubjectAccessReviewSpec",
-    "Service",
-    "ServiceSpec",
-    "StatefulSet",
-    "StatefulSetSpec",
-    "StorageClass",
-    "SubjectAccessReview",
-    "SubjectAccessReviewSpec",
-    "SubjectAccessReviewStatus",
-    "Taint",
-    "TokenReview",
-    "TokenReviewSpec",
-    "TokenReviewStatus",
-    "Toleration",
-    "TopologySelectorLabelRequirement",
-    "TopologySelectorTerm",
-    "TopologySpreadConstraint",
-    "UserInfo",
-    "Value",
-    "Volume",
-    "VolumeAttachment",
-    "VolumeAttachmentSource",
-    "VolumeAttachmentSpec",
-    "VolumeAttachmentStatus",
-    "VolumeNodeAffinity",
-    "VolumeNodeResources",
-    "VolumeResourceRequirements",
-    "WeightedPodAffinityTerm",
-    "amount",
-    "compile_node_selector",
-    "compile_term",
-    "container_images",
-    "convert",
-    "decode",
-    "encode",
-    "find_untolerated",
-    "format_time",
-    "host_ports",
-    "is_counted",
-    "is_extended",
-    "is_scalar",
-    "load_yaml_objects",
-    "normalized_image",
-    "parse_label_query",
-    "parse_quantity",
-    "parse_taint",
-    "parse_time",
-    "pod_nonzero_requests",
-    "pod_requests",
-    "to_builtins",
-    "tolerates",
-]
+from mooring.api.volumes import PersistentVolumeSpec as PersistentVolumeSpec
+from mooring.api.volumes import PersistentVolumeStatus as PersistentVolumeStatus
+from mooring.api.volumes import PortworxVolumeSource as PortworxVolumeSource
+from mooring.api.volumes import RBDVolumeSource as RBDVolumeSource
+from mooring.api.volumes import Volume as Volume
+from mooring.api.volumes import VolumeNodeAffinity as VolumeNodeAffinity
+from mooring.api.volumes import VolumeResourceRequirements as VolumeResourceRequirements
