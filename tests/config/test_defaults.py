@@ -14,11 +14,11 @@ from mooring.config.types import (
     ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
-    LeaderElection,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
     PluginRef,
     Plugins,
     PluginSet,
-    Profile,
 )
 
 
@@ -42,7 +42,7 @@ def test_gives_every_field_its_default() -> None:
     assert config.pod_max_backoff_seconds == 10
     assert config.extenders == ()
     assert config.delay_cache_until_active is False
-    assert config.profiles == (Profile(scheduler_name="default-scheduler"),)
+    assert config.profiles == (KubeSchedulerProfile(scheduler_name="default-scheduler"),)
     assert config.profiles[0].percentage_of_nodes_to_score is None
     assert config.profiles[0].plugins == Plugins()
     assert config.profiles[0].plugin_config == ()
@@ -65,7 +65,10 @@ def test_gives_leader_election_and_client_their_defaults() -> None:
 
 
 def test_names_the_lease_after_the_first_profile() -> None:
-    profiles = (Profile(scheduler_name="gpu"), Profile(scheduler_name="batch"))
+    profiles = (
+        KubeSchedulerProfile(scheduler_name="gpu"),
+        KubeSchedulerProfile(scheduler_name="batch"),
+    )
     config = apply_defaults(KubeSchedulerConfiguration(profiles=profiles))
     assert config.leader_election.resource_name == "gpu"
 
@@ -83,7 +86,7 @@ SHORT = Duration.parse("100ms")
 
 def test_takes_explicit_zeros_for_unset() -> None:
     zeros = KubeSchedulerConfiguration(
-        leader_election=LeaderElection(
+        leader_election=LeaderElectionConfiguration(
             leader_elect=False,
             lease_duration=Duration(),
             renew_deadline=Duration(),
@@ -95,7 +98,7 @@ def test_takes_explicit_zeros_for_unset() -> None:
         client_connection=ClientConnection(content_type="", qps=0.0, burst=0),
     )
     config = apply_defaults(zeros)
-    assert config.leader_election == LeaderElection(
+    assert config.leader_election == LeaderElectionConfiguration(
         leader_elect=False, retry_period=SHORT, resource_name="default-scheduler"
     )
     assert config.client_connection == ClientConnection()
@@ -115,10 +118,12 @@ def test_profiles_contention_when_it_profiles_at_all(
 
 
 def test_names_a_profile_only_when_it_is_the_only_one() -> None:
-    one = apply_defaults(KubeSchedulerConfiguration(profiles=(Profile(),)))
+    one = apply_defaults(KubeSchedulerConfiguration(profiles=(KubeSchedulerProfile(),)))
     assert [profile.scheduler_name for profile in one.profiles] == ["default-scheduler"]
     two = apply_defaults(
-        KubeSchedulerConfiguration(profiles=(Profile(), Profile(scheduler_name="x")))
+        KubeSchedulerConfiguration(
+            profiles=(KubeSchedulerProfile(), KubeSchedulerProfile(scheduler_name="x"))
+        )
     )
     assert [profile.scheduler_name for profile in two.profiles] == ["", "x"]
 
@@ -191,7 +196,7 @@ def test_drops_weights_of_disabled_names() -> None:
 
 
 def test_merges_a_profile_with_the_defaults_of_the_build() -> None:
-    profile = Profile(plugins=Plugins(multi_point=chosen("Headroom NodeName:4")))
+    profile = KubeSchedulerProfile(plugins=Plugins(multi_point=chosen("Headroom NodeName:4")))
     plugins = effective_plugins(profile, {"NodeName", "DefaultBinder"})
     assert plugins.multi_point.enabled == refs("NodeName:4 DefaultBinder Headroom")
 

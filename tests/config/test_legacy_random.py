@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mooring import config as cfg
 from mooring.config.legacy import names, policy
-from mooring.config.legacy.shapes import POINTS
+from mooring.config.legacy.types import POINTS
 from mooring.errors import ConfigError, Problem
 
 VERSIONS = ("v1beta3", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1")

@@ -8,12 +8,12 @@ from mooring.config.types import (
     Extender,
     ExtenderTLS,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     ManagedResource,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    Profile,
 )
 from mooring.errors import ConfigError
 
@@ -60,7 +60,7 @@ def test_loads_every_field() -> None:
     assert config.percentage_of_nodes_to_score == 0
     assert config.delay_cache_until_active is True
     assert config.profiles == (
-        Profile(
+        KubeSchedulerProfile(
             scheduler_name="packed",
             percentage_of_nodes_to_score=50,
             plugins=Plugins(

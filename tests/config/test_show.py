@@ -12,13 +12,13 @@ from mooring.config.types import (
     Extender,
     ExtenderTLS,
     KubeSchedulerConfiguration,
-    LeaderElection,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
     ManagedResource,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    Profile,
 )
 
 AVAILABLE = {"NodeName", "TaintToleration", "DefaultBinder"}
@@ -70,8 +70,12 @@ class HeadroomArgs(msgspec.Struct, rename="camel"):
 
 def test_shows_given_args_or_the_effective_ones() -> None:
     given_args = PluginConfig(name="Headroom", args={"keepFree": 0.5})
-    profile = Profile(scheduler_name="a", plugin_config=(given_args, PluginConfig(name="Other")))
-    config = KubeSchedulerConfiguration(profiles=(profile, Profile(scheduler_name="b")))
+    profile = KubeSchedulerProfile(
+        scheduler_name="a", plugin_config=(given_args, PluginConfig(name="Other"))
+    )
+    config = KubeSchedulerConfiguration(
+        profiles=(profile, KubeSchedulerProfile(scheduler_name="b"))
+    )
     assert shown_args(to_yaml(config, [])) == [{"Headroom": {"keepFree": 0.5}, "Other": {}}, {}]
     effective = {"a": {"Headroom": HeadroomArgs(0.5), "Third": {"x": 1}}}
     assert shown_args(to_yaml(config, [], effective)) == [
@@ -110,7 +114,7 @@ args = st.dictionaries(
     max_size=3,
 )
 profiles = st.builds(
-    Profile,
+    KubeSchedulerProfile,
     scheduler_name=st.text("abc-123", min_size=1),
     percentage_of_nodes_to_score=st.none() | st.integers(0, 100),
     plugins=plugins,
@@ -132,7 +136,7 @@ configurations = st.builds(
     KubeSchedulerConfiguration,
     parallelism=st.integers(1, 64),
     leader_election=st.builds(
-        LeaderElection,
+        LeaderElectionConfiguration,
         leader_elect=st.booleans(),
         retry_period=st.builds(Duration, st.integers(0, 2**40)),
     ),

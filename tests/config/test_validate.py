@@ -9,13 +9,13 @@ from mooring.config.types import (
     ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
-    LeaderElection,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
     ManagedResource,
     PluginConfig,
     PluginRef,
     Plugins,
     PluginSet,
-    Profile,
 )
 from mooring.config.validate import is_extended_resource, validate
 
@@ -50,7 +50,7 @@ def test_wants_positive_parallelism(value: int) -> None:
 def test_wants_percentages_between_0_and_100(value: int) -> None:
     text = f"percentageOfNodesToScore: Invalid value: {value}: not in valid range [0-100]"
     assert problems(percentage_of_nodes_to_score=value) == [text]
-    profile = Profile(scheduler_name="x", percentage_of_nodes_to_score=value)
+    profile = KubeSchedulerProfile(scheduler_name="x", percentage_of_nodes_to_score=value)
     assert problems(profiles=(profile,)) == [f"profiles[0].{text}"]
 
 
@@ -80,7 +80,7 @@ def test_wants_a_burst_that_is_not_negative() -> None:
     ("election", "expected"),
     [
         (
-            LeaderElection(
+            LeaderElectionConfiguration(
                 resource_name="own", lease_duration=seconds(-1), renew_deadline=seconds(-2)
             ),
             [
@@ -89,36 +89,43 @@ def test_wants_a_burst_that_is_not_negative() -> None:
             ],
         ),
         (
-            LeaderElection(resource_name="own", retry_period=seconds(0)),
+            LeaderElectionConfiguration(resource_name="own", retry_period=seconds(0)),
             ["retryPeriod: Invalid value: 0s: must be greater than zero"],
         ),
         (
-            LeaderElection(resource_name="own", renew_deadline=seconds(15)),
+            LeaderElectionConfiguration(resource_name="own", renew_deadline=seconds(15)),
             ["leaseDuration: Invalid value: 15s: must be greater than `RenewDeadline`"],
         ),
         (
-            LeaderElection(resource_name="own", resource_lock="endpoints"),
+            LeaderElectionConfiguration(resource_name="own", resource_lock="endpoints"),
             ['resourceLock: Invalid value: "endpoints": resourceLock value must be "leases"'],
         ),
         (
-            LeaderElection(resource_lock="", resource_name="", resource_namespace=""),
+            LeaderElectionConfiguration(resource_lock="", resource_name="", resource_namespace=""),
             [
                 "resourceLock: Required value",
                 "resourceNamespace: Required value",
                 "resourceName: Required value",
             ],
         ),
-        (LeaderElection(leader_elect=False, resource_lock="x", retry_period=seconds(0)), []),
+        (
+            LeaderElectionConfiguration(
+                leader_elect=False, resource_lock="x", retry_period=seconds(0)
+            ),
+            [],
+        ),
     ],
 )
-def test_checks_leader_election(election: LeaderElection, expected: list[str]) -> None:
+def test_checks_leader_election(election: LeaderElectionConfiguration, expected: list[str]) -> None:
     assert problems(leader_election=election) == [f"leaderElection.{line}" for line in expected]
 
 
 def test_wants_profiles_with_distinct_names() -> None:
     assert problems(profiles=()) == ["profiles: Required value"]
     names = ["a", "", "a"]
-    assert problems(profiles=tuple(Profile(scheduler_name=name) for name in names)) == [
+    assert problems(
+        profiles=tuple(KubeSchedulerProfile(scheduler_name=name) for name in names)
+    ) == [
         "profiles[1].schedulerName: Required value",
         'profiles[2].schedulerName: Duplicate value: "a"',
     ]
@@ -126,7 +133,7 @@ def test_wants_profiles_with_distinct_names() -> None:
 
 @pytest.mark.parametrize("name", ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"])
 def test_refuses_plugins_that_were_removed(name: str) -> None:
-    profile = Profile(
+    profile = KubeSchedulerProfile(
         scheduler_name="x",
         plugins=Plugins(filter=enabled("NodeName", name), multi_point=enabled(name)),
         plugin_config=(PluginConfig(name=name),),
@@ -144,7 +151,7 @@ def test_refuses_plugins_that_were_removed(name: str) -> None:
 
 def test_refuses_negative_weights() -> None:
     score = PluginSet(enabled=(PluginRef("A"), PluginRef("B", -1)))
-    profile = Profile(scheduler_name="x", plugins=Plugins(score=score))
+    profile = KubeSchedulerProfile(scheduler_name="x", plugins=Plugins(score=score))
     assert problems(profiles=(profile,)) == [
         "profiles[0].plugins.score.enabled[1].weight: Invalid value: -1: must be non-negative"
     ]
@@ -152,12 +159,14 @@ def test_refuses_negative_weights() -> None:
 
 def test_wants_one_plugin_config_per_plugin() -> None:
     entries = (PluginConfig(name="A"), PluginConfig(name="B"), PluginConfig(name="A"))
-    profile = Profile(scheduler_name="x", plugin_config=entries)
+    profile = KubeSchedulerProfile(scheduler_name="x", plugin_config=entries)
     assert problems(profiles=(profile,)) == ['profiles[0].pluginConfig[2]: Duplicate value: "A"']
 
 
 def test_wants_one_queue_sort_plugin() -> None:
-    profile = Profile(scheduler_name="x", plugins=Plugins(queue_sort=enabled("A", "B")))
+    profile = KubeSchedulerProfile(
+        scheduler_name="x", plugins=Plugins(queue_sort=enabled("A", "B"))
+    )
     assert problems(profiles=(profile,)) == [
         "profiles[0].plugins.queueSort.enabled: Invalid value: 2: "
         "only one queue sort plugin can be enabled"
@@ -165,8 +174,8 @@ def test_wants_one_queue_sort_plugin() -> None:
 
 
 def test_wants_the_same_queue_sort_in_all_profiles() -> None:
-    one = Profile(scheduler_name="a", plugins=Plugins(queue_sort=enabled("A")))
-    other = Profile(scheduler_name="b", plugins=Plugins(queue_sort=enabled("B")))
+    one = KubeSchedulerProfile(scheduler_name="a", plugins=Plugins(queue_sort=enabled("A")))
+    other = KubeSchedulerProfile(scheduler_name="b", plugins=Plugins(queue_sort=enabled("B")))
     assert problems(profiles=(one, other)) == [
         "profiles[1].plugins.queueSort: Invalid value: "
         '{"enabled": [{"name": "B", "weight": 0}], "disabled": []}: '
@@ -175,10 +184,10 @@ def test_wants_the_same_queue_sort_in_all_profiles() -> None:
 
 
 def test_wants_the_same_queue_sort_args_in_all_profiles() -> None:
-    def sorted_by(name: str, **args: object) -> Profile:
+    def sorted_by(name: str, **args: object) -> KubeSchedulerProfile:
         entry = PluginConfig(name="Sort", args=args)
         plugins = Plugins(queue_sort=enabled("Sort"))
-        return Profile(scheduler_name=name, plugins=plugins, plugin_config=(entry,))
+        return KubeSchedulerProfile(scheduler_name=name, plugins=plugins, plugin_config=(entry,))
 
     assert problems(profiles=(sorted_by("a", x=1), sorted_by("b", x=1))) == []
     assert problems(profiles=(sorted_by("a", x=1), sorted_by("b", x=2))) == [

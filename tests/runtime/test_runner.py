@@ -33,7 +33,7 @@ def said(*answers: Answer) -> PostFilterOutcome:
     )
     config = cfg.apply_defaults(
         cfg.KubeSchedulerConfiguration(
-            profiles=(cfg.Profile(plugins=cfg.Plugins(post_filter=enabled)),)
+            profiles=(cfg.KubeSchedulerProfile(plugins=cfg.Plugins(post_filter=enabled)),)
         )
     )
     [plan] = plan_profiles(config, Registry.discover(plugins))

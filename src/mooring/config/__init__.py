@@ -7,87 +7,43 @@ set*, *multiPoint*, *note* and *effective configuration*. This room knows plugin
 caller says which names exist and what they implement.
 """
 
-from mooring.config.convert import to_v1_yaml
-from mooring.config.decode import decode, decode_args
-from mooring.config.defaults import (
-    DEFAULT_MULTIPOINT,
-    apply_defaults,
-    default_plugins,
-    effective_plugins,
-    merge_plugins,
-    resolve_names,
-)
-from mooring.config.duration import Duration, format_duration, format_nanoseconds
-from mooring.config.expand import enabled_names, expand_point, interface_name
-from mooring.config.load import (
-    Loaded,
-    default_configuration,
-    load_file,
-    load_text,
-    read_file,
-    read_text,
-)
-from mooring.config.notes import Note
-from mooring.config.policy_source import ReadConfigMap
-from mooring.config.show import to_yaml
-from mooring.config.types import (
-    API_VERSION,
-    DEFAULT_SCHEDULER_NAME,
-    KIND,
-    POINTS,
-    ClientConnection,
-    Extender,
-    ExtenderTLS,
-    KubeSchedulerConfiguration,
-    LeaderElection,
-    ManagedResource,
-    PluginConfig,
-    PluginRef,
-    Plugins,
-    PluginSet,
-    Profile,
-)
-from mooring.config.validate import validate
-
-__all__ = [
-    "API_VERSION",
-    "DEFAULT_MULTIPOINT",
-    "DEFAULT_SCHEDULER_NAME",
-    "KIND",
-    "POINTS",
-    "ClientConnection",
-    "Duration",
-    "Extender",
-    "ExtenderTLS",
-    "KubeSchedulerConfiguration",
-    "LeaderElection",
-    "Loaded",
-    "ManagedResource",
-    "Note",
-    "PluginConfig",
-    "PluginRef",
-    "PluginSet",
-    "Plugins",
-    "Profile",
-    "ReadConfigMap",
-    "apply_defaults",
-    "decode",
-    "decode_args",
-    "default_configuration",
-    "default_plugins",
-    "effective_plugins",
-    "enabled_names",
-    "expand_point",
-    "format_duration",
-    "format_nanoseconds",
-    "interface_name",
-    "load_file",
-    "load_text",
-    "merge_plugins",
-    "read_file",
-    "read_text",
-    "resolve_names",
-    "to_v1_yaml",
-    "to_yaml",
-    "validate",
-]
+from mooring.config.convert import to_v1_yaml as to_v1_yaml
+from mooring.config.decode import decode as decode
+from mooring.config.decode import decode_args as decode_args
+from mooring.config.defaults import DEFAULT_MULTIPOINT as DEFAULT_MULTIPOINT
+from mooring.config.defaults import apply_defaults as apply_defaults
+from mooring.config.defaults import default_plugins as default_plugins
+from mooring.config.defaults import effective_plugins as effective_plugins
+from mooring.config.defaults import merge_plugins as merge_plugins
+from mooring.config.defaults import resolve_names as resolve_names
+from mooring.config.duration import Duration as Duration
+from mooring.config.duration import format_duration as format_duration
+from mooring.config.duration import format_nanoseconds as format_nanoseconds
+from mooring.config.expand import enabled_names as enabled_names
+from mooring.config.expand import expand_point as expand_point
+from mooring.config.expand import interface_name as interface_name
+from mooring.config.load import Loaded as Loaded
+from mooring.config.load import default_configuration as default_configuration
+from mooring.config.load import load_file as load_file
+from mooring.config.load import load_text as load_text
+from mooring.config.load import read_file as read_file
+from mooring.config.load import read_text as read_text
+from mooring.config.notes import Note as Note
+from mooring.config.policy_source import ReadConfigMap as ReadConfigMap
+from mooring.config.show import to_yaml as to_yaml
+from mooring.config.types import API_VERSION as API_VERSION
+from mooring.config.types import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
+from mooring.config.types import KIND as KIND
+from mooring.config.types import POINTS as POINTS
+from mooring.config.types import ClientConnection as ClientConnection
+from mooring.config.types import Extender as Extender
+from mooring.config.types import ExtenderTLS as ExtenderTLS
+from mooring.config.types import KubeSchedulerConfiguration as KubeSchedulerConfiguration
+from mooring.config.types import KubeSchedulerProfile as KubeSchedulerProfile
+from mooring.config.types import LeaderElectionConfiguration as LeaderElectionConfiguration
+from mooring.config.types import ManagedResource as ManagedResource
+from mooring.config.types import PluginConfig as PluginConfig
+from mooring.config.types import PluginRef as PluginRef
+from mooring.config.types import Plugins as Plugins
+from mooring.config.types import PluginSet as PluginSet
+from mooring.config.validate import validate as validate

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NewType, TypeVar, Union, get_args, g
 
 import msgspec
 
-from mooring.config._texts import REQUIRED, invalid, quote
+from mooring.config._field_errors import REQUIRED, invalid, quote
 from mooring.config.duration import Duration
 from mooring.config.source import child_path
 from mooring.errors import Problem

@@ -16,11 +16,11 @@ from mooring.config.types import (
     ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
-    LeaderElection,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
     PluginRef,
     Plugins,
     PluginSet,
-    Profile,
 )
 
 # The default plugins of Kubernetes 1.36 in their order, with the score weights it gives them.
@@ -58,8 +58,8 @@ def apply_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigura
     nothing.
     """
     contention = config.enable_contention_profiling
-    profiles = _named(config.profiles or (Profile(),))
-    own_lease = LeaderElection(resource_name=profiles[0].scheduler_name)
+    profiles = _named(config.profiles or (KubeSchedulerProfile(),))
+    own_lease = LeaderElectionConfiguration(resource_name=profiles[0].scheduler_name)
     return msgspec.structs.replace(
         config,
         leader_election=_without_zeros(config.leader_election, own_lease),
@@ -92,7 +92,7 @@ def merge_plugins(defaults: Plugins, user: Plugins) -> Plugins:
     )
 
 
-def effective_plugins(profile: Profile, available: Collection[str]) -> Plugins:
+def effective_plugins(profile: KubeSchedulerProfile, available: Collection[str]) -> Plugins:
     """The profile's plugins laid over the defaults that this build carries."""
     defaults = Plugins(multi_point=PluginSet(enabled=default_plugins(available)))
     return merge_plugins(defaults, profile.plugins)
@@ -138,7 +138,7 @@ def _merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet:
     return PluginSet(enabled=tuple(kept), disabled=disabled)
 
 
-_S = TypeVar("_S", LeaderElection, ClientConnection)
+_S = TypeVar("_S", LeaderElectionConfiguration, ClientConnection)
 
 
 def _without_zeros(section: _S, defaults: _S) -> _S:
@@ -151,7 +151,7 @@ def _without_zeros(section: _S, defaults: _S) -> _S:
     return msgspec.structs.replace(section, **unset)
 
 
-def _named(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
+def _named(profiles: tuple[KubeSchedulerProfile, ...]) -> tuple[KubeSchedulerProfile, ...]:
     if len(profiles) == 1 and not profiles[0].scheduler_name:
         return (msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
     return profiles

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from mooring.config._texts import quote, required, unsupported
+from mooring.config._field_errors import quote, required, unsupported
 from mooring.config.decode import decode_partly
 from mooring.config.defaults import apply_defaults
 from mooring.config.legacy import OLD_VERSIONS, POLICY_VERSIONS, to_v1, with_leases
-from mooring.config.manifests import POLICY_KIND, Found, find_configuration
+from mooring.config.manifests import POLICY_KIND, LocatedConfiguration, find_configuration
 from mooring.config.notes import Findings, Note
 from mooring.config.policy_source import PolicyFetcher, ReadConfigMap
 from mooring.config.source import parse_yaml
@@ -89,7 +89,11 @@ def read_text(
     With `in_manifests` the configuration may be inside a ConfigMap, or one of several documents.
     `read_config_map` is asked for the Policy that a v1alpha1 configuration has in the cluster.
     """
-    found = find_configuration(text, source) if in_manifests else Found(text, source, {}, {})
+    found = (
+        find_configuration(text, source)
+        if in_manifests
+        else LocatedConfiguration(text, source, {}, {})
+    )
     raw, problems = parse_yaml(found.text, found.source)
     if not isinstance(raw, dict):
         message = f"expected a {KIND}, got {quote(raw)}"

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from mooring.config.types import KubeSchedulerConfiguration, PluginConfig, Profile
+from mooring.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 
-_COUNTS: Final = "NodeResourcesFit"  # the plugin that looks at what nodes have left
+_PLUGIN: Final = "NodeResourcesFit"  # the plugin that looks at what nodes have left
 
 
 def with_managed_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -28,8 +28,8 @@ def with_managed_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerC
     return msgspec.structs.replace(config, profiles=profiles)
 
 
-def _ignoring(profile: Profile, resources: list[str]) -> Profile:
+def _ignoring(profile: KubeSchedulerProfile, resources: list[str]) -> KubeSchedulerProfile:
     given = {entry.name: entry.args for entry in profile.plugin_config}
-    given[_COUNTS] = {**given.get(_COUNTS, {}), "ignoredResources": resources}
+    given[_PLUGIN] = {**given.get(_PLUGIN, {}), "ignoredResources": resources}
     entries = tuple(PluginConfig(name=name, args=args) for name, args in given.items())
     return msgspec.structs.replace(profile, plugin_config=entries)

@@ -17,7 +17,7 @@ POLICY_KEY = "policy.cfg"
 ConfigMaps = dict[tuple[str, str], dict[str, str]]
 
 
-class Found(NamedTuple):
+class LocatedConfiguration(NamedTuple):
     """A configuration, the name for it in messages, and what was found beside it."""
 
     text: str
@@ -33,11 +33,11 @@ class _Candidate(NamedTuple):
     siblings: dict[str, str]
 
 
-def find_configuration(text: str, source: str) -> Found:
+def find_configuration(text: str, source: str) -> LocatedConfiguration:
     """The one configuration of a text; a Policy counts when there is nothing that refers to it."""
     documents = parse_documents(text, source)
     if len(documents) == 1 and _kind(documents[0].data) not in ("ConfigMap", "List"):
-        return Found(text, source, {}, {})
+        return LocatedConfiguration(text, source, {}, {})
     candidates: list[_Candidate] = []
     config_maps: ConfigMaps = {}
     for document in documents:
@@ -51,7 +51,7 @@ def find_configuration(text: str, source: str) -> Found:
             message = f"expected one configuration, found {len(chosen)}: {places}"
         raise ConfigError([Problem(source, message)], source)
     _, own, place, siblings = chosen[0]
-    return Found(own, place, siblings, config_maps)
+    return LocatedConfiguration(own, place, siblings, config_maps)
 
 
 def leading_comments(text: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mooring.config._texts import quote
+from mooring.config._field_errors import quote
 from mooring.config.legacy import POLICY_VERSIONS
-from mooring.config.legacy.shapes import PolicyConfigMap, PolicySource
+from mooring.config.legacy.types import PolicyConfigMap, PolicySource
 from mooring.config.manifests import POLICY_KEY, POLICY_KIND, ConfigMaps
 from mooring.config.notes import Findings
 from mooring.config.source import parse_yaml

@@ -6,16 +6,16 @@ once more gives the same text.
 
 from collections.abc import Collection, Mapping
 
-from mooring.config._texts import to_plain
+from mooring.config._field_errors import to_plain
 from mooring.config.defaults import apply_defaults, effective_plugins
 from mooring.config.source import dump_yaml
 from mooring.config.types import (
     API_VERSION,
     KIND,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     PluginRef,
     Plugins,
-    Profile,
 )
 
 ArgsByPlugin = Mapping[str, object]
@@ -46,7 +46,7 @@ def to_yaml(
 
 
 def _profile(
-    profile: Profile, available: Collection[str], effective_args: ArgsByPlugin
+    profile: KubeSchedulerProfile, available: Collection[str], effective_args: ArgsByPlugin
 ) -> dict[str, object]:
     data: dict[str, object] = {"schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:

@@ -20,7 +20,7 @@ class Section(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     """A mapping of the file: frozen, camelCase outside, and closed to unknown fields."""
 
 
-class LeaderElection(Section, frozen=True, kw_only=True):
+class LeaderElectionConfiguration(Section, frozen=True, kw_only=True):
     """How replicas agree on which of them schedules.
 
     An unset `resource_name` becomes the first profile's schedulerName: the lease that
@@ -111,7 +111,7 @@ class PluginConfig(Section, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
 
 
-class Profile(Section, frozen=True, kw_only=True):
+class KubeSchedulerProfile(Section, frozen=True, kw_only=True):
     """One schedulerName, and the plugins that decide for the pods that ask for it."""
 
     scheduler_name: str = ""
@@ -165,13 +165,13 @@ class KubeSchedulerConfiguration(Section, frozen=True, kw_only=True):
     """
 
     parallelism: int = 16
-    leader_election: LeaderElection = LeaderElection()
+    leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
     percentage_of_nodes_to_score: int | None = None
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False

@@ -7,16 +7,16 @@ defaults are in, and reports the problems together with those of decoding.
 import re
 from collections.abc import Iterator, Sequence
 
-from mooring.config._texts import duplicate, invalid, required
+from mooring.config._field_errors import duplicate, invalid, required
 from mooring.config.types import (
     API_VERSION,
     ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
-    LeaderElection,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
     PluginConfig,
     Plugins,
-    Profile,
 )
 from mooring.errors import Problem
 
@@ -57,7 +57,7 @@ def _client_connection(client: ClientConnection) -> Iterator[Problem]:
         yield invalid("clientConnection.burst", client.burst, "must be non-negative")
 
 
-def _leader_election(election: LeaderElection) -> Iterator[Problem]:
+def _leader_election(election: LeaderElectionConfiguration) -> Iterator[Problem]:
     if not election.leader_elect:
         return  # nobody reads the rest then
     lease, renew, retry = election.lease_duration, election.renew_deadline, election.retry_period
@@ -84,7 +84,7 @@ def _percentage(path: str, value: int | None) -> Iterator[Problem]:
         yield invalid(path, value, "not in valid range [0-100]")
 
 
-def _profiles(profiles: Sequence[Profile]) -> Iterator[Problem]:
+def _profiles(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[Problem]:
     if not profiles:
         yield required("profiles")
         return
@@ -130,7 +130,7 @@ def _removed(path: str, name: str) -> Iterator[Problem]:
         yield invalid(path, name, text)
 
 
-def _queue_sort(profiles: Sequence[Profile]) -> Iterator[Problem]:
+def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[Problem]:
     """All profiles share one queue, so they have to agree on its order."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
@@ -149,7 +149,7 @@ def _queue_sort(profiles: Sequence[Profile]) -> Iterator[Problem]:
             yield invalid(path, _args_of(profile, name), text)
 
 
-def _args_of(profile: Profile, name: str) -> dict[str, object]:
+def _args_of(profile: KubeSchedulerProfile, name: str) -> dict[str, object]:
     return next((entry.args for entry in profile.plugin_config if entry.name == name), {})
 
 

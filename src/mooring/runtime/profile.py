@@ -17,7 +17,7 @@ from mooring import config as cfg
 from mooring.api.meta import Object
 from mooring.api.quantity import INT64_MAX
 from mooring.config import types as cfg_types
-from mooring.config.managed import with_managed_resources
+from mooring.config.managed_resources import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Args, Base
@@ -105,7 +105,9 @@ def plan_profiles(
 class _Planner:
     """Plans one profile and collects what is wrong with it."""
 
-    def __init__(self, profile: cfg_types.Profile, path: str, registry: Registry) -> None:
+    def __init__(
+        self, profile: cfg_types.KubeSchedulerProfile, path: str, registry: Registry
+    ) -> None:
         self.profile = profile
         self.path = path
         self.registry = registry

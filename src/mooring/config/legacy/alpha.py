@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 
 from mooring.config.legacy import names
-from mooring.config.legacy.beta import check_points
+from mooring.config.legacy.beta import check_extension_points
 from mooring.config.legacy.policy import convert_policy
 from mooring.config.legacy.profile import convert_profile, to_profile
 from mooring.config.legacy.sections import (
     Document,
+    convert_common_fields,
     convert_extenders,
-    convert_shared,
-    decode_old,
+    decode_legacy,
 )
-from mooring.config.legacy.shapes import (
+from mooring.config.legacy.types import (
     Alpha,
     OldProfile,
     PluginSets,
@@ -36,15 +36,15 @@ _PROVIDERS = ("DefaultProvider", "ClusterAutoscalerProvider")
 
 def convert_v1alpha2(raw: dict[Any, object], findings: Findings) -> Document | None:
     """Convert a document of Kubernetes 1.18."""
-    old: V1Alpha2 | None = decode_old(raw, V1Alpha2, findings, lenient=True)
+    old: V1Alpha2 | None = decode_legacy(raw, V1Alpha2, findings, lenient=True)
     if old is None:
         return None
-    new = convert_shared(old, findings)
+    new = convert_common_fields(old, findings)
     profiles = []
     for index, profile in enumerate(old.profiles or (OldProfile(),)):
         path = f"profiles[{index}]."
-        check_points(profile, "v1alpha2", path, findings, lenient=True)
-        plugins = _points_of_today(profile.plugins, f"{path}plugins", findings)
+        check_extension_points(profile, "v1alpha2", path, findings, lenient=True)
+        plugins = _v1_points(profile.plugins, f"{path}plugins", findings)
         plain = msgspec.structs.replace(profile, plugins=plugins)
         profiles.append(
             convert_profile(
@@ -54,7 +54,7 @@ def convert_v1alpha2(raw: dict[Any, object], findings: Findings) -> Document | N
     new["profiles"] = profiles
     if old.extenders:
         new["extenders"] = convert_extenders(old.extenders, findings)
-    _add_what_is_a_plugin_now(new, old, findings)
+    _move_fields_to_plugins(new, old, findings)
     return new
 
 
@@ -62,10 +62,10 @@ def convert_v1alpha1(
     raw: dict[Any, object], findings: Findings, fetch: FetchPolicy
 ) -> Document | None:
     """Convert a document of Kubernetes 1.10 to 1.18, with the Policy it refers to."""
-    old: V1Alpha1 | None = decode_old(raw, V1Alpha1, findings, lenient=True)
+    old: V1Alpha1 | None = decode_legacy(raw, V1Alpha1, findings, lenient=True)
     if old is None:
         return None
-    new = convert_shared(old, findings)
+    new = convert_common_fields(old, findings)
     source = old.algorithm_source
     if source.policy is not None and not source.provider:
         if not _add_policy(new, old, source.policy, findings, fetch):
@@ -75,7 +75,7 @@ def convert_v1alpha1(
             text = "has no effect beside algorithmSource.provider"
             findings.note("algorithmSource.policy", text)
         _add_provider(new, old, findings)
-    _add_what_is_a_plugin_now(new, old, findings)
+    _move_fields_to_plugins(new, old, findings)
     return new
 
 
@@ -125,12 +125,12 @@ def _add_provider(new: Document, old: V1Alpha1, findings: Findings) -> None:
         plugins=old.plugins,
         plugin_config=old.plugin_config,
     )
-    check_points(given, "v1alpha1", "", findings, lenient=True)
+    check_extension_points(given, "v1alpha1", "", findings, lenient=True)
     sets = dict(given.plugins)
     if "postFilter" in sets:
         findings.note("plugins.postFilter", "is preScore in v1: it ran before the scores")
         sets["preScore"] = sets.pop("postFilter")
-    plugins = _points_of_today(sets, "plugins", findings)
+    plugins = _v1_points(sets, "plugins", findings)
     plain = msgspec.structs.replace(given, plugins=plugins)
     profile = convert_profile(plain, "", findings, scores=scores, spread_is_by_selector=True)
     weight = old.hard_pod_affinity_symmetric_weight
@@ -150,7 +150,7 @@ def _add_hard_affinity(profile: Document, weight: int, findings: Findings) -> No
         findings.refuse("hardPodAffinitySymmetricWeight", text)
 
 
-def _points_of_today(sets: PluginSets, path: str, findings: Findings) -> PluginSets:
+def _v1_points(sets: PluginSets, path: str, findings: Findings) -> PluginSets:
     """Undo what was a point of its own: `unreserve` is the other half of `reserve`."""
     known = {
         point: chosen
@@ -169,7 +169,7 @@ def _points_of_today(sets: PluginSets, path: str, findings: Findings) -> PluginS
     return known
 
 
-def _add_what_is_a_plugin_now(new: Document, old: Alpha, findings: Findings) -> None:
+def _move_fields_to_plugins(new: Document, old: Alpha, findings: Findings) -> None:
     for profile in new["profiles"]:
         off: list[Document] = (
             profile.setdefault("plugins", {})

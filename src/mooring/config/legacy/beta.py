@@ -5,8 +5,8 @@ from typing import Any
 from mooring.config.decode import unknown_field
 from mooring.config.legacy import names
 from mooring.config.legacy.profile import convert_profile, convert_v1beta3_profile
-from mooring.config.legacy.sections import Document, convert_shared, decode_old
-from mooring.config.legacy.shapes import POINTS, OldProfile, V1Beta, V1Beta3
+from mooring.config.legacy.sections import Document, convert_common_fields, decode_legacy
+from mooring.config.legacy.types import POINTS, OldProfile, V1Beta, V1Beta3
 from mooring.config.notes import Findings
 from mooring.config.source import child_path
 
@@ -16,16 +16,16 @@ _IGNORED_IN_V1BETA2 = ("multiPoint", "preEnqueue")
 def convert_beta(raw: dict[Any, object], version: str, findings: Findings) -> Document | None:
     """Convert a document of one of the beta versions; None when its shape is wrong."""
     type_ = V1Beta3 if version == "v1beta3" else V1Beta
-    old: V1Beta3 | None = decode_old(raw, type_, findings, lenient=False)
+    old: V1Beta3 | None = decode_legacy(raw, type_, findings, lenient=False)
     if old is None:
         return None
-    new = convert_shared(old, findings)
+    new = convert_common_fields(old, findings)
     if old.parallelism is not None:
         new["parallelism"] = old.parallelism
     profiles = []
     for index, profile in enumerate(old.profiles or (OldProfile(),)):
         path = f"profiles[{index}]."
-        check_points(profile, version, path, findings)
+        check_extension_points(profile, version, path, findings)
         profiles.append(_convert(profile, version, path, findings))
     new["profiles"] = profiles
     if old.extenders:
@@ -33,7 +33,7 @@ def convert_beta(raw: dict[Any, object], version: str, findings: Findings) -> Do
     return new
 
 
-def check_points(
+def check_extension_points(
     profile: OldProfile, version: str, path: str, findings: Findings, *, lenient: bool = False
 ) -> None:
     """Look for plugin sets that the version does not know."""
@@ -65,11 +65,11 @@ def _convert(profile: OldProfile, version: str, path: str, findings: Findings) -
     )
     converted = convert_profile(bare, path, findings, scores=scores)
     if version == "v1beta1":
-        _name_the_list(converted)
+        _set_list_defaulting(converted)
     return converted
 
 
-def _name_the_list(profile: Document) -> None:
+def _set_list_defaulting(profile: Document) -> None:
     """In v1beta1 giving default constraints was enough for them to be used."""
     for entry in profile.get("pluginConfig", ()):
         args = entry["args"]

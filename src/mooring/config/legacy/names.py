@@ -30,7 +30,7 @@ SELECTOR_SPREADS: Final = ("SelectorSpread", "DefaultPodTopologySpread")
 VOLUME_LIMITS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
 # Without these arguments the plugin does nothing at all; with them nothing can stand in for it.
-GONE_UNLESS_IDLE: Final = {
+REMOVED_UNLESS_UNUSED: Final = {
     "NodeLabel": (
         "presentLabels",
         "absentLabels",
@@ -39,8 +39,8 @@ GONE_UNLESS_IDLE: Final = {
     ),
     "ServiceAffinity": ("affinityLabels", "antiAffinityLabelsPreference"),
 }
-GONE: Final = frozenset({"NodeResourceLimits"})
-INSTEAD: Final = {
+REMOVED: Final = frozenset({"NodeResourceLimits"})
+ALTERNATIVES: Final = {
     "NodeLabel": "; to require or forbid labels use addedAffinity of NodeAffinity",
     "ServiceAffinity": "; pods can ask for it themselves with inter-pod affinity",
 }

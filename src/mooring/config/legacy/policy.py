@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from mooring.config.legacy import names
-from mooring.config.legacy.profile import gone
+from mooring.config.legacy.profile import removed_message
 from mooring.config.legacy.scores import Args, convert_scores
-from mooring.config.legacy.sections import Document, convert_extenders, decode_old
-from mooring.config.legacy.shapes import Policy, Predicate, Priority
+from mooring.config.legacy.sections import Document, convert_extenders, decode_legacy
+from mooring.config.legacy.types import Policy, PredicatePolicy, PriorityPolicy
 from mooring.config.notes import Findings
 from mooring.config.types import PluginRef, PluginSet
 
@@ -70,7 +70,7 @@ _LARGEST_WEIGHT: Final = 2**31 - 1
 _PREPARING: Final = frozenset(names.V1_FILTERS) - {*_MANDATORY, "NodeName"}
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ConvertedPolicy(msgspec.Struct, frozen=True):
     """What a Policy says, in terms of v1."""
 
     plugins: dict[str, PluginSet]
@@ -80,13 +80,13 @@ class Chosen(msgspec.Struct, frozen=True):
 
 def convert_policy(
     raw: dict[Any, object], findings: Findings, *, spread_weight: int, hard_affinity: int | None
-) -> Chosen | None:
+) -> ConvertedPolicy | None:
     """Convert a Policy; None when its shape is not that of one.
 
     `spread_weight` is what EvenPodsSpreadPriority weighed by default in the release meant, and
     `hard_affinity` what the configuration beside the Policy says.
     """
-    policy: Policy | None = decode_old(raw, Policy, findings, lenient=True)
+    policy: Policy | None = decode_legacy(raw, Policy, findings, lenient=True)
     if policy is None:
         return None
     args: Args = {}
@@ -103,10 +103,10 @@ def convert_policy(
         text = "has no counterpart: the first filter that refuses a node gives the reason"
         findings.note("alwaysCheckAllPredicates", text)
     extenders = convert_extenders(policy.extenders, findings)
-    return Chosen(_plugin_sets(filters, scores), args, extenders)
+    return ConvertedPolicy(_plugin_sets(filters, scores), args, extenders)
 
 
-def _filters(predicates: tuple[Predicate, ...] | None, findings: Findings) -> set[str]:
+def _filters(predicates: tuple[PredicatePolicy, ...] | None, findings: Findings) -> set[str]:
     if predicates is None:
         return set(names.V1_FILTERS)
     chosen = set(_MANDATORY)
@@ -115,7 +115,7 @@ def _filters(predicates: tuple[Predicate, ...] | None, findings: Findings) -> se
     return chosen
 
 
-def _plugins_of(predicate: Predicate, path: str, findings: Findings) -> tuple[str, ...]:
+def _plugins_of(predicate: PredicatePolicy, path: str, findings: Findings) -> tuple[str, ...]:
     argument = predicate.argument
     if argument is not None:
         given = [argument.service_affinity, argument.labels_presence]
@@ -137,7 +137,7 @@ def _plugins_of(predicate: Predicate, path: str, findings: Findings) -> tuple[st
         part = argument.service_affinity or argument.labels_presence
         plugin = "ServiceAffinity" if argument.service_affinity else "NodeLabel"
         if part is not None and part.labels:
-            findings.refuse(path, gone(plugin))
+            findings.refuse(path, removed_message(plugin))
         else:
             findings.note(path, f"{plugin} without labels does nothing; left out")
     elif predicate.name in _IDLE_PREDICATES:
@@ -148,7 +148,10 @@ def _plugins_of(predicate: Predicate, path: str, findings: Findings) -> tuple[st
 
 
 def _scores(
-    priorities: tuple[Priority, ...] | None, spread_weight: int, args: Args, findings: Findings
+    priorities: tuple[PriorityPolicy, ...] | None,
+    spread_weight: int,
+    args: Args,
+    findings: Findings,
 ) -> list[PluginRef]:
     if priorities is None:
         findings.note("priorities", "written out with the weights that were the default then")
@@ -165,7 +168,7 @@ def _scores(
     return [PluginRef(plugin, weight) for plugin, weight in weights.items()]
 
 
-def _plugin_of(priority: Priority, path: str, args: Args, findings: Findings) -> str | None:
+def _plugin_of(priority: PriorityPolicy, path: str, args: Args, findings: Findings) -> str | None:
     argument = priority.argument
     if argument is not None:
         ratio = argument.requested_to_capacity_ratio_arguments
@@ -182,13 +185,13 @@ def _plugin_of(priority: Priority, path: str, args: Args, findings: Findings) ->
         return _PRIORITIES[priority.name]
     if argument is None:
         if priority.name == "ResourceLimitsPriority":
-            findings.refuse(path, gone("NodeResourceLimits"))
+            findings.refuse(path, removed_message("NodeResourceLimits"))
         else:
             findings.refuse(f"{path}.name", f'priority type not found for "{priority.name}"')
         return None
     if ratio is None:
         service = argument.service_anti_affinity is not None
-        findings.refuse(path, gone("ServiceAffinity" if service else "NodeLabel"))
+        findings.refuse(path, removed_message("ServiceAffinity" if service else "NodeLabel"))
         return None
     if names.RATIO in args:
         text = f'priority "{priority.name}" redeclares custom priority "{names.RATIO}"'

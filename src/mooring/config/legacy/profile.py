@@ -10,7 +10,7 @@ from typing import Any
 from mooring.config.defaults import DEFAULT_MULTIPOINT
 from mooring.config.legacy import names
 from mooring.config.legacy.scores import Args, convert_scores
-from mooring.config.legacy.shapes import OldProfile
+from mooring.config.legacy.types import OldProfile
 from mooring.config.notes import Findings
 from mooring.config.types import API_VERSION, PluginConfig, PluginRef, PluginSet
 
@@ -31,7 +31,7 @@ def convert_profile(
     args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
     place = f"{path}plugins"
     sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_gone(sets, args, place, findings)
+    refuse_removed(sets, args, place, findings)
     plugins: dict[str, PluginSet] = {}
     for point, chosen in sets.items():
         if _is_off("*", chosen) and point in names.NEWER_AT:
@@ -54,7 +54,7 @@ def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> D
     args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
     place = f"{path}plugins"
     sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_gone(sets, args, place, findings)
+    refuse_removed(sets, args, place, findings)
     _fold_selector_spread(sets, args, place, findings)
     plugins = {
         point: PluginSet(
@@ -63,7 +63,7 @@ def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> D
                 for ref in _known(chosen.enabled, f"{place}.{point}.enabled", findings)
                 if ref.name not in names.SELECTOR_SPREADS
             ),
-            disabled=_disabled_today(chosen),
+            disabled=_still_disabled(chosen),
         )
         for point, chosen in sets.items()
     }
@@ -105,28 +105,28 @@ def collect_args(entries: tuple[PluginConfig, ...], path: str, findings: Finding
     return args
 
 
-def refuse_gone(sets: dict[str, PluginSet], args: Args, path: str, findings: Findings) -> None:
+def refuse_removed(sets: dict[str, PluginSet], args: Args, path: str, findings: Findings) -> None:
     """Refuse plugins that nothing can stand in for, unless they do nothing."""
     told: set[str] = set()
     for point, chosen in sets.items():
         for index, ref in enumerate(chosen.enabled):
             place = f"{path}.{point}.enabled[{index}]"
-            if ref.name in names.GONE:
-                findings.refuse(place, gone(ref.name))
-            elif ref.name in names.GONE_UNLESS_IDLE and ref.name not in told:
+            if ref.name in names.REMOVED:
+                findings.refuse(place, removed_message(ref.name))
+            elif ref.name in names.REMOVED_UNLESS_UNUSED and ref.name not in told:
                 told.add(ref.name)
                 given = args.get(ref.name, {})
-                if any(given.get(field) for field in names.GONE_UNLESS_IDLE[ref.name]):
-                    findings.refuse(place, gone(ref.name))
+                if any(given.get(field) for field in names.REMOVED_UNLESS_UNUSED[ref.name]):
+                    findings.refuse(place, removed_message(ref.name))
                 else:
                     findings.note(place, f"{ref.name} without arguments does nothing; left out")
-    for name in (*names.GONE_UNLESS_IDLE, *names.GONE):
+    for name in (*names.REMOVED_UNLESS_UNUSED, *names.REMOVED):
         args.pop(name, None)
 
 
-def gone(name: str) -> str:
+def removed_message(name: str) -> str:
     """What to say about a plugin without a counterpart."""
-    return f"{name} has no counterpart in v1{names.INSTEAD.get(name, '')}"
+    return f"{name} has no counterpart in v1{names.ALTERNATIVES.get(name, '')}"
 
 
 def note_weights(path: str, findings: Findings) -> None:
@@ -146,14 +146,14 @@ def _convert_set(chosen: PluginSet, path: str, findings: Findings) -> PluginSet:
         stays = name in _ALWAYS_ON and not _is_off(name, chosen)
         if not stays and PluginRef(name) not in enabled:
             enabled.append(PluginRef(name))
-    return PluginSet(enabled=tuple(enabled), disabled=_disabled_today(chosen))
+    return PluginSet(enabled=tuple(enabled), disabled=_still_disabled(chosen))
 
 
 def _merge_scores(defaults: tuple[PluginRef, ...], chosen: PluginSet) -> list[PluginRef]:
     own = {ref.name: ref for ref in chosen.enabled}
     merged = [own.pop(ref.name, ref) for ref in defaults if not _is_off(ref.name, chosen)]
     merged += own.values()
-    return [ref for ref in merged if not _is_idle(ref.name)]
+    return [ref for ref in merged if not _is_removed(ref.name)]
 
 
 def _score_set(scores: list[PluginRef], *, everything_off: bool) -> PluginSet:
@@ -168,7 +168,7 @@ def _known(enabled: tuple[PluginRef, ...], path: str, findings: Findings) -> lis
     for index, ref in enumerate(enabled):
         if ref.name in names.VOLUME_LIMITS:
             findings.note(f"{path}[{index}]", f"{ref.name} is gone: {_LIMITS}")
-        elif not _is_idle(ref.name):
+        elif not _is_removed(ref.name):
             kept.append(ref)
     return kept
 
@@ -212,17 +212,17 @@ def _is_off(name: str, chosen: PluginSet) -> bool:
     return any(ref.name in ("*", name) for ref in chosen.disabled)
 
 
-def _is_idle(name: str) -> bool:
-    return name in names.GONE_UNLESS_IDLE or name in names.GONE
+def _is_removed(name: str) -> bool:
+    return name in names.REMOVED_UNLESS_UNUSED or name in names.REMOVED
 
 
-def _disabled_today(chosen: PluginSet) -> tuple[PluginRef, ...]:
+def _still_disabled(chosen: PluginSet) -> tuple[PluginRef, ...]:
     """What there still is to disable; a name that is nobody's is kept."""
     old = {*names.STRATEGIES, *names.SELECTOR_SPREADS, names.AVOID_PODS, *names.VOLUME_LIMITS}
     return tuple(
         PluginRef(ref.name)
         for ref in chosen.disabled
-        if ref.name not in old and not _is_idle(ref.name)
+        if ref.name not in old and not _is_removed(ref.name)
     )
 
 

@@ -8,14 +8,14 @@ import msgspec
 from mooring.config.decode import decode, decode_partly
 from mooring.config.duration import format_nanoseconds
 from mooring.config.legacy import names
-from mooring.config.legacy.shapes import Alpha, Shared, V1Beta
+from mooring.config.legacy.types import Alpha, CommonFields, V1Beta
 from mooring.config.notes import Findings
 from mooring.config.types import Extender, ExtenderTLS, ManagedResource, Section
 
 Document = dict[str, Any]
 
 
-def decode_old(
+def decode_legacy(
     raw: dict[Any, object], type_: type[msgspec.Struct], findings: Findings, *, lenient: bool
 ) -> Any:
     """Decode an old document without its header; None when nothing can be made of it.
@@ -32,10 +32,10 @@ def decode_old(
     return value
 
 
-def convert_shared(old: Shared, findings: Findings) -> Document:
+def convert_common_fields(old: CommonFields, findings: Findings) -> Document:
     """The part of a document that every version has, as far as it is given."""
     kept: Document = {}
-    for field in msgspec.structs.fields(Shared):
+    for field in msgspec.structs.fields(CommonFields):
         value = getattr(old, field.name)
         if value is not None:
             kept[field.encode_name] = value
@@ -90,12 +90,12 @@ def convert_extenders(old: Sequence[dict[str, Any]], findings: Findings) -> list
 
 
 def _convert_extender(old: dict[str, Any], path: str, findings: Findings) -> Document:
-    new = _spelled(old, Extender, path, findings)
+    new = _with_v1_spelling(old, Extender, path, findings)
     if isinstance(tls := new.get("tlsConfig"), dict):
-        new["tlsConfig"] = _spelled(tls, ExtenderTLS, f"{path}.tlsConfig", findings)
+        new["tlsConfig"] = _with_v1_spelling(tls, ExtenderTLS, f"{path}.tlsConfig", findings)
     if isinstance(managed := new.get("managedResources"), list | tuple):
         new["managedResources"] = [
-            _spelled(item, ManagedResource, f"{path}.managedResources[{index}]", findings)
+            _with_v1_spelling(item, ManagedResource, f"{path}.managedResources[{index}]", findings)
             if isinstance(item, dict)
             else item
             for index, item in enumerate(managed)
@@ -111,7 +111,9 @@ def _convert_extender(old: dict[str, Any], path: str, findings: Findings) -> Doc
     return new
 
 
-def _spelled(old: dict[str, Any], type_: type[Section], path: str, findings: Findings) -> Document:
+def _with_v1_spelling(
+    old: dict[str, Any], type_: type[Section], path: str, findings: Findings
+) -> Document:
     spellings = {name.lower(): name for name in type_.__struct_encode_fields__}
     new: Document = {}
     for key, value in old.items():

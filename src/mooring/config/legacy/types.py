@@ -35,7 +35,7 @@ class OldProfile(Section, frozen=True, kw_only=True):
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-class Shared(Section, frozen=True, kw_only=True):
+class CommonFields(Section, frozen=True, kw_only=True):
     """What every version has."""
 
     leader_election: dict[str, Any] | None = None
@@ -47,7 +47,7 @@ class Shared(Section, frozen=True, kw_only=True):
     pod_max_backoff_seconds: Any = None
 
 
-class V1Beta3(Shared, frozen=True, kw_only=True):
+class V1Beta3(CommonFields, frozen=True, kw_only=True):
     """Kubernetes 1.23 to 1.28."""
 
     parallelism: Any = None
@@ -62,7 +62,7 @@ class V1Beta(V1Beta3, frozen=True, kw_only=True):
     metrics_bind_address: str | None = None
 
 
-class Alpha(Shared, frozen=True, kw_only=True):
+class Alpha(CommonFields, frozen=True, kw_only=True):
     """What v1alpha1 and v1alpha2 have in common."""
 
     healthz_bind_address: str | None = None
@@ -135,7 +135,7 @@ class PredicateArgument(Section, frozen=True, kw_only=True):
     labels_presence: LabelsPresence | None = None
 
 
-class Predicate(Section, frozen=True, kw_only=True):
+class PredicatePolicy(Section, frozen=True, kw_only=True):
     """A condition that nodes must meet."""
 
     name: str = ""
@@ -170,7 +170,7 @@ class PriorityArgument(Section, frozen=True, kw_only=True):
     requested_to_capacity_ratio_arguments: RatioArguments | None = None
 
 
-class Priority(Section, frozen=True, kw_only=True):
+class PriorityPolicy(Section, frozen=True, kw_only=True):
     """A score, and how much it counts."""
 
     name: str = ""
@@ -181,8 +181,8 @@ class Priority(Section, frozen=True, kw_only=True):
 class Policy(Section, frozen=True, kw_only=True):
     """The configuration before there were plugins; None is "the usual ones", () is "none"."""
 
-    predicates: tuple[Predicate, ...] | None = None
-    priorities: tuple[Priority, ...] | None = None
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
     extenders: tuple[dict[str, Any], ...] = ()
     hard_pod_affinity_symmetric_weight: int = 0
     always_check_all_predicates: bool = False
