@@ -13,7 +13,7 @@ from mooring.client.certificates import Authority, Pair
 from mooring.extender import Extender
 from mooring.framework import Node, Pod
 from mooring.testing import pod
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 extender = Extender()
 

@@ -12,8 +12,8 @@ from mooring.errors import ApiError
 from mooring.ui.access import Access, User
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
-from mooring.ui.pages import Page
-from mooring.ui.serving import ServingTls
+from mooring.ui.pages import HttpPage
+from mooring.ui.serving_tls import ServingTls
 
 
 class FakeReviewer:
@@ -90,7 +90,7 @@ def serve(
     tls: ServingTls | None = None,
     context: ssl.SSLContext | None = None,
     health: Health | None = None,
-    pages: Mapping[str, Callable[[], Page]] | None = None,
+    pages: Mapping[str, Callable[[], HttpPage]] | None = None,
     access: Access | None = None,
     **options: Any,
 ) -> None:
@@ -102,7 +102,7 @@ def serve(
             port=0,
             tls=tls,
             health=health or Health(),
-            pages=pages or {"/metrics": lambda: Page(b"up 1\n", "text/plain; version=0.0.4")},
+            pages=pages or {"/metrics": lambda: HttpPage(b"up 1\n", "text/plain; version=0.0.4")},
             access=access or Access(FakeReviewer()),
             **options,
         )

@@ -4,7 +4,7 @@ import asyncio
 import gc
 
 import pytest
-from tests.ui.serving import FakeReviewer
+from tests.ui.in_process_server import FakeReviewer
 
 from mooring.client.errors import Forbidden, Unreachable
 from mooring.ui.access import Access, Denial, User, bearer_token, certified_user

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 from aiohttp import web
-from tests.ui.serving import Client, serve
+from tests.ui.in_process_server import Client, serve
 
 from mooring.ui.connections import Connections
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 
 @contextmanager

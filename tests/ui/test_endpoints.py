@@ -4,8 +4,8 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.ui.authorities import Authority, trusting, write
-from tests.ui.serving import Client, FakeReviewer, serve
+from tests.ui.certificates import Authority, trusting, write
+from tests.ui.in_process_server import Client, FakeReviewer, serve
 
 from mooring.client.errors import Unreachable
 from mooring.errors import ConfigError
@@ -13,8 +13,8 @@ from mooring.observe.metrics import Metrics
 from mooring.ui.access import Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
-from mooring.ui.pages import Page, config_page, metrics_page, version_page
-from mooring.ui.serving import ServingTls
+from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
+from mooring.ui.serving_tls import ServingTls
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_serves_metrics_configuration_and_version() -> None:
 
 
 def test_survives_a_page_that_breaks(caplog: pytest.LogCaptureFixture) -> None:
-    def broken() -> Page:
+    def broken() -> HttpPage:
         raise RuntimeError("with a secret")
 
     async def story(client: Client) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.ui.health import Answer, Health
+from mooring.ui.health import Health, HealthResult
 
 
 class Checks:
@@ -17,14 +17,14 @@ class Checks:
 
 def test_answers_with_two_letters_when_all_is_well() -> None:
     health = Checks().health
-    assert health.answer("healthz") == Answer(True, "ok")
-    assert health.answer("readyz") == Answer(True, "ok")
+    assert health.check("healthz") == HealthResult(True, "ok")
+    assert health.check("readyz") == HealthResult(True, "ok")
 
 
 def test_lists_the_checks_of_an_endpoint_on_request() -> None:
     health = Checks().health
-    assert health.answer("healthz", verbose=True).text == "[+]ping ok\nhealthz check passed\n"
-    assert health.answer("readyz", verbose=True).text == (
+    assert health.check("healthz", verbose=True).text == "[+]ping ok\nhealthz check passed\n"
+    assert health.check("readyz", verbose=True).text == (
         "[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n"
     )
 
@@ -32,30 +32,30 @@ def test_lists_the_checks_of_an_endpoint_on_request() -> None:
 def test_says_what_failed_and_why_without_being_asked() -> None:
     checks = Checks()
     checks.handlers = "handlers are not fully synchronized"
-    assert checks.health.answer("readyz") == Answer(
+    assert checks.health.check("readyz") == HealthResult(
         False,
         "[+]shutdown ok\n"
         "[-]sched-handler-sync failed: handlers are not fully synchronized\n"
         "readyz check failed\n",
     )
-    assert checks.health.answer("healthz").healthy
+    assert checks.health.check("healthz").healthy
     checks.handlers = ""
-    assert checks.health.answer("readyz").healthy
+    assert checks.health.check("readyz").healthy
 
 
 def test_leaves_checks_out() -> None:
     checks = Checks()
     checks.handlers = "not yet"
-    answer = checks.health.answer("readyz", verbose=True, exclude=["sched-handler-sync"])
-    assert answer == Answer(
+    result = checks.health.check("readyz", verbose=True, exclude=["sched-handler-sync"])
+    assert result == HealthResult(
         True, "[+]shutdown ok\n[+]sched-handler-sync excluded: ok\nreadyz check passed\n"
     )
-    assert checks.health.answer("readyz", exclude=["sched-handler-sync"]).text == "ok"
+    assert checks.health.check("readyz", exclude=["sched-handler-sync"]).text == "ok"
 
 
 def test_warns_of_checks_that_cannot_be_left_out() -> None:
-    answer = Checks().health.answer("readyz", verbose=True, exclude=["ping", "nonsense"])
-    assert answer.text == (
+    result = Checks().health.check("readyz", verbose=True, exclude=["ping", "nonsense"])
+    assert result.text == (
         "[+]shutdown ok\n"
         "[+]sched-handler-sync ok\n"
         'warn: some health checks cannot be excluded: no matches for "nonsense","ping"\n'
@@ -65,19 +65,19 @@ def test_warns_of_checks_that_cannot_be_left_out() -> None:
 
 def test_answers_for_one_check() -> None:
     checks = Checks()
-    assert checks.health.single("readyz", "sched-handler-sync") == Answer(True, "ok")
+    assert checks.health.single("readyz", "sched-handler-sync") == HealthResult(True, "ok")
     checks.handlers = "not yet"
     failed = checks.health.single("readyz", "sched-handler-sync")
-    assert failed == Answer(False, "internal server error: not yet\n")
+    assert failed == HealthResult(False, "internal server error: not yet\n")
     assert checks.health.single("readyz", "ping") is None
     assert checks.health.single("healthz", "sched-handler-sync") is None
-    assert checks.health.single("healthz", "ping") == Answer(True, "ok")
+    assert checks.health.single("healthz", "ping") == HealthResult(True, "ok")
 
 
 def test_can_be_pinged_where_there_is_nothing_to_check() -> None:
     health = Health()
-    assert health.answer("readyz", verbose=True).text == "[+]ping ok\nreadyz check passed\n"
-    assert health.single("readyz", "ping") == Answer(True, "ok")
+    assert health.check("readyz", verbose=True).text == "[+]ping ok\nreadyz check passed\n"
+    assert health.single("readyz", "ping") == HealthResult(True, "ok")
 
 
 def test_takes_a_check_that_breaks_for_one_that_fails() -> None:
@@ -86,13 +86,13 @@ def test_takes_a_check_that_breaks_for_one_that_fails() -> None:
 
     health = Health()
     health.add("broken", broken, on=["healthz", "livez"])
-    assert "[-]broken failed: LookupError: no such thing\n" in health.answer("livez").text
+    assert "[-]broken failed: LookupError: no such thing\n" in health.check("livez").text
 
 
 def test_keeps_reasons_on_their_line() -> None:
     health = Health()
     health.add("sly", lambda: "bad\n[+]ping ok\nhealthz check passed", on=["healthz"])
-    assert health.answer("healthz").text.splitlines() == [
+    assert health.check("healthz").text.splitlines() == [
         "[+]ping ok",
         "[-]sly failed: bad [+]ping ok healthz check passed",
         "healthz check failed",
@@ -111,8 +111,8 @@ def test_logs_changes_and_not_every_probe(caplog: pytest.LogCaptureFixture) -> N
     for reason in ("", "a", "b", "", ""):
         checks.handlers = reason
         for _ in range(3):
-            checks.health.answer("readyz")
-            checks.health.answer("readyz", exclude=["sched-handler-sync"])
+            checks.health.check("readyz")
+            checks.health.check("readyz", exclude=["sched-handler-sync"])
     assert [line.message for line in caplog.records] == [
         "health check failed",
         "health check passes again",

@@ -7,12 +7,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.ui.authorities import Authority, trusting, write
+from tests.ui.certificates import Authority, trusting, write
 
 from mooring.client import certificates
 from mooring.client.certificates import Pair
 from mooring.errors import ConfigError
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 
 def greet(serving: ServingTls, client: ssl.SSLContext, host: str = "localhost") -> ssl.SSLObject:

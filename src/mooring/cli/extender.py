@@ -24,7 +24,7 @@ from mooring.observe import log as logs
 from mooring.observe.texts import named
 from mooring.scheduler.cluster import Writer
 from mooring.scheduler.recorder import EventRecorder
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 _EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
 _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end

@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     """The last so many answers, each for so many seconds."""
 
     def __init__(self, most: int, now: Callable[[], float]) -> None:

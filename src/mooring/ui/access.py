@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from mooring.errors import ApiError
-from mooring.ui._recent import Recent
+from mooring.ui._ttl_cache import TtlCache
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -97,8 +97,8 @@ class Access:
         self._allowed_ttl = allowed_ttl
         self._denied_ttl = denied_ttl
         self._tolerate = tolerate
-        self._users: Recent[bytes, User] = Recent(_MOST_KEPT, now)
-        self._answers: Recent[tuple[User, str, str], bool] = Recent(_MOST_KEPT, now)
+        self._users: TtlCache[bytes, User] = TtlCache(_MOST_KEPT, now)
+        self._answers: TtlCache[tuple[User, str, str], bool] = TtlCache(_MOST_KEPT, now)
         self._salt = os.urandom(32)  # what is kept of a token is worth nothing elsewhere
         self._complaint = ""  # as last logged
 

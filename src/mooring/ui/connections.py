@@ -19,7 +19,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from mooring.errors import ConfigError, Problem
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
 

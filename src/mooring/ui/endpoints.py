@@ -19,9 +19,9 @@ from aiohttp import web
 from mooring.errors import ConfigError, Problem
 from mooring.ui.access import Access, Denial, bearer_token, certified_user
 from mooring.ui.connections import LIFETIME, MOST, Connections
-from mooring.ui.health import ENDPOINTS, Answer, Endpoint, Health
-from mooring.ui.pages import JSON, Page
-from mooring.ui.serving import ServingTls
+from mooring.ui.health import ENDPOINTS, Endpoint, Health, HealthResult
+from mooring.ui.pages import JSON, HttpPage
+from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Endpoints:
         port: int,
         tls: ServingTls | None,
         health: Health,
-        pages: Mapping[str, Callable[[], Page]],
+        pages: Mapping[str, Callable[[], HttpPage]],
         access: Access,
         most_connections: int = MOST,
         lifetime: float = LIFETIME,
@@ -103,16 +103,14 @@ class Endpoints:
             return web.Response(status=200 if answer.healthy else 500, text=answer.text)
         return web.Response(status=404, text="404 page not found\n")
 
-    def _health_of(self, path: str, request: web.BaseRequest) -> Answer | None:
+    def _health_of(self, path: str, request: web.BaseRequest) -> HealthResult | None:
         first, _, check = path.removeprefix("/").partition("/")
         endpoint = _HEALTH.get(first)
         if endpoint is None:
             return None
         if path == f"/{endpoint}":
             exclude = request.query.getall("exclude", [])
-            return self._health.answer(
-                endpoint, verbose="verbose" in request.query, exclude=exclude
-            )
+            return self._health.check(endpoint, verbose="verbose" in request.query, exclude=exclude)
         return self._health.single(endpoint, check)
 
 

@@ -21,7 +21,7 @@ Check = Callable[[], str]  # "" means fine, anything else is the reason why not
 ENDPOINTS: Final[tuple[Endpoint, ...]] = ("healthz", "livez", "readyz")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HealthResult(msgspec.Struct, frozen=True):
     """What to send."""
 
     healthy: bool
@@ -51,9 +51,9 @@ class Health:
                 raise ValueError(f"{endpoint} has a check called {name} already")
             self._checks[endpoint][name] = check
 
-    def answer(
+    def check(
         self, endpoint: Endpoint, *, verbose: bool = False, exclude: Collection[str] = ()
-    ) -> Answer:
+    ) -> HealthResult:
         """Run all checks but those to `exclude`; a failure is always told in full."""
         checks = self._of(endpoint)
         lines: list[str] = []
@@ -73,17 +73,21 @@ class Health:
         if not exclude:  # what anybody may leave out says nothing about us
             self._note(endpoint, failed)
         if not (failed or verbose):
-            return Answer(True, "ok")
+            return HealthResult(True, "ok")
         lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
-        return Answer(not failed, "\n".join([*lines, ""]))
+        return HealthResult(not failed, "\n".join([*lines, ""]))
 
-    def single(self, endpoint: Endpoint, name: str) -> Answer | None:
+    def single(self, endpoint: Endpoint, name: str) -> HealthResult | None:
         """One check alone; None if there is no such check."""
         check = self._of(endpoint).get(name)
         if check is None:
             return None
         reason = _run(check)
-        return Answer(False, f"internal server error: {reason}\n") if reason else Answer(True, "ok")
+        return (
+            HealthResult(False, f"internal server error: {reason}\n")
+            if reason
+            else HealthResult(True, "ok")
+        )
 
     def _of(self, endpoint: Endpoint) -> dict[str, Check]:
         """An endpoint without any check is as well as one that can be pinged."""

@@ -15,31 +15,33 @@ from mooring.observe.component import ComponentMetrics
 JSON: Final = "application/json"
 
 
-class Page(msgspec.Struct, frozen=True):
+class HttpPage(msgspec.Struct, frozen=True):
     """A complete answer."""
 
     body: bytes
     content_type: str
 
 
-def metrics_page(metrics: ComponentMetrics, version: str) -> Callable[[], Page]:
+def metrics_page(metrics: ComponentMetrics, version: str) -> Callable[[], HttpPage]:
     """`/metrics`: everything that is counted, for Prometheus."""
     metrics.build_info.labels(version, platform.python_version()).set(1)
     shown = exposition.Exposition(metrics)
-    return lambda: Page(shown.render().encode(errors="backslashreplace"), exposition.CONTENT_TYPE)
+    return lambda: HttpPage(
+        shown.render().encode(errors="backslashreplace"), exposition.CONTENT_TYPE
+    )
 
 
-def config_page(document: Callable[[], Any]) -> Callable[[], Page]:
+def config_page(document: Callable[[], Any]) -> Callable[[], HttpPage]:
     """`/configz`: the configuration that is in force, as plain data without secrets."""
-    return lambda: Page(msgspec.json.encode({"componentconfig": document()}), JSON)
+    return lambda: HttpPage(msgspec.json.encode({"componentconfig": document()}), JSON)
 
 
-def version_page(version: str) -> Callable[[], Page]:
+def version_page(version: str) -> Callable[[], HttpPage]:
     """`/version`: what is running, under the keys of Kubernetes' version information."""
     about = {
         "gitVersion": f"v{version}",
         "compiler": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{sys.platform}/{platform.machine()}",
     }
-    page = Page(msgspec.json.encode(about), JSON)
+    page = HttpPage(msgspec.json.encode(about), JSON)
     return lambda: page

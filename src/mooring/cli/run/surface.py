@@ -16,9 +16,9 @@ from mooring.observe.component import ComponentMetrics
 from mooring.ui.access import OPEN_PATHS, Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
-from mooring.ui.pages import Page, config_page, metrics_page, version_page
+from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
-from mooring.ui.serving import ServingTls
+from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Surface:
             self._known_ca = authority
 
 
-def _pages(metrics: ComponentMetrics, document: Any) -> dict[str, Callable[[], Page]]:
+def _pages(metrics: ComponentMetrics, document: Any) -> dict[str, Callable[[], HttpPage]]:
     pages = {
         "/metrics": metrics_page(metrics, __version__),
         "/version": version_page(__version__),
