@@ -161,7 +161,7 @@ def test_keeps_a_connection_for_the_next_request() -> None:
 
 
 def test_an_idle_connection_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mooring.extender.serving.app, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(mooring.extender.serving.app, "MAX_CONNECTIONS", 3)
 
     async def story(served: Served) -> None:
         idle = [await asyncio.open_connection("127.0.0.1", served.app.port) for _ in range(9)]

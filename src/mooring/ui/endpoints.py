@@ -17,13 +17,16 @@ import msgspec
 from aiohttp import web
 
 from mooring.errors import ConfigError, Problem
+from mooring.observe.listener import Listener
 from mooring.ui.access import Access, Denial, bearer_token, certified_user
-from mooring.ui.connections import LIFETIME, MOST, Connections
 from mooring.ui.health import ENDPOINTS, Endpoint, Health, HealthResult
 from mooring.ui.pages import JSON, HttpPage
 from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 64
+LIFETIME: Final = 30.0  # seconds from the first byte of a connection to the last
 
 _METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = {
@@ -46,7 +49,7 @@ class Endpoints:
         health: Health,
         pages: Mapping[str, Callable[[], HttpPage]],
         access: Access,
-        most_connections: int = MOST,
+        max_connections: int = MAX_CONNECTIONS,
         lifetime: float = LIFETIME,
     ) -> None:
         if tls is None and not _is_loopback(address):
@@ -58,17 +61,26 @@ class Endpoints:
         self._health = health
         self._pages = dict(pages)
         self._access = access
-        self._connections = Connections(self._handle, tls, most=most_connections, lifetime=lifetime)
+        # A request takes milliseconds, so the oldest connection is never an honest client's.
+        self._listener = Listener(
+            self._handle,
+            tls,
+            max_connections=max_connections,
+            idle_seconds=lifetime,
+            lifetime=lifetime,
+            evict_busy=True,
+            port_flag="--secure-port",
+        )
 
     async def start(self) -> int:
         """Begin to serve; returns the port, which is a free one if it was given as 0."""
-        port = await self._connections.start(self._address, self._port)
+        port = await self._listener.start(self._address, self._port)
         text = "Serving securely" if self._is_secure else "Serving without TLS, on loopback only"
         log.info(text, extra={"v": 0, "address": self._address, "port": port})
         return port
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self._listener.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         try:

@@ -21,7 +21,6 @@ from mooring.client.limits import Limiter
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
-from mooring.extender.serving.connections import Connections
 from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
 from mooring.extender.serving.functions import Extender, PreemptFunction
 from mooring.extender.serving.handle import BindingClient, ExtenderHandle
@@ -33,6 +32,7 @@ from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
 from mooring.observe import log as logs
+from mooring.observe.listener import Listener
 from mooring.observe.process import add_process_metrics
 from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Watchdog
@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 
 PORT: Final = 8888
 PLUGIN_SECONDS: Final = 4.0  # less than the 5 s after which schedulers stop listening
+IDLE_SECONDS: Final = 120.0  # Go clients close theirs after 90, and should be first
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request, and for the first one ever
 BODY_SECONDS: Final = 10.0  # for a body to arrive, and for an answer to be taken
-MOST_CONNECTIONS: Final = 256
+MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # some thousand whole nodes
 _GRACE: Final = 10.0  # seconds for requests under way at the end
 
@@ -109,8 +110,12 @@ class App:
             client_names=self.options.client_names,
         )
         self.port: int = self.options.port
-        self._connections = Connections(
-            server.handle, tls, most=MOST_CONNECTIONS, header_seconds=HEADER_SECONDS
+        self._listener = Listener(
+            server.handle,
+            tls,
+            max_connections=MAX_CONNECTIONS,
+            idle_seconds=IDLE_SECONDS,
+            header_seconds=HEADER_SECONDS,
         )
         self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
@@ -144,7 +149,7 @@ class App:
 
         `on_started` hears the port, and `on_ready` when nodes and pods are known.
         """
-        self.port = await self._connections.start(self.options.address, self.options.port)
+        self.port = await self._listener.start(self.options.address, self.options.port)
         self._introduce()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -152,10 +157,10 @@ class App:
                 if on_started is not None:
                     on_started(self.port)
                 await self._stop.wait()
-                await self._connections.close(_GRACE)
+                await self._listener.close(_GRACE)
                 watching.cancel()
         finally:
-            await self._connections.close(0.0)
+            await self._listener.close(0.0)
             self.served.profile.close()
 
     def stop(self) -> None:
@@ -188,7 +193,7 @@ class App:
         return "shutting down" if self._stop.is_set() else self.cluster.problem()
 
     def _measure(self) -> None:
-        self.metrics.connections.labels().set(len(self._connections))
+        self.metrics.connections.labels().set(len(self._listener))
 
 
 # --- as a process of its own ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.ui.in_process_server import Client, serve
 
-from mooring.ui.connections import Connections
+from mooring.observe.listener import Listener
 from mooring.ui.serving_tls import ServingTls
 
 
@@ -74,7 +74,7 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
             # The oldest have made room: as many as there were too many.
             assert await asyncio.to_thread(hear, connections[0]) == b""
 
-    serve(story, tls=tls, most_connections=8)
+    serve(story, tls=tls, max_connections=8)
 
 
 def test_holds_no_more_connections_than_it_may() -> None:
@@ -82,7 +82,9 @@ def test_holds_no_more_connections_than_it_may() -> None:
         async def never(_: web.BaseRequest) -> web.Response:
             raise AssertionError("nobody asks anything here")
 
-        connections = Connections(never, None, most=5)
+        connections = Listener(
+            never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
+        )
         port = await connections.start("127.0.0.1", 0)
         seen = 0
         with dawdlers(port, 30) as clients:
@@ -158,7 +160,7 @@ def test_lets_requests_under_way_end_when_it_closes() -> None:
             await go_on.wait()
             return web.Response(text="done")
 
-        connections = Connections(slow, None)
+        connections = Listener(slow, None, max_connections=64, idle_seconds=30.0)
         client = Client(await connections.start("127.0.0.1", 0), None)
         asking = asyncio.create_task(client.get("/"))
         await began.wait()

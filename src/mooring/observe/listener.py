@@ -1,0 +1,273 @@
+"""Accepts the connections of an HTTP server, with limits on their number and their time.
+
+aiohttp speaks HTTP on the connections; here they are accepted, wrapped in TLS, counted and closed.
+A slow client, in the handshake, with the request or with reading the answer, only delays itself:
+
+    lifetime         a connection is closed after so many seconds, whatever it does
+    header_seconds   a request whose head is not complete in time is cut off; idle ones may stay
+    max_connections  beyond it the oldest connection is closed; unless `evict_busy`, only an idle
+                     one, and if there is none the new connection is refused
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from mooring.errors import ConfigError, Problem
+
+log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 256  # connections that wait to be accepted
+_HANDSHAKE: Final = 10.0  # seconds
+_TLS_SHUTDOWN: Final = 2.0  # for the client to close its side
+_LINGER: Final = 1.0  # for a client that is being refused to stop sending
+_LONGEST_LINE: Final = 8190  # bytes of the request line, and of a header
+
+# aiohttp logs every malformed request; what strangers send must not fill our log.
+_SILENT: Final = logging.getLogger(f"{__name__}.aiohttp")
+_SILENT.setLevel(logging.CRITICAL + 1)
+
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class ServerTls(Protocol):
+    """Where the TLS context of the next connection comes from."""
+
+    def context(self) -> ssl.SSLContext: ...
+
+
+class _Connection(web.RequestHandler):
+    """One connection; closed if the head of a request takes longer than `header_seconds`."""
+
+    __slots__ = ("_cut", "_header_seconds", "closed", "is_busy", "unused")
+
+    def __init__(
+        self, server: _Server, client: socket.socket, header_seconds: float | None, **options: Any
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(server, loop=loop, **options)
+        self.unused: socket.socket | None = client  # until a transport owns it
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.is_busy: bool = False
+        self._header_seconds = header_seconds
+        self._cut: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """A whole head has been read."""
+        self.is_busy = True
+        self._stop_clock()
+
+    def end(self) -> None:
+        """The request has been answered."""
+        self.is_busy = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._start_clock()
+
+    def data_received(self, data: bytes) -> None:
+        if not self.is_busy and self._cut is None:
+            self._start_clock()
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._stop_clock()
+        super().connection_lost(exc)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def _start_clock(self) -> None:
+        if self._header_seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._cut = loop.call_later(self._header_seconds, self.force_close)
+
+    def _stop_clock(self) -> None:
+        if self._cut is not None:
+            self._cut.cancel()
+            self._cut = None
+
+
+class _Server(web.Server):
+    """aiohttp's server, which tells connections when they are busy."""
+
+    def __init__(self, handle: Handle, header_seconds: float | None, idle_seconds: float) -> None:
+        async def watched(request: web.BaseRequest) -> web.StreamResponse:
+            connection = request.protocol
+            assert isinstance(connection, _Connection)
+            connection.begin()
+            try:
+                return await handle(request)
+            finally:
+                connection.end()
+
+        super().__init__(watched)
+        self._header_seconds = header_seconds
+        self._idle_seconds = idle_seconds
+
+    def connection(self, client: socket.socket) -> _Connection:
+        return _Connection(
+            self,
+            client,
+            self._header_seconds,
+            access_log=None,
+            auto_decompress=False,
+            keepalive_timeout=self._idle_seconds,
+            lingering_time=_LINGER,
+            logger=_SILENT,
+            max_field_size=_LONGEST_LINE,
+            max_line_size=_LONGEST_LINE,
+        )
+
+
+class Listener:
+    """A listening socket and the connections accepted on it; `port_flag` is named in errors."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        tls: ServerTls | None,
+        *,
+        max_connections: int,
+        idle_seconds: float,
+        lifetime: float | None = None,
+        header_seconds: float | None = None,
+        evict_busy: bool = False,
+        port_flag: str = "--port",
+    ) -> None:
+        self._handle = handle
+        self._tls = tls
+        self._max_connections = max_connections
+        self._idle_seconds = idle_seconds
+        self._lifetime = lifetime
+        self._header_seconds = header_seconds
+        self._evict_busy = evict_busy
+        self._port_flag = port_flag
+        self._server: _Server | None = None
+        self._socket: socket.socket | None = None
+        self._paused: asyncio.TimerHandle | None = None
+        self._open: dict[asyncio.Task[None], _Connection] = {}  # by the serving task, oldest first
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def start(self, address: str, port: int) -> int:
+        """Listen; returns the port, which is a free one for port 0."""
+        self._socket = self._bind(address, port)
+        self._server = _Server(self._handle, self._header_seconds, self._idle_seconds)
+        self._listen()
+        actual: int = self._socket.getsockname()[1]
+        return actual
+
+    async def close(self, grace: float = 1.0) -> None:
+        """Stop accepting; requests in progress get `grace` seconds to end."""
+        if self._socket is None or self._server is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
+        if self._paused is not None:
+            self._paused.cancel()
+        self._socket.close()
+        self._server.pre_shutdown()  # idle connections are closed at once
+        await self._server.shutdown(grace)
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(list(self._open))
+        self._socket = self._server = None
+
+    def _bind(self, address: str, port: int) -> socket.socket:
+        try:
+            version = ipaddress.ip_address(address).version
+        except ValueError as error:
+            raise ConfigError([Problem("--bind-address", str(error))]) from error
+        family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        both = address == "::" and socket.has_dualstack_ipv6()
+        try:
+            bound = socket.create_server(
+                (address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both
+            )
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            text = f"can't listen on {address}, port {port}: {why}"
+            raise ConfigError([Problem(self._port_flag, text)]) from error
+        bound.setblocking(False)
+        return bound
+
+    def _listen(self) -> None:
+        assert self._socket is not None
+        self._paused = None
+        asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        assert self._socket is not None
+        assert self._server is not None
+        try:
+            client, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # the client has gone
+        except OSError as error:
+            # Most likely no file descriptor is left; wait until others are closed.
+            log.warning("could not accept a connection", extra={"error": str(error)})
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._socket)
+            self._paused = loop.call_later(1.0, self._listen)
+            return
+        if len(self._open) >= self._max_connections:
+            made_room = self._close_oldest()
+            if not made_room and not self._evict_busy:
+                client.close()
+                return
+        client.setblocking(False)
+        connection = self._server.connection(client)
+        task = asyncio.create_task(self._serve(client, connection))
+        self._open[task] = connection
+        task.add_done_callback(self._ended)
+
+    def _close_oldest(self) -> bool:
+        for task, connection in self._open.items():
+            if (self._evict_busy or not connection.is_busy) and not task.cancelling():
+                task.cancel()
+                return True
+        return False
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        connection = self._open.pop(task, None)
+        if connection is not None and connection.unused is not None:  # cancelled before it began
+            connection.unused.close()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("serving a connection broke", exc_info=task.exception())
+
+    async def _serve(self, client: socket.socket, connection: _Connection) -> None:
+        """One connection, from the handshake to its end."""
+        options: dict[str, Any] = {}
+        if self._tls is not None:
+            options = {
+                "ssl": self._tls.context(),
+                "ssl_handshake_timeout": _HANDSHAKE,
+                "ssl_shutdown_timeout": _TLS_SHUTDOWN,
+            }
+        task = asyncio.current_task()
+        assert task is not None
+        transport: asyncio.Transport | None = None
+        connection.unused = None
+        try:
+            async with asyncio.timeout(self._lifetime):
+                transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: connection, client, **options
+                )
+                await connection.closed
+        except OSError as error:  # not TLS, or with another certificate; gone; or out of time
+            log.debug("connection ended early", extra={"error": str(error)})
+        finally:
+            is_gone = connection.closed.done() and not connection.closed.cancelled()
+            if transport is not None and not is_gone:  # a TLS transport that is gone can't abort
+                transport.abort()
+            self._open.pop(task)  # at once, so that the next one to be accepted is not too many
