@@ -9,8 +9,8 @@ import re
 from typing import Any, Final, TypeVar
 
 import msgspec
-import yaml
 
+from mooring.api import yaml
 from mooring.api.apps import ReplicaSet, StatefulSet
 from mooring.api.auth import (
     NO_EXTRA,
@@ -42,13 +42,7 @@ from mooring.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.api.unreadable import (
-    NOT_JSON,
-    NOT_YAML,
-    YAML_INT,
-    readable_int,
-    why_unreadable,
-)
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
@@ -80,8 +74,6 @@ KINDS: Final[tuple[type[Object], ...]] = (
 )
 
 _BY_NAME: Final = {(kind.API_VERSION, kind.KIND): kind for kind in KINDS}
-
-_DEEPEST_YAML: Final = 1_000  # levels; libyaml's loader recurses in C and would exhaust the stack
 
 
 class DecodeError(ValueError):
@@ -141,34 +133,9 @@ def load_yaml_objects(text: str) -> list[Object]:
 def yaml_documents(text: str) -> list[Any]:
     """The data of every document of a text; times stay text, as they are in JSON."""
     try:
-        _check_depth(text)
-        return list(yaml.load_all(text, Loader=_Loader))
+        return yaml.load_all(text)
     except NOT_YAML as error:
         raise DecodeError("", "", f"not valid YAML: {why_unreadable(error)}") from error
-
-
-def _check_depth(text: str) -> None:
-    if len(text) <= _DEEPEST_YAML:
-        return
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST_YAML:
-                raise RecursionError
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
-    """The safe loader, except that times stay text, as they are in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-_Loader.add_constructor(YAML_INT, readable_int)
 
 
 def _typed(document: Any, where: str) -> list[Object]:

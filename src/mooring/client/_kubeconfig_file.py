@@ -19,9 +19,9 @@ from typing import Any, Final
 import yaml
 
 from mooring.api.unreadable import NOT_YAML
+from mooring.api.yaml import PythonLoader
 from mooring.errors import Problem
 
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _QUOTED: Final = re.compile(r"'[^'<]{4,}'")
 _KINDS: Final[Mapping[type, str]] = {
     str: "text",
@@ -32,15 +32,6 @@ _KINDS: Final[Mapping[type, str]] = {
     dict: "fields",
     type(None): "nothing",
 }
-
-
-class _Loader(yaml.SafeLoader):
-    """The safe loader without dates: a user may well be called 2024-01-01."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +85,7 @@ def read_file(path: str, problems: list[Problem]) -> Kubeconfig | None:
         problems.append(Problem(path, f"not UTF-8 text: byte {error.start} is not valid"))
         return None
     try:
-        raw = yaml.load(text, Loader=_Loader)
+        raw = yaml.load(text, Loader=PythonLoader)
     except NOT_YAML as error:
         problems.append(_yaml_problem(path, error))
         return None

@@ -12,25 +12,20 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from mooring.api.unreadable import NOT_YAML, YAML_INT, readable_int, why_unreadable
+from mooring.api.unreadable import NOT_YAML, why_unreadable
+from mooring.api.yaml import PythonLoader
 from mooring.errors import ConfigError, Problem
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _FLOAT_TAG = "tag:yaml.org,2002:float"
-_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 
 # PyYAML wants a dot in every float, JSON does not: 1e-3 must not arrive as text.
 _JSON_FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader, with JSON's floats and without dates, which no field here has."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP_TAG]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+class _Loader(PythonLoader):
+    """With JSON's floats."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -42,7 +37,6 @@ class _Dumper(yaml.SafeDumper):
 
 for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
-_Loader.add_constructor(YAML_INT, readable_int)
 
 
 class YamlDocument(NamedTuple):
@@ -70,7 +64,6 @@ def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Proble
 
 def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> list[YamlDocument]:
     """Read all documents that are not blank, or as many as asked for; there is at least one."""
-    # Pure Python on purpose: its messages are the better ones, and the files are small.
     try:
         loader = _Loader(text)
     except NOT_YAML as error:

@@ -1,0 +1,54 @@
+"""The one YAML loader: safe, in C where libyaml is there; times stay text, as they are in JSON."""
+
+from typing import Any, Final
+
+import yaml
+
+from mooring.api.unreadable import YAML_INT, readable_int
+
+_DEEPEST: Final = 1_000  # levels; libyaml's loader recurses in C and would exhaust the stack
+_RESOLVERS: Final = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
+    """The fast loader."""
+
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+class PythonLoader(yaml.SafeLoader):
+    """Slower, for files that people write: its messages are the better ones."""
+
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+for _class in (Loader, PythonLoader):
+    _class.add_constructor(YAML_INT, readable_int)
+
+
+def load_all(text: str | bytes) -> list[Any]:
+    """The data of every document; raises one of `unreadable.NOT_YAML`."""
+    _check_depth(text)
+    return list(yaml.load_all(text, Loader=Loader))
+
+
+def load(text: str | bytes) -> Any:
+    """The data of the only document; raises one of `unreadable.NOT_YAML`."""
+    _check_depth(text)
+    return yaml.load(text, Loader=Loader)
+
+
+def _check_depth(text: str | bytes) -> None:
+    if len(text) <= _DEEPEST:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise RecursionError
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
