@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.auth import UserInfo
 from mooring.errors import ApiError
-from mooring.ui.access import Access, User
+from mooring.ui.access import Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
 from mooring.ui.pages import HttpPage
@@ -21,25 +22,25 @@ class FakeReviewer:
 
     def __init__(self) -> None:
         self.tokens = {
-            "admin": User("admin", groups=("system:masters",)),
-            "scraper": User("scraper", uid="7", groups=("monitoring",)),
-            "guest": User("guest"),
+            "admin": UserInfo(username="admin", groups=("system:masters",)),
+            "scraper": UserInfo(username="scraper", uid="7", groups=("monitoring",)),
+            "guest": UserInfo(username="guest"),
         }
         self.may = {("scraper", "get", "/metrics"), ("certified", "get", "/metrics")}
         self.outage: ApiError | None = None
         self.asked: list[tuple[str, ...]] = []
 
-    async def review_token(self, token: str) -> User | None:
+    async def review_token(self, token: str) -> UserInfo | None:
         self.asked.append(("token", token))
         if self.outage is not None:
             raise self.outage
         return self.tokens.get(token)
 
-    async def allowed(self, user: User, verb: str, path: str) -> bool:
-        self.asked.append(("access", user.name, verb, path))
+    async def allowed(self, user: UserInfo, verb: str, path: str) -> bool:
+        self.asked.append(("access", user.username, verb, path))
         if self.outage is not None:
             raise self.outage
-        return (user.name, verb, path) in self.may
+        return (user.username, verb, path) in self.may
 
 
 class Reply(msgspec.Struct):

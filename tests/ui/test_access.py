@@ -6,8 +6,9 @@ import gc
 import pytest
 from tests.ui.in_process_server import FakeReviewer
 
+from mooring.api.auth import UserInfo
 from mooring.client.errors import Forbidden, Unreachable
-from mooring.ui.access import Access, Denial, User, bearer_token, certified_user
+from mooring.ui.access import Access, Denial, bearer_token, certified_user
 
 
 class Gate:
@@ -19,11 +20,13 @@ class Gate:
         self.access = Access(self.reviewer, now=lambda: self.time, **options)  # type: ignore[arg-type]
 
     def check(
-        self, path: str = "/metrics", token: str = "", certified: User | None = None
+        self, path: str = "/metrics", token: str = "", certified: UserInfo | None = None
     ) -> Denial | None:
         return asyncio.run(self.access.check("get", path, token=token, certified=certified))
 
-    def code(self, path: str = "/metrics", token: str = "", certified: User | None = None) -> int:
+    def code(
+        self, path: str = "/metrics", token: str = "", certified: UserInfo | None = None
+    ) -> int:
         denial = self.check(path, token, certified)
         return 200 if denial is None else denial.code
 
@@ -55,9 +58,12 @@ def test_says_who_may_not_do_what() -> None:
 
 def test_takes_the_word_of_a_certificate() -> None:
     gate = Gate()
-    assert gate.code(certified=User("certified")) == 200
-    assert gate.code(certified=User("stranger")) == 403
-    assert gate.code("/configz", certified=User("root", groups=("system:masters",))) == 200
+    assert gate.code(certified=UserInfo(username="certified")) == 200
+    assert gate.code(certified=UserInfo(username="stranger")) == 403
+    assert (
+        gate.code("/configz", certified=UserInfo(username="root", groups=("system:masters",)))
+        == 200
+    )
     assert ("access", "root", "get", "/configz") not in gate.reviewer.asked
 
 
@@ -109,7 +115,7 @@ def test_forgets_the_oldest_of_too_many_answers() -> None:
 def test_keeps_no_token() -> None:
     secret = "tok" + "en-" * 3 + "of-the-scraper"
     gate = Gate()
-    gate.reviewer.tokens = {secret: User("scraper")}
+    gate.reviewer.tokens = {secret: UserInfo(username="scraper")}
     assert gate.code(token=secret) == 200
     kept: list[object] = [gate.access._users, gate.access._answers]
     seen: set[int] = set()
@@ -133,7 +139,7 @@ def test_allows_nothing_because_nobody_could_be_asked() -> None:
     assert (denial.code, denial.reason) == (500, "InternalError")
     assert "API server could not be asked" in denial.message
     assert "10.0.0.1" not in denial.message
-    assert gate.code(certified=User("certified")) == 500
+    assert gate.code(certified=UserInfo(username="certified")) == 500
     assert gate.code("/healthz") == 200
     assert gate.code() == 401
 
@@ -142,7 +148,7 @@ def test_may_take_a_token_that_cannot_be_looked_up_for_a_wrong_one() -> None:
     gate = Gate(tolerate=True)
     gate.reviewer.outage = Unreachable("down", sent=True)
     assert gate.code(token="scraper") == 401
-    assert gate.code(certified=User("certified")) == 500
+    assert gate.code(certified=UserInfo(username="certified")) == 500
 
 
 def test_does_not_remember_an_outage() -> None:
@@ -193,7 +199,9 @@ def test_reads_names_and_groups_from_a_certificate() -> None:
         (("organizationName", "dev"), ("commonName", "jane")),
     )
     user = certified_user({"subject": subject})
-    assert user == User("jane", groups=("system:masters", "dev", "system:authenticated"))
+    assert user == UserInfo(
+        username="jane", groups=("system:masters", "dev", "system:authenticated")
+    )
     assert certified_user({"subject": ((("organizationName", "system:masters"),),)}) is None
     assert certified_user({}) is None
     assert certified_user(None) is None

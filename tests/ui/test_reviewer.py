@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from tests.garbage import NO_JSON
 
+from mooring.api.auth import Extra, UserInfo
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
 from mooring.client.transport import Answer, Fence, Request, Stream
 from mooring.errors import ApiError
-from mooring.ui.access import User
 from mooring.ui.reviewer import ApiReviewer
 
 
@@ -39,18 +39,20 @@ class OneAnswer:
         return request.method, request.path, msgspec.json.decode(request.body)
 
 
-def review(transport: OneAnswer, token: str = "t") -> User | None:
+def review(transport: OneAnswer, token: str = "t") -> UserInfo | None:
     return asyncio.run(ApiReviewer(ApiClient(transport)).review_token(token))
 
 
-def allowed(transport: OneAnswer, user: User) -> bool:
+def allowed(transport: OneAnswer, user: UserInfo) -> bool:
     return asyncio.run(ApiReviewer(ApiClient(transport)).allowed(user, "get", "/metrics"))
 
 
 def test_asks_whose_token_it_is() -> None:
     user = {"username": "jane", "uid": "7", "groups": ["a", "b"], "extra": {"k": ["v"]}}
     transport = OneAnswer(201, {"status": {"authenticated": True, "user": user}})
-    assert review(transport, "secret") == User("jane", "7", ("a", "b"), (("k", ("v",)),))
+    assert review(transport, "secret") == UserInfo(
+        username="jane", uid="7", groups=("a", "b"), extra=Extra({"k": ("v",)})
+    )
     assert transport.asked == (
         "POST",
         "/apis/authentication.k8s.io/v1/tokenreviews",
@@ -78,7 +80,9 @@ def test_knows_nobody_without_a_clear_yes(status: Any) -> None:
 
 def test_asks_whether_a_user_may() -> None:
     transport = OneAnswer(201, {"status": {"allowed": True}})
-    assert allowed(transport, User("jane", "7", ("a",), (("k", ("v",)),)))
+    assert allowed(
+        transport, UserInfo(username="jane", uid="7", groups=("a",), extra=Extra({"k": ("v",)}))
+    )
     assert transport.asked == (
         "POST",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
@@ -98,7 +102,7 @@ def test_asks_whether_a_user_may() -> None:
 
 @pytest.mark.parametrize("status", [{}, {"allowed": False}, {"denied": True}])
 def test_allows_nothing_without_a_clear_yes(status: Any) -> None:
-    assert not allowed(OneAnswer(201, {"status": status}), User("jane"))
+    assert not allowed(OneAnswer(201, {"status": status}), UserInfo(username="jane"))
 
 
 def test_raises_what_the_server_refuses() -> None:
@@ -109,7 +113,7 @@ def test_raises_what_the_server_refuses() -> None:
 @pytest.mark.parametrize("body", [[], "yes", {"status": {"allowed": "true"}}, *NO_JSON])
 def test_does_not_guess_at_an_answer_it_cannot_read(body: Any) -> None:
     with pytest.raises(ApiError, match="can't be read"):
-        allowed(OneAnswer(200, body), User("jane"))
+        allowed(OneAnswer(200, body), UserInfo(username="jane"))
     if isinstance(body, bytes):
         with pytest.raises(ApiError, match="can't be read"):
             review(OneAnswer(200, body))

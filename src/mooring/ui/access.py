@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from mooring.api.auth import UserInfo
 from mooring.errors import ApiError
 from mooring.ui._ttl_cache import TtlCache
 
@@ -34,23 +35,14 @@ _MOST_KEPT: Final = 1_000  # answers of each kind
 _PATIENCE: Final = 10.0  # seconds for the API server to answer
 
 
-class User(msgspec.Struct, frozen=True):
-    """Somebody the cluster knows."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
 class Reviewer(Protocol):
     """Whom to ask. Both raise ApiError if there is no answer."""
 
-    async def review_token(self, token: str) -> User | None:
+    async def review_token(self, token: str) -> UserInfo | None:
         """Whose token this is; None if nobody's."""
         ...
 
-    async def allowed(self, user: User, verb: str, path: str) -> bool:
+    async def allowed(self, user: UserInfo, verb: str, path: str) -> bool:
         """Whether this user may do this."""
         ...
 
@@ -63,7 +55,7 @@ class Denial(msgspec.Struct, frozen=True):
     message: str
 
 
-NOBODY: Final = User("")
+ANONYMOUS: Final = UserInfo()
 UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
 
 
@@ -97,13 +89,13 @@ class Access:
         self._allowed_ttl = allowed_ttl
         self._denied_ttl = denied_ttl
         self._tolerate = tolerate
-        self._users: TtlCache[bytes, User] = TtlCache(_MOST_KEPT, now)
-        self._answers: TtlCache[tuple[User, str, str], bool] = TtlCache(_MOST_KEPT, now)
+        self._users: TtlCache[bytes, UserInfo] = TtlCache(_MOST_KEPT, now)
+        self._answers: TtlCache[tuple[UserInfo, str, str], bool] = TtlCache(_MOST_KEPT, now)
         self._salt = os.urandom(32)  # what is kept of a token is worth nothing elsewhere
         self._complaint = ""  # as last logged
 
     async def check(
-        self, verb: str, path: str, *, token: str = "", certified: User | None = None
+        self, verb: str, path: str, *, token: str = "", certified: UserInfo | None = None
     ) -> Denial | None:
         """Whether to go on: None, or why not. `certified` is who showed a certificate."""
         if self.is_open(path):
@@ -112,7 +104,7 @@ class Access:
             user = certified or await self._user_of(token)
         except _NoAnswer as error:
             return UNAUTHORIZED if self._tolerate else _internal(error)
-        if user == NOBODY:
+        if user == ANONYMOUS:
             return UNAUTHORIZED
         try:
             is_allowed = MASTERS in user.groups or await self._is_allowed(user, verb, path)
@@ -120,24 +112,24 @@ class Access:
             return _internal(error)
         if is_allowed:
             return None
-        text = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+        text = f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
         return Denial(403, "Forbidden", text)
 
     def is_open(self, path: str) -> bool:
         """Whether anybody may see this."""
         return path in self._open or path.startswith(self._open_below)
 
-    async def _user_of(self, token: str) -> User:
+    async def _user_of(self, token: str) -> UserInfo:
         if not token:
-            return NOBODY
+            return ANONYMOUS
         key = hashlib.blake2b(token.encode(errors="surrogateescape"), key=self._salt).digest()
         user = self._users.get(key)
         if user is None:
-            user = await self._ask(self._reviewer.review_token(token)) or NOBODY
+            user = await self._ask(self._reviewer.review_token(token)) or ANONYMOUS
             self._users.put(key, user, self._token_ttl)
         return user
 
-    async def _is_allowed(self, user: User, verb: str, path: str) -> bool:
+    async def _is_allowed(self, user: UserInfo, verb: str, path: str) -> bool:
         key = (user, verb, path)
         answer = self._answers.get(key)
         if answer is None:
@@ -174,11 +166,11 @@ def bearer_token(header: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def certified_user(certificate: Mapping[str, Any] | None) -> User | None:
+def certified_user(certificate: Mapping[str, Any] | None) -> UserInfo | None:
     """Whom a verified certificate, as `SSLObject.getpeercert` gives it, names."""
     subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
     common = [value for key, value in subject if key == "commonName"]
     if not (common and common[-1]):
         return None
     groups = (value for key, value in subject if key == "organizationName")
-    return User(common[-1], groups=(*groups, AUTHENTICATED))
+    return UserInfo(username=common[-1], groups=(*groups, AUTHENTICATED))
