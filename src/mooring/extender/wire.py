@@ -1,4 +1,4 @@
-"""What schedulers and extenders say to each other, as JSON.
+"""The payloads between schedulers and extenders, as JSON.
 
 The field names are those of the Go types, `Pod` and not `pod`; since Go reads them in any case,
 and Kubernetes 1.15 wrote them in lower case, any case is read here too. Pods and nodes travel as
@@ -34,7 +34,7 @@ class NodeList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class ExtenderArgs(Payload, frozen=True, gc=False):
-    """Asked of filter and prioritize; of nodes and node names one is None."""
+    """The arguments of filter and prioritize; of nodes and node names one is None."""
 
     pod: msgspec.Raw
     nodes: NodeList | None = None
@@ -82,7 +82,7 @@ class MetaVictims(Payload, frozen=True, gc=False):
 
 
 class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):
-    """Where room could be made, at whose expense; of the two forms one is None."""
+    """Candidate nodes with their victims; of the two forms one is None."""
 
     pod: msgspec.Raw
     node_name_to_victims: dict[str, Victims] | None = None
@@ -90,13 +90,13 @@ class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):
 
 
 class ExtenderPreemptionResult(Payload, frozen=True, gc=False):
-    """What is left of it; never more than was asked about."""
+    """The remaining candidates; never more than were sent."""
 
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
 class ExtenderBindingArgs(Payload, frozen=True, gc=False):
-    """Asked of bind."""
+    """The arguments of bind."""
 
     pod_name: str
     pod_namespace: str

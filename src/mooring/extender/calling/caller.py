@@ -1,7 +1,7 @@
-"""One extender, called: a question for each verb, and its answer checked.
+"""The client of one extender: a method per verb, with checks of the answer.
 
-Whatever goes wrong is an `ExtenderError` whose text says which extender was asked what, because it
-ends up in the Events of a pod. kube-scheduler's words are kept where it has any.
+Every failure is an `ExtenderError` that names the extender and the verb, because it ends up in the
+Events of a pod. Texts are kube-scheduler's where it has one.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from mooring.framework.status import Status
 
 T = TypeVar("T")
 
-# Bytes of an answer: some, and for names and nodes that come back with a reason each, so many times
-# what was sent.
+# The most bytes of an answer: a constant, and a multiple of the request, since names and nodes come
+# back with a reason each.
 _MOST_ALWAYS: Final = 1024 * 1024
 _MOST_TIMES: Final = 4
 
 NAME: Final = "Extender"
-"""What signs the refusals of extenders, in place of a plugin's name."""
+"""The plugin name of the refusals of extenders."""
 
 
 class ExtenderError(Exception):
-    """An extender gave no answer, or none that makes sense."""
+    """An extender gave no answer, or an invalid one."""
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What filter said: the nodes that are left, and why of the others."""
+    """The result of filter: the nodes that are left, and reasons for others."""
 
     left: frozenset[str]
-    refused: dict[str, Status]  # not everybody who is not left has a reason
+    refused: dict[str, Status]  # a node that is not left need not have a reason
 
 
 class ExtenderCaller:
@@ -60,7 +60,7 @@ class ExtenderCaller:
         return f"ExtenderCaller({self.name!r})"
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it wants to be asked about such a pod at all."""
+        """As HTTPExtender.IsInterested: whether the pod uses one of its managed resources."""
         if not self._managed:
             return True
         spec = pod.spec
@@ -83,20 +83,20 @@ class ExtenderCaller:
         elif result.nodes is not None:
             names = self._names_of(verb, result.nodes)
         left = frozenset(names)
-        strangers = left.difference(nodes.names)
-        if strangers:
+        unknown = left.difference(nodes.names)
+        if unknown:
             raise ExtenderError(
-                f'extender "{self.name}" claims a filtered node "{min(strangers)}" which is not'
+                f'extender "{self.name}" claims a filtered node "{min(unknown)}" which is not'
                 " found in the input node list"
             )
-        hopeful = result.failed_nodes or {}
-        hopeless = result.failed_and_unresolvable_nodes or {}
-        refused = {name: Status.unschedulable(why).by(NAME) for name, why in hopeful.items()}
-        refused |= {name: Status.unresolvable(why).by(NAME) for name, why in hopeless.items()}
+        failed = result.failed_nodes or {}
+        unresolvable = result.failed_and_unresolvable_nodes or {}
+        refused = {name: Status.unschedulable(why).by(NAME) for name, why in failed.items()}
+        refused |= {name: Status.unresolvable(why).by(NAME) for name, why in unresolvable.items()}
         return Filtered(left, refused)
 
     async def prioritize(self, pod: Pod, nodes: Nodes) -> dict[str, int]:
-        """Scores by node name; who is not named gets none."""
+        """Scores by node name."""
         verb = self.config.prioritize_verb
         if not verb:
             return dict.fromkeys(nodes.names, 0)
@@ -109,7 +109,7 @@ class ExtenderCaller:
     async def preempt(
         self, pod: Pod, candidates: Sequence[Candidate], nodes: Nodes
     ) -> list[Candidate]:
-        """The candidates that are left, some perhaps with other victims."""
+        """The candidates that are left, possibly with other victims."""
         config, document = self.config, self._documents.pod
         metas: dict[str, wire.MetaVictims] | None = None
         full: dict[str, wire.Victims] | None = None
@@ -133,7 +133,7 @@ class ExtenderCaller:
         return [self._candidate(nodes, name, victims) for name, victims in kept]
 
     async def bind(self, pod: Pod, node_name: str, fence: Fence | None = None) -> None:
-        """Have the pod bound; `fence` is asked in the moment of sending."""
+        """Have the pod bound; `fence` is checked at the moment of sending."""
         args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
         verb = self.config.bind_verb
         result = await self._ask(verb, args, wire.ExtenderBindingResult, fence)

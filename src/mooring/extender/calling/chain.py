@@ -1,7 +1,7 @@
-"""All extenders of a scheduler, asked in turn or side by side, and what they make of a decision.
+"""All extenders of a scheduler: filters are called in turn, prioritize verbs concurrently.
 
-An extender that is `ignorable` counts for nothing while it fails; any other that fails ends the
-attempt, except in scoring, where nobody's failure does.
+The failure of an `ignorable` extender is ignored, and so is every failure of prioritize; any other
+failure ends the scheduling attempt.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from mooring.observe.family import MetricValue
 log = logging.getLogger(__name__)
 
 _SCALE: Final = scores.MAX_SCORE // MAX_SCORE
-# Whatever an extender claims, the sum with all other points stays a number of 64 bits.
+# A limit for scores, so that the sum with those of all plugins fits into 64 bits.
 _MOST_POINTS: Final = 2**55
 
 
 class ExtenderScores(msgspec.Struct, frozen=True):
-    """What one extender gave each node."""
+    """The scores of one extender."""
 
     extender: str
     weight: int
-    scores: IntArray  # as it gave them, before weight; zero for nodes that it did not name
+    scores: IntArray  # before weight; zero for nodes that are not in the answer
     named: frozenset[str]
 
 
 class Extenders:
     """The extenders of one scheduler, shared by its profiles; those that are ignorable come last.
 
-    `fence` is asked before a bind: it may not be sent by a process that lost its lease.
+    `fence` is checked before a bind, which must not be sent after the lease was lost.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Extenders:
     ) -> None:
         self._callers = sorted(callers, key=lambda caller: caller.config.ignorable)
         self._fence = fence
-        self._scoring = scoring  # how many are being asked for scores
+        self._scoring = scoring  # gauge of prioritize calls in progress
 
     def __len__(self) -> int:
         return len(self._callers)
@@ -67,16 +67,16 @@ class Extenders:
 
     @property
     def has_filters(self) -> bool:
-        """Whether any of them may refuse nodes."""
+        """Whether any of them has a filter verb."""
         return any(caller.config.filter_verb for caller in self._callers)
 
     @property
     def has_scorers(self) -> bool:
-        """Whether any of them may prefer nodes."""
+        """Whether any of them has a prioritize verb."""
         return any(caller.config.prioritize_verb for caller in self._callers)
 
     async def ask_filters(self, pod: Pod, nodes: Nodes) -> Filtered | Status:
-        """Which of these nodes are left when each has seen what the one before it left."""
+        """Filter the nodes; each extender gets the nodes that the one before it left."""
         left = frozenset(nodes.names)
         refused: dict[str, Status] = {}
         for caller in self._interested(pod):
@@ -98,7 +98,7 @@ class Extenders:
         return Filtered(left, {name: why for name, why in refused.items() if name not in left})
 
     async def ask_scores(self, pod: Pod, nodes: Nodes) -> list[ExtenderScores]:
-        """The points of all who have an opinion on the pod; the others' failures are logged."""
+        """The scores of all extenders that are interested in the pod; failures are logged."""
         callers = self._interested(pod)
         found = await asyncio.gather(*(self._ask_scores(one, pod, nodes) for one in callers))
         return [points for points in found if points is not None]
@@ -106,7 +106,7 @@ class Extenders:
     async def review(
         self, pod: Pod, candidates: Sequence[Candidate], nodes: Nodes
     ) -> Sequence[Candidate] | Status:
-        """Which evictions they agree to."""
+        """The candidates that all preempt verbs accept."""
         for caller in self._interested(pod):
             if not caller.config.preempt_verb or not candidates:
                 continue
@@ -123,7 +123,7 @@ class Extenders:
         return candidates
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Have the first that binds bind it; None if none of them does, or none that counts."""
+        """Bind through the first extender with a bind verb; None if there is none that counts."""
         for caller in self._interested(pod):
             if not caller.config.bind_verb:
                 continue

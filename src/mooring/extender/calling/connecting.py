@@ -19,10 +19,10 @@ from mooring.observe.family import MetricValue
 
 
 def documents_for(extenders: Iterable[cfg.Extender]) -> Documents:
-    """What has to be kept of pods and nodes so that these extenders get all of them.
+    """The raw JSON to keep, so that these extenders get complete objects.
 
-    Pods that wait, always; pods that run, only for an extender that is told of victims in full;
-    nodes, only for one that has no cache of its own.
+    Always of pending pods; of running pods only for an extender that gets victims in full; of nodes
+    only for one that is not nodeCacheCapable.
     """
     full = [one for one in extenders if not one.node_cache_capable]
     all_pods = any(one.preempt_verb for one in full)
@@ -40,7 +40,7 @@ def connect(
     scoring: MetricValue | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Extenders:
-    """Ready to be called; ConfigError for URLs and certificates that are no good."""
+    """Build the extenders; ConfigError for unusable URLs and certificates."""
     callers: list[ExtenderCaller] = []
     problems: list[Problem] = []
     for index, extender in enumerate(extenders):
@@ -86,7 +86,7 @@ def _tls(extender: cfg.Extender, settings: cfg.ExtenderTLS, path: str) -> Tls:
     return ReloadingTls(
         authority=authority,
         identity=Identity(certificate, key) if certificate and key else None,
-        # As kube-scheduler does: with enableHTTPS and nobody to trust, everybody is trusted.
+        # As in kube-scheduler: with enableHTTPS and without a CA, no certificate is verified.
         insecure=settings.insecure or (extender.enable_https and authority is None),
     )
 

@@ -1,4 +1,4 @@
-"""A running extender: plugins, watches and a port, put together, started and stopped in order."""
+"""A running extender: plugins, informers and a listener, started and stopped in order."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ PORT: Final = 8888
 PLUGIN_SECONDS: Final = 4.0  # less than the 5 s after which schedulers stop listening
 IDLE_SECONDS: Final = 120.0  # Go clients close theirs after 90, and should be first
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request, and for the first one ever
-BODY_SECONDS: Final = 10.0  # for a body to arrive, and for an answer to be taken
+BODY_SECONDS: Final = 10.0  # for a body to arrive, and for an answer to be read
 MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # some thousand whole nodes
 _GRACE: Final = 10.0  # seconds for requests under way at the end
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to serve. Only this machine is let in unless another address is given."""
+    """How to serve; by default on loopback only."""
 
     address: str = "127.0.0.1"
     port: int = PORT  # 0: any that is free
-    cluster: bool = True  # watch nodes and pods; without, nodes are what requests say of them
+    cluster: bool = True  # watch nodes and pods; else nodes are as requests describe them
     kubeconfig: str = ""  # how to reach the cluster; as for kubectl, or from within a pod
     context: str = ""  # of the kubeconfig
-    serve_bind: bool = False  # even if nobody but the default would bind
+    serve_bind: bool = False  # even without a Bind plugin of its own
     max_body_bytes: int = MAX_BODY_BYTES
     plugin_seconds: float = PLUGIN_SECONDS
-    certified: bool = False  # only who shows a client certificate that `tls` trusts may ask
-    client_names: tuple[str, ...] = ()  # and only with one of these common names, if there are any
+    certified: bool = False  # require a client certificate that `tls` trusts
+    client_names: tuple[str, ...] = ()  # if not empty, its common name must be one of these
 
 
 class App:
@@ -164,7 +164,7 @@ class App:
             self.served.profile.close()
 
     def stop(self) -> None:
-        """Let nobody in any more; `run` comes to its end."""
+        """Accept no more connections; `run` returns."""
         self._stop.set()
 
     async def _watch(self, on_ready: Callable[[], None] | None) -> None:
@@ -185,7 +185,7 @@ class App:
         if not options.certified and not ipaddress.ip_address(options.address).is_loopback:
             what = "ask and bind pods" if "bind" in self.answers else "ask"
             log.warning(
-                f"everybody who reaches the port may {what}: no client certificates are required",
+                f"any client that reaches the port may {what}: no client certificates are required",
                 extra={"address": options.address},
             )
 
@@ -239,7 +239,7 @@ async def connected(
 
 
 async def serve(app: App) -> None:
-    """Run until SIGTERM or SIGINT, with an eye on plugins that hang."""
+    """Run until SIGTERM or SIGINT, with a watchdog for plugins that hang."""
     handle_signals(lambda _: app.stop())
     add_process_metrics(app.metrics)
     with Watchdog(app.served.guard):

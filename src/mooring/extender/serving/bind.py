@@ -1,4 +1,4 @@
-"""Answers to bind. Whoever reaches the port may ask, so nothing is believed that can be checked."""
+"""The bind verb. Any client that reaches the port can call it, so every argument is checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The cluster as an extender knows it by its own watches, and as requests describe it.
+"""Nodes and pods of an extender: from its own informers, or from the requests.
 
-Names alone are enough to ask about nodes that our informers know, with the pods on them. Without a
-connection to a cluster, a request that brings whole nodes brings all there is; one that brings
-names brings nothing else.
+With informers, node names are enough: the nodes and their pods are in the cache. Without them only
+the content of a request is known: whole nodes, or nothing but names.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
 
-# A finished pod occupies nothing; the server tells us that it left the selection.
+# A finished pod takes nothing; the watch reports it as deleted from the selection.
 UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PATIENCE: Final = 0.5  # seconds for our watch to show a node that the scheduler knows already
-_MANY_NAMES: Final = 50_000  # of bare nodes, and of nodes that were waited for in vain
+_MANY_NAMES: Final = 50_000  # limit of nodes known by name only, and of nodes that never appeared
 
 
 class WatchedCluster:
-    """Nodes and pods, watched; and the kinds that plugins look up. Without a client, nothing."""
+    """Informers for nodes, pods and the kinds that plugins read; none without a client."""
 
     def __init__(self, client: ApiClient | None, kinds: Iterable[type[Object]] = ()) -> None:
         self.client: ApiClient | None = client
@@ -40,8 +39,8 @@ class WatchedCluster:
         self.informers: Informers = Informers(client)
         self._pods: Informer[core.Pod] | None = None
         self._bare = Cache()
-        self._in_vain: set[str] = set()
-        self._news: asyncio.Future[None] | None = None  # of nodes, while somebody waits for them
+        self._missing_nodes: set[str] = set()
+        self._node_added: asyncio.Future[None] | None = None  # resolved when a node appears
         if client is not None:
             self._watch(client, kinds)
 
@@ -67,17 +66,17 @@ class WatchedCluster:
         return self.client is not None
 
     def problem(self) -> str:
-        """Why nothing can be said about nodes yet; empty if it can."""
+        """Why the extender is not ready; empty if it is."""
         unsynced = self.informers.unsynced()
         return f"still listing {', '.join(unsynced)}" if unsynced else ""
 
     # --- nodes ---------------------------------------------------------------------------------
 
     async def known(self, names: Sequence[str]) -> Cache:
-        """Where nodes can be looked up that were asked about by name.
+        """The cache that holds the nodes of these names.
 
-        The scheduler may have heard of a node a moment before us: those we do not know are waited
-        for, but not long, and not again.
+        The scheduler may see a node a moment before our watch does: unknown nodes are waited for,
+        briefly and once.
         """
         if not self.is_connected:
             return self._with_bare(names)
@@ -87,10 +86,9 @@ class WatchedCluster:
         return self.cache
 
     async def described(self, nodes: Sequence[msgspec.Raw], names: Sequence[str]) -> Cache:
-        """Where nodes can be looked up that came whole.
+        """The cache that holds these nodes, which were sent in full.
 
-        Our own picture of them is as good, and holds their pods: what came is read only if there
-        is a node that we do not know.
+        Our own cache also holds their pods, so the JSON is only decoded if a node is unknown.
         """
         if self.is_connected:
             await self.known(names)
@@ -100,9 +98,9 @@ class WatchedCluster:
         return self.copy(names, nodes)
 
     def copy(self, names: Sequence[str], nodes: Sequence[msgspec.Raw] = ()) -> Cache:
-        """A picture of some nodes that nobody changes, with the pods that we know of.
+        """A cache of some nodes, with their known pods, that does not follow the cluster.
 
-        Nodes are read from JSON where it is given, else they are as our watch or a name has them.
+        Nodes are decoded from JSON where it is given, else taken from our cache or made of a name.
         """
         made, own = Cache(), self.cache.nodes
         given = [decode(bytes(raw), core.Node) for raw in nodes]
@@ -117,23 +115,23 @@ class WatchedCluster:
         return made
 
     def is_live(self, seen: Cache) -> bool:
-        """Whether a picture changes with the cluster, or with what others ask."""
+        """Whether a cache changes with the cluster, or with other requests."""
         return seen is self.cache or seen is self._bare
 
     async def _wait_for(self, names: Sequence[str]) -> None:
         row_of = self.cache.table.row_of
-        missing = {name for name in names if name not in row_of} - self._in_vain
+        missing = {name for name in names if name not in row_of} - self._missing_nodes
         try:
             async with asyncio.timeout(_PATIENCE):
                 while missing:
-                    if self._news is None:
-                        self._news = asyncio.get_running_loop().create_future()
-                    await asyncio.shield(self._news)
+                    if self._node_added is None:
+                        self._node_added = asyncio.get_running_loop().create_future()
+                    await asyncio.shield(self._node_added)
                     missing = {name for name in missing if name not in row_of}
         except TimeoutError:
-            if len(self._in_vain) + len(missing) > _MANY_NAMES:
-                self._in_vain.clear()
-            self._in_vain |= missing
+            if len(self._missing_nodes) + len(missing) > _MANY_NAMES:
+                self._missing_nodes.clear()
+            self._missing_nodes |= missing
             log.info(
                 "asked about nodes that our watch does not show",
                 extra={"nodes": len(missing), "first": min(missing)},
@@ -154,7 +152,7 @@ class WatchedCluster:
     async def find_pod(self, namespace: str, name: str, uid: str) -> Pod:
         """A pod as we know it, if it is this one and free; else as the server knows it.
 
-        Raises ApiError if there is none of this name, or nobody to ask.
+        Raises ApiError if there is none of this name, or no cluster.
         """
         if self.client is None or self._pods is None:
             raise ApiError("this extender is not connected to a cluster")
@@ -163,14 +161,14 @@ class WatchedCluster:
             return Pod(known)
         return Pod(await self.client.get(core.Pod, name, namespace))
 
-    # --- what the informers tell ---------------------------------------------------------------
+    # --- informer handlers ---------------------------------------------------------------------
 
     def _put_node(self, node: core.Node) -> None:
         self.cache.put_node(node)
-        self._in_vain.discard(node.metadata.name)
-        if self._news is not None:
-            self._news.set_result(None)
-            self._news = None
+        self._missing_nodes.discard(node.metadata.name)
+        if self._node_added is not None:
+            self._node_added.set_result(None)
+            self._node_added = None
 
     def _remove_node(self, node: core.Node) -> None:
         self.cache.remove_node(node.metadata.name)

@@ -1,4 +1,4 @@
-"""Answers to filter and prioritize, by plugins that are asked as in a scheduler."""
+"""The filter and prioritize verbs, by plugins that run as in a scheduler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNKNOWN = Status.unresolvable("node is not known to the extender")
 
 
 class FilterPrioritizeHandler:
-    """Decides for one extender."""
+    """Filters and scores the nodes of a request."""
 
     def __init__(
         self, served: ServedPlugins, cluster: WatchedCluster, metrics: ExtenderMetrics
@@ -57,10 +57,10 @@ class FilterPrioritizeHandler:
 
     async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
         request, state = await self._read("prioritize", args)
-        points = np.zeros(len(request.names), dtype=np.int64)  # an unknown node gets none
+        points = np.zeros(len(request.names), dtype=np.int64)  # unknown nodes keep 0
         if len(request.nodes):
             with self._served.handle.looking_at(request.cache):
-                # A refusal was told when the nodes were filtered; Score may read what was stored.
+                # Refusals were reported by filter; Score may read what PreFilter stored.
                 evaluation = self._begin(request, state)
                 scores = evaluation.scores()
                 expect_unbroken(evaluation.status)
@@ -78,7 +78,7 @@ class FilterPrioritizeHandler:
         return evaluation
 
     def _filter_result(self, request: ExtenderRequest, verdicts: Verdicts) -> ExtenderFilterResult:
-        """Who stays, in the order and the form in which they came, and why the others do not."""
+        """The feasible nodes, in the order and form of the request, and reasons for the others."""
         names, statuses = request.names, [OK, *verdicts.statuses, UNKNOWN]
         numbers = np.full(len(names), len(statuses) - 1, dtype=np.int64)
         numbers[request.places] = 0 if verdicts.index is None else verdicts.index
@@ -86,12 +86,14 @@ class FilterPrioritizeHandler:
         if unknown:
             self._metrics.unknown_nodes.labels().add(unknown)
         texts = [status.message for status in statuses]
-        hopeless = [status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in statuses]
+        is_unresolvable = [
+            status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in statuses
+        ]
         failed: dict[str, str] = {}
         unresolvable: dict[str, str] = {}
         refused = np.flatnonzero(numbers)
         for place, number in zip(refused.tolist(), numbers[refused].tolist(), strict=True):
-            into = unresolvable if hopeless[number] else failed
+            into = unresolvable if is_unresolvable[number] else failed
             into[names[place]] = texts[number]
         listed = request.listed
         left: tuple[Any, ...] = names if listed is None else listed.items or ()
@@ -110,9 +112,9 @@ class FilterPrioritizeHandler:
     async def _run_async_functions(
         self, verb: str, request: ExtenderRequest, state: CycleState
     ) -> ExtenderRequest:
-        """Ask the functions that wait for something, before the plain ones; what is asked then.
+        """Await the async functions of a verb; the request that the plugins then get.
 
-        While they wait the cluster changes, so they get a copy of the nodes.
+        The cluster changes meanwhile, so async functions get a copy of the nodes.
         """
         asked = [plugin for plugin in self._async_functions if plugin.verb == verb]
         if not asked:
@@ -129,6 +131,6 @@ class FilterPrioritizeHandler:
 
 
 def expect_unbroken(status: Status) -> None:
-    """Raise `Failure` unless a status is OK or a refusal."""
+    """Raise `Failure` for an ERROR status; refusals pass."""
     if not (status.ok or status.rejected):
         raise Failure(status.message, status.plugin)

@@ -46,7 +46,7 @@ ScoreAnswer = int | float
 """0 to 10."""
 
 PreemptAnswer = FilterAnswer | Iterable[Pod]
-"""Whether this node may be freed; or whom of the victims to evict."""
+"""Whether pods of this node may be evicted; or which of the victims."""
 
 FilterFunction = Callable[[Pod, Node], FilterAnswer | Awaitable[FilterAnswer]]
 PrioritizeFunction = Callable[[Pod, Node], ScoreAnswer | Awaitable[ScoreAnswer]]
@@ -59,14 +59,14 @@ _B = TypeVar("_B", bound=BindFunction)
 _P = TypeVar("_P", bound=PreemptFunction)
 
 _NUMBERS: Final = (int, float, np.number)
-_AT_ONCE: Final = 64  # nodes that an async function is asked about side by side
+_AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
 
 
 class Extender:
     """Functions under the verbs they answer. Decorating leaves a function as it is.
 
-    Several functions of a verb are asked one after the other: a node must pass all filters, gets
-    the mean of all points, and stays a candidate for preemption if nobody objects.
+    Several functions of a verb are called in turn: a node must pass all filters, gets the mean of
+    all scores, and stays a candidate for preemption unless a function objects.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Extender:
         return function
 
     def preempt(self, function: _P) -> _P:
-        """`(pod, node_name, victims)`: may these pods be evicted for it? True, or whom, or why not.
+        """`(pod, node_name, victims)`: may these pods be evicted? True, which pods, or why not.
 
         Pods that were not offered as victims can't be chosen.
         """
@@ -107,8 +107,8 @@ class Extender:
     def run(self, options: Options | None = None, **changes: Any) -> None:
         """Serve until SIGTERM or Ctrl-C: `extender.run(port=8888)`.
 
-        What can be said is in `serving.app.Options`; `mooring extender` does the same from the
-        command line, with TLS too.
+        The options are those of `serving.app.Options`; `mooring extender` does the same from the
+        command line, also with TLS.
         """
         from mooring.extender.serving.app import run
 
@@ -129,7 +129,7 @@ class Extender:
 
 
 class AsyncFunctionPlugin(Base):
-    """A plugin of an `async` function: asked about all nodes beforehand, when there is time."""
+    """A plugin of an `async` function, which is awaited for all nodes before the plugins run."""
 
     verb: ClassVar[str]
 
@@ -226,7 +226,7 @@ def _bind_plugin(function: BindFunction) -> type[Bind]:
 
 
 async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:
-    """What a function says about each node, by name."""
+    """The results of a function by node name."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: Node) -> Any:
@@ -249,7 +249,7 @@ async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nod
 
 
 def as_status(answer: Any, name: str) -> Status:
-    """What a function means; TypeError if it can't mean anything."""
+    """The status for the result of a function; TypeError for a result of another type."""
     if answer is True or answer is None:
         return OK
     if isinstance(answer, Status):
@@ -262,7 +262,7 @@ def as_status(answer: Any, name: str) -> Status:
 
 
 def as_score(answer: Any) -> int:
-    """Points of an extender as points of a plugin, so that tenths of them count."""
+    """A score of 0 to 10 on the scale of plugins, so that tenths count."""
     is_number = isinstance(answer, _NUMBERS) and not isinstance(answer, bool)
     if not is_number or not 0 <= answer <= EXTENDER_MAX:
         raise ValueError(f"returned {answer!r:.80}, expected a number from 0 to {EXTENDER_MAX}")

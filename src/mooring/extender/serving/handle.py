@@ -1,7 +1,6 @@
-"""What the plugins of an extender may ask for: the cluster as one request sees it.
+"""The framework handle of an extender's plugins: the cluster as one request sees it.
 
-An extender has no queue: nobody waits at Permit, nobody is nominated, and nothing is activated.
-Those members are there and empty.
+An extender has no queue: no pod waits at Permit, none is nominated, and none can be activated.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ class ExtenderHandle:
         return self._cache.objects
 
     def activate(self, pods: Iterable[str]) -> None:
-        """There is no queue that they could be moved in."""
+        """Does nothing: there is no queue."""
 
     @contextmanager
     def looking_at(self, seen: Cache) -> Iterator[None]:
-        """While plugins decide about a request, its nodes are all there are."""
+        """While plugins run for a request, `nodes` are those of its cache."""
         self._seen = seen
         try:
             yield
@@ -91,7 +90,7 @@ class NoWaitingPods:
 
 
 class NoNominatedPods:
-    """No pod has a claim that we know of; the scheduler that asks us knows them."""
+    """Nominated pods are known to the calling scheduler only."""
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         return ()
@@ -101,7 +100,7 @@ class NoNominatedPods:
 
 
 class LoggingRecorder:
-    """For an extender that writes no Events: they are logged."""
+    """Logs Events instead of writing them."""
 
     def event(
         self,
@@ -118,8 +117,8 @@ class LoggingRecorder:
 class BindingClient:
     """Fulfils `framework.Client`: binds at once or not at all, and leaves other writes to `others`.
 
-    A scheduler that waits for our answer gives up after some seconds and decides anew. So nothing
-    is repeated here: a bind that is carried out later could meet another decision.
+    The calling scheduler gives up after some seconds and decides again, so nothing is retried here:
+    a late bind could conflict with another decision.
     """
 
     def __init__(self, api: ApiClient | None, others: Client | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What an extender counts about itself."""
+"""The metrics of an extender."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ _OWN = "mooring_extender_"
 class ExtenderMetrics(Metrics):
     """The scheduler's families, because plugins run as in a scheduler, and those of requests.
 
-    Shown are only the families that something was counted in: what only a scheduler does never
-    happens here.
+    Families without a value are not shown, since some things only happen in a scheduler.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.requests: MetricFamily[Histogram] = self.histogram(
             f"{_OWN}request_duration_seconds",
-            "How long requests took, from the first byte of the body to the last of the answer.",
+            "Duration of requests, from the first byte of the body to the last byte of the answer.",
             _REQUEST,
             ("verb", "code"),
         )
         self.in_flight: MetricFamily[MetricValue] = self.gauge(
-            f"{_OWN}requests_in_flight", "Requests that are being read or answered.", ("verb",)
+            f"{_OWN}requests_in_flight", "Requests in progress.", ("verb",)
         )
         self.errors: MetricFamily[MetricValue] = self.counter(
             f"{_OWN}errors_total",
-            "Requests that were not answered as asked, by the plugin that broke. Without a plugin"
-            " it was the request, or the API server. Most of them have the HTTP code 200.",
+            "Requests that failed, by the plugin that failed; an empty plugin means the request"
+            " or the API server. Most of them have the HTTP code 200.",
             ("verb", "plugin"),
         )
         self.unknown_nodes: MetricFamily[MetricValue] = self.counter(
             f"{_OWN}unknown_nodes_total",
-            "Nodes that were asked about by name and that our own watch has not shown.",
+            "Nodes of requests that the extender's own watch does not know.",
         )
         self.connections: MetricFamily[MetricValue] = self.gauge(
-            f"{_OWN}connections", "Connections that are open."
+            f"{_OWN}connections", "Open connections."
         )
 
     def __iter__(self) -> Iterator[AnyFamily]:

@@ -1,7 +1,7 @@
-"""From plugin classes and a configuration to live plugins that answer for an extender.
+"""The plugins of an extender, from classes and a configuration.
 
-A scheduler adds what it is told to its default plugins. An extender serves what it is told and
-nothing else, because the scheduler that asks it has those defaults already.
+A scheduler adds configured plugins to the default ones. An extender serves the configured ones
+only, because the calling scheduler runs the defaults already.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SERVED: Final = ("preFilter", "filter", "postFilter", "preScore", "score", "bind
 """The extension points that a verb of the protocol carries."""
 
 _EVERYTHING: Final = cfg.PluginRef("*")
-# What every profile must have. The first is never asked; the other binds what nobody else does.
+# Every profile must have these. The first is never called; the other binds if no other plugin does.
 _SORTER: Final = cfg.PluginRef("PrioritySort")
 _BINDER: Final = cfg.PluginRef("DefaultBinder")
 
@@ -42,7 +42,7 @@ _BINDER: Final = cfg.PluginRef("DefaultBinder")
 def plan_serving(
     plugins: Sequence[type[Base]], config: cfg.KubeSchedulerConfiguration | None = None
 ) -> ProfilePlan:
-    """What is to be served: these classes, and what the configuration enables by name.
+    """Plan the plugins to serve: these classes, and those that the configuration enables by name.
 
     Arguments and weights come from the configuration's one profile. Raises ConfigError.
     """
@@ -53,7 +53,7 @@ def plan_serving(
     registry = Registry.discover(plugins)
     profile = config.profiles[0]
     chosen = _chosen(profile.plugins, [plugin.name for plugin in plugins], registry)
-    # Extenders of the configuration are for schedulers: we are one of them, most likely.
+    # Extenders of the configuration are for schedulers; this process is probably one of them.
     alone = msgspec.structs.replace(
         config,
         profiles=(msgspec.structs.replace(profile, plugins=chosen),),
@@ -92,7 +92,7 @@ def _resolved(name: str, registry: Registry) -> str:
     try:
         return registry.add_path(name)
     except LookupError:
-        return name  # the planner will say what is wrong with it, and where
+        return name  # the planner reports it, with its place
 
 
 def _points(plugin: type[Base]) -> str:
@@ -108,7 +108,7 @@ def _tell_of_unserved(plan: ProfilePlan) -> None:
 
 
 class ServedPlugins:
-    """Live plugins of one plan, and who asks them."""
+    """The plugins of one plan, and what runs them."""
 
     def __init__(
         self, plan: ProfilePlan, handle: ExtenderHandle, metrics: ExtenderMetrics, budget: float
@@ -138,13 +138,13 @@ class ServedPlugins:
 
     @property
     def binds(self) -> bool:
-        """Whether somebody other than the default, which is always there, was told to bind."""
+        """Whether there is a Bind plugin besides DefaultBinder, which is always there."""
         return any(plugin.name != _BINDER.name for plugin in self._at("bind"))
 
     async def wait_for(
         self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: object
     ) -> T:
-        """What a function says that may wait, within the budget; raises `Failure`."""
+        """Await a function within the time budget of plugins; raises `Failure`."""
         running = f'running "{plugin.name}" {point} function'
         try:
             async with asyncio.timeout(self.guard.budget):

@@ -1,7 +1,7 @@
-"""Answers to preempt: of the nodes where room could be made, which may be freed, and of whom.
+"""The preempt verb: which candidate nodes and victims are acceptable.
 
-The scheduler has worked out whom it would have to evict where. An extender may take nodes and
-victims away from that and add none.
+The scheduler sends its candidates, each with victims. An extender may remove nodes and victims but
+add none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OFFERED = Status.unschedulable("node has no room, and pods that could be evicte
 
 
 class PreemptHandler:
-    """Decides for one extender, by functions first and then by the PostFilter plugins."""
+    """Runs the preempt functions of an extender, then its PostFilter plugins."""
 
     def __init__(
         self,
@@ -57,16 +57,18 @@ class PreemptHandler:
         if problem:
             raise Failure(f"the extender is not ready: {problem}")
         pod = read_pod(args.pod)
-        offers = list(self._read(args))
+        candidates = list(self._read(args))
         for function, named in self._functions:
             left = [
-                await self._served.wait_for(named, "preempt", _asked, function, pod, offer)
-                for offer in offers
+                await self._served.wait_for(named, "preempt", _ask, function, pod, candidate)
+                for candidate in candidates
             ]
-            offers = [offer for offer in left if offer is not None]
-        if self._served.preempts and offers:
-            offers = await self._nominated(pod, offers)
-        return ExtenderPreemptionResult({offer.node_name: _to_wire(offer) for offer in offers})
+            candidates = [candidate for candidate in left if candidate is not None]
+        if self._served.preempts and candidates:
+            candidates = await self._nominated(pod, candidates)
+        return ExtenderPreemptionResult(
+            {candidate.node_name: _to_wire(candidate) for candidate in candidates}
+        )
 
     def _read(self, args: ExtenderPreemptionArgs) -> Iterator[Candidate]:
         if args.node_name_to_victims is not None:
@@ -81,19 +83,19 @@ class PreemptHandler:
             victims = tuple(pod for pod in found if pod is not None)
             if len(victims) == len(found):
                 yield Candidate(name, victims, meta.num_pdb_violations)
-            else:  # nobody can say whether it may be evicted
+            else:  # whether an unknown pod may be evicted can't be said
                 log.warning("a victim is not known; its node is left out", extra={"node": name})
 
-    async def _nominated(self, pod: Pod, offers: Sequence[Candidate]) -> list[Candidate]:
-        """The one node that a plugin wants freed; none if it wants none."""
+    async def _nominated(self, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The one node that a PostFilter plugin nominates, if any."""
         served, state = self._served, CycleState()
-        by_name = {offer.node_name: offer for offer in offers}
-        cache = self._cluster.cache if self._cluster.is_connected else _as_told(offers)
+        by_name = {candidate.node_name: candidate for candidate in candidates}
+        cache = self._cluster.cache if self._cluster.is_connected else _cache_of(candidates)
         nodes, _ = select(cache, tuple(by_name))
         with served.handle.looking_at(cache):
             expect_unbroken(served.evaluator.begin(state, pod, cache.nodes).outcome.status)
             verdicts = Verdicts.passing(nodes).reject_all(_OFFERED)
-            # Without others to ask, it waits for nothing: what is looked at stays as it is.
+            # PostFilter plugins await nothing here, so the cache does not change meanwhile.
             after = await served.runner.post_filter(state, pod, nodes, verdicts)
         if after is None or after.status.rejected:
             return []
@@ -103,51 +105,53 @@ class PreemptHandler:
             return []
         if name not in by_name:
             raise Failure(f'PostFilter nominated node "{name}", which was not offered', plugin)
-        if not after.victims:  # it has nothing against those who were offered
+        if not after.victims:  # all victims of the candidate are accepted
             return [by_name[name]]
-        left = _only(by_name[name], after.victims)
+        left = _with_victims(by_name[name], after.victims)
         if not left.victims:
             text = f'PostFilter chose no pod on node "{name}" that was offered as a victim'
             raise Failure(text, plugin)
         return [left]
 
 
-def _as_told(offers: Iterable[Candidate]) -> Cache:
-    """Nodes of which nothing is known but the name and the victims."""
+def _cache_of(candidates: Iterable[Candidate]) -> Cache:
+    """A cache of nodes of which only the name and the victims are known."""
     cache = Cache()
-    for offer in offers:
-        cache.put_node(core.Node(metadata=ObjectMeta(name=offer.node_name)))
-        for victim in offer.victims:
-            cache.put_pod(victim.assumed_on(offer.node_name))
+    for candidate in candidates:
+        cache.put_node(core.Node(metadata=ObjectMeta(name=candidate.node_name)))
+        for victim in candidate.victims:
+            cache.put_pod(victim.assumed_on(candidate.node_name))
     return cache
 
 
-async def _asked(function: PreemptFunction, pod: Pod, offer: Candidate) -> Candidate | None:
-    """What a function leaves of an offer; None if nothing."""
-    answer: Any = function(pod, offer.node_name, offer.victims)
+async def _ask(function: PreemptFunction, pod: Pod, candidate: Candidate) -> Candidate | None:
+    """The candidate as a function leaves it; None if it is refused."""
+    answer: Any = function(pod, candidate.node_name, candidate.victims)
     if inspect.isawaitable(answer):
         answer = await answer
     if isinstance(answer, Iterable) and not isinstance(answer, str):
         chosen = list(answer)
         if not all(isinstance(victim, Pod) for victim in chosen):
             raise TypeError(f"returned {chosen!r:.80}, expected pods of those offered")
-        left = _only(offer, chosen)
+        left = _with_victims(candidate, chosen)
         return left if left.victims else None
-    return offer if as_status(answer, function.__name__).ok else None
+    return candidate if as_status(answer, function.__name__).ok else None
 
 
-def _only(offer: Candidate, chosen: Iterable[Pod]) -> Candidate:
-    """An offer with no other victims than these."""
+def _with_victims(candidate: Candidate, chosen: Iterable[Pod]) -> Candidate:
+    """The candidate with only these victims."""
     uids = {pod.uid for pod in chosen}
-    victims = tuple(pod for pod in offer.victims if pod.uid in uids)
-    return msgspec.structs.replace(offer, victims=victims)
+    victims = tuple(pod for pod in candidate.victims if pod.uid in uids)
+    return msgspec.structs.replace(candidate, victims=victims)
 
 
-def _to_wire(offer: Candidate) -> MetaVictims:
-    return MetaVictims(tuple(MetaPod(pod.uid) for pod in offer.victims), offer.pdb_violations)
+def _to_wire(candidate: Candidate) -> MetaVictims:
+    return MetaVictims(
+        tuple(MetaPod(pod.uid) for pod in candidate.victims), candidate.pdb_violations
+    )
 
 
 def _named(function: PreemptFunction, served: ServedPlugins) -> Base:
-    """What a function goes by in messages and metrics."""
+    """A plugin that names a function in messages and metrics."""
     kind: type[Base] = type("PreemptFunction", (Base,), {"name": function.__name__})
     return kind(Args(), served.handle)

@@ -1,4 +1,4 @@
-"""What a request asks about: a pod, and nodes that are looked up or read."""
+"""The pod and the nodes of a filter or prioritize request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.extender.wire import ExtenderArgs, NodeList, name_of
 
 
 class Failure(Exception):
-    """Why a request can't be answered; `plugin` is who broke, and empty if nobody did."""
+    """Why a request can't be answered; `plugin` is the one that failed, if any."""
 
     def __init__(self, text: str, plugin: str = "") -> None:
         super().__init__(text)
@@ -26,18 +26,18 @@ class Failure(Exception):
 
 
 class ExtenderRequest(msgspec.Struct, frozen=True):
-    """A pod and the nodes it might go to."""
+    """A pod and its candidate nodes."""
 
     pod: Pod
-    names: tuple[str, ...]  # of all nodes that were asked about, in the order they came
-    cache: Cache  # where they are looked up; it may hold others too
+    names: tuple[str, ...]  # of all nodes of the request, in its order
+    cache: Cache  # holds the nodes, and possibly others
     nodes: Nodes  # those of them that are known
     places: IntArray  # in `names`, one for each of `nodes`
-    listed: NodeList | None = None  # the nodes as they came, if they came whole
+    listed: NodeList | None = None  # the nodes as sent, if they were sent in full
 
 
 async def read_request(args: ExtenderArgs, cluster: WatchedCluster) -> ExtenderRequest:
-    """Find out what is asked; raises `Failure` if it can't be."""
+    """Look up or decode the objects of a request; raises `Failure`."""
     problem = cluster.problem()
     if problem:
         raise Failure(f"the extender is not ready: {problem}")

@@ -3,10 +3,10 @@
     POST /filter, /prioritize (or /priority), /bind, /preempt
     GET  /healthz, /livez, /readyz, /metrics
 
-A scheduler accepts only the code 200 and shows nothing but the code of any other. So whatever is
-wrong with a filter or a bind, be it the request or a plugin, is answered with 200 and said in the
-`Error` field, which ends up in the pod's event. The answers to prioritize and preempt have no such
-field: there it is 400 for a bad request and 500 for what broke, with `{"Error": …}` for people.
+Of a response that is not 200 a scheduler shows only the code. So errors of filter and bind, of the
+request or of a plugin, are answered with 200 and the `Error` field, which ends up in the pod's
+event. Answers to prioritize and preempt have no such field: they fail with 400 for a bad request
+and 500 otherwise, with `{"Error": …}` for people.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mooring.observe.texts import type_name
 
 log = logging.getLogger(__name__)
 
-_BODIES: Final = 4  # of the greatest size, held at the same time
+_BODIES: Final = 4  # of the maximum size, in memory at the same time
 
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -59,24 +59,24 @@ _ARGS: Final[Mapping[str, type[Any]]] = {
     "preempt": ExtenderPreemptionArgs,
 }
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
-_OTHER: Final = "other"  # the verb of whatever is none
+_OTHER: Final = "other"  # the verb label of other paths
 
 VerbHandler = Callable[[Any], Awaitable[Any]]
 """Payload in, payload out; raises `Failure`."""
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """What to send."""
+    """A response."""
 
     code: int
     body: bytes
     content_type: str = _JSON
     allow: str = ""
-    closes: bool = False  # the connection; there is more on it than was read
+    closes: bool = False  # close the connection: its request was not read to the end
 
 
 class RequestRejected(Exception):
-    """A request that is not even looked into."""
+    """A request that is refused before it reaches a verb handler."""
 
     def __init__(self, code: int, text: str, *, closes: bool = False, allow: str = "") -> None:
         super().__init__(text)
@@ -84,7 +84,7 @@ class RequestRejected(Exception):
 
 
 class Server:
-    """Reads requests, has them answered, and writes what came of it.
+    """Reads requests, calls the handler of the verb and writes the reply.
 
     With `certified` a verified client certificate is needed for all but health; if names are given,
     one with such a common name.
@@ -139,10 +139,10 @@ class Server:
                 await response.prepare(request)
                 await response.write_eof()
         except TimeoutError:
-            request.protocol.force_close()  # it does not take what it asked for
+            request.protocol.force_close()  # the client does not read the answer
         return response
 
-    # --- what to answer ------------------------------------------------------------------------
+    # --- verbs ---------------------------------------------------------------------------------
 
     async def _reply(self, request: web.BaseRequest, verb: str) -> HttpReply:
         try:
@@ -211,7 +211,7 @@ class Server:
         text = f"the body is larger than {self._max_body_bytes} bytes (--max-body-bytes)"
         return RequestRejected(413, text, closes=True)
 
-    # --- everything else -----------------------------------------------------------------------
+    # --- other requests ------------------------------------------------------------------------
 
     def _check_caller(self, request: web.BaseRequest) -> None:
         if not self._certified or request.path in _HEALTH:
@@ -240,7 +240,7 @@ class Server:
 
 
 def _failure_reply(verb: str, code: int, text: str) -> HttpReply:
-    """What could not be done, in the place where schedulers look for it."""
+    """A failure, in the place where schedulers look for it."""
     if verb == "filter":
         return HttpReply(200, encode(ExtenderFilterResult(error=text)))
     if verb == "bind":
