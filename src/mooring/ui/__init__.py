@@ -1,5 +1,5 @@
-"""What a running process shows to the outside over HTTPS: health, metrics, configuration.
+"""The HTTPS endpoints of a running process: health, metrics, configuration.
 
-Flows in: checks, metrics and the effective configuration. Flows out: pages, to whoever the cluster
-says may see them.
+Flows in: checks, metrics and the effective configuration. Flows out: pages, to clients that the
+cluster authenticates and authorises.
 """

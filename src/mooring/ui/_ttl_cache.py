@@ -1,4 +1,4 @@
-"""Answers that stay true for a while."""
+"""A bounded cache whose entries expire."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[K, V]):
-    """The last so many answers, each for so many seconds."""
+    """Keeps at most `most` values, each for its own number of seconds."""
 
     def __init__(self, most: int, now: Callable[[], float]) -> None:
         self._most = most
         self._now = now
-        self._kept: OrderedDict[K, tuple[V, float]] = OrderedDict()  # -> answer, end
+        self._kept: OrderedDict[K, tuple[V, float]] = OrderedDict()  # -> value, expiry
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -25,14 +25,14 @@ class TtlCache(Generic[K, V]):
         found = self._kept.get(key)
         if found is None:
             return None
-        answer, end = found
+        value, end = found
         if self._now() >= end:
             del self._kept[key]
             return None
-        return answer
+        return value
 
-    def put(self, key: K, answer: V, seconds: float) -> None:
-        self._kept[key] = (answer, self._now() + seconds)
+    def put(self, key: K, value: V, seconds: float) -> None:
+        self._kept[key] = (value, self._now() + seconds)
         self._kept.move_to_end(key)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)

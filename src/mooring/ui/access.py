@@ -1,11 +1,11 @@
-"""Who may see a page: the cluster decides.
+"""Authentication and authorisation, delegated to the cluster.
 
     path on the list of open ones ------------------------------------------> yes
     client certificate, or bearer token that TokenReview knows, or else 401
         in the group system:masters ----------------------------------------> yes
         SubjectAccessReview on path and verb: 403 or -----------------------> yes
 
-Nothing is ever allowed because somebody could not be asked.
+Nothing is allowed because the API server did not answer.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PATIENCE: Final = 10.0  # seconds for the API server to answer
 
 
 class Reviewer(Protocol):
-    """Whom to ask. Both raise ApiError if there is no answer."""
+    """Authenticates tokens and authorises requests; both raise ApiError without an answer."""
 
     async def review_token(self, token: str) -> UserInfo | None:
-        """Whose token this is; None if nobody's."""
+        """The user of a token; None if it is not valid."""
         ...
 
     async def allowed(self, user: UserInfo, verb: str, path: str) -> bool:
@@ -48,7 +48,7 @@ class Reviewer(Protocol):
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """Why not, as the code, reason and message of a Status."""
+    """A refusal, as the code, reason and message of a Status."""
 
     code: int
     reason: str
@@ -60,7 +60,7 @@ UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
 
 
 class _NoAnswer(Exception):
-    """The API server could not be asked."""
+    """The API server did not answer."""
 
 
 class Access:
@@ -91,13 +91,13 @@ class Access:
         self._tolerate = tolerate
         self._users: TtlCache[bytes, UserInfo] = TtlCache(_MOST_KEPT, now)
         self._answers: TtlCache[tuple[UserInfo, str, str], bool] = TtlCache(_MOST_KEPT, now)
-        self._salt = os.urandom(32)  # what is kept of a token is worth nothing elsewhere
+        self._salt = os.urandom(32)  # the cache holds no tokens, only keyed hashes of them
         self._complaint = ""  # as last logged
 
     async def check(
         self, verb: str, path: str, *, token: str = "", certified: UserInfo | None = None
     ) -> Denial | None:
-        """Whether to go on: None, or why not. `certified` is who showed a certificate."""
+        """None if the request is allowed; `certified` is the user of a client certificate."""
         if self.is_open(path):
             return None
         try:
@@ -116,7 +116,7 @@ class Access:
         return Denial(403, "Forbidden", text)
 
     def is_open(self, path: str) -> bool:
-        """Whether anybody may see this."""
+        """Whether a path needs no credentials."""
         return path in self._open or path.startswith(self._open_below)
 
     async def _user_of(self, token: str) -> UserInfo:
@@ -144,7 +144,7 @@ class Access:
         except (ApiError, TimeoutError) as error:
             what = type(error).__name__
             self._complain(f"{what}: {error}")
-            # Strangers learn no more than what they need to ask the right people.
+            # The client has not been authenticated, so it gets no details.
             text = f"the API server could not be asked who may see this ({what})"
             raise _NoAnswer(text) from error
         self._complaint = ""
@@ -167,7 +167,7 @@ def bearer_token(header: str) -> str:
 
 
 def certified_user(certificate: Mapping[str, Any] | None) -> UserInfo | None:
-    """Whom a verified certificate, as `SSLObject.getpeercert` gives it, names."""
+    """The user of a verified certificate, in the form of `SSLObject.getpeercert`."""
     subject = [pair for names in (certificate or {}).get("subject", ()) for pair in names]
     common = [value for key, value in subject if key == "commonName"]
     if not (common and common[-1]):

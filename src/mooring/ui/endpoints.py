@@ -1,9 +1,9 @@
-"""The HTTPS server of a running process: health for everybody, the rest for who may see it.
+"""The HTTPS server of a running process: health, and pages that need authorisation.
 
     GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
     GET <page>                      whatever `pages` holds: /metrics, /configz, /version
 
-One request per connection. Whoever is refused gets a Status, as from any Kubernetes component.
+One request per connection. A refusal is a Status, as from any Kubernetes component.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Endpoints:
         return response
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
-        # One string for both the question and the look-up, so nothing is shown that was not asked.
+        # One string for both the review and the look-up, so that only the reviewed page is shown.
         path = request.path.encode(errors="replace").decode()
         denial = await self._access.check(
             request.method.lower(),

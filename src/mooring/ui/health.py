@@ -1,7 +1,6 @@
-"""Is it well, alive, ready? Named checks, and the answers as kubelets and people read them.
+"""Health checks for /healthz, /livez and /readyz.
 
-The formats are those of Kubernetes components, except that a failed check says why: who may reach
-the endpoint may know.
+The formats are those of Kubernetes components, except that a failed check shows its reason.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = ("healthz", "livez", "readyz")
 
 
 class HealthResult(msgspec.Struct, frozen=True):
-    """What to send."""
+    """The result of an endpoint."""
 
     healthy: bool
     text: str
 
 
 def _ping() -> str:
-    """That somebody answers is the answer."""
     return ""
 
 
@@ -45,7 +43,7 @@ class Health:
         self._failing: dict[Endpoint, tuple[str, ...]] = {}  # as last logged
 
     def add(self, name: str, check: Check, *, on: Iterable[Endpoint]) -> None:
-        """Ask `check` on these endpoints from now on. It must not block."""
+        """Run `check` on these endpoints from now on. It must not block."""
         for endpoint in on:
             if name in self._checks[endpoint]:
                 raise ValueError(f"{endpoint} has a check called {name} already")
@@ -54,7 +52,7 @@ class Health:
     def check(
         self, endpoint: Endpoint, *, verbose: bool = False, exclude: Collection[str] = ()
     ) -> HealthResult:
-        """Run all checks but those to `exclude`; a failure is always told in full."""
+        """Run all checks but those to `exclude`; failures are always shown in full."""
         checks = self._of(endpoint)
         lines: list[str] = []
         failed: dict[str, str] = {}
@@ -70,7 +68,7 @@ class Health:
         if unknown:
             names = ",".join(map(json.dumps, unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-        if not exclude:  # what anybody may leave out says nothing about us
+        if not exclude:  # with exclusions the client chose what counts
             self._note(endpoint, failed)
         if not (failed or verbose):
             return HealthResult(True, "ok")
@@ -90,7 +88,7 @@ class Health:
         )
 
     def _of(self, endpoint: Endpoint) -> dict[str, Check]:
-        """An endpoint without any check is as well as one that can be pinged."""
+        """An endpoint without checks has the ping check."""
         return self._checks[endpoint] or {"ping": _ping}
 
     def _note(self, endpoint: Endpoint, failed: dict[str, str]) -> None:
@@ -106,7 +104,7 @@ class Health:
 
 
 def _run(check: Check) -> str:
-    """The reason in one line, so that it can't be taken for the line of another check."""
+    """The reason in one line, so that it can't look like the line of another check."""
     try:
         reason = check()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What there is to see, besides health."""
+"""The pages besides health: metrics, configuration, version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HttpPage(msgspec.Struct, frozen=True):
 
 
 def metrics_page(metrics: ComponentMetrics, version: str) -> Callable[[], HttpPage]:
-    """`/metrics`: everything that is counted, for Prometheus."""
+    """`/metrics`, for Prometheus."""
     metrics.build_info.labels(version, platform.python_version()).set(1)
     shown = exposition.Exposition(metrics)
     return lambda: HttpPage(
@@ -32,12 +32,12 @@ def metrics_page(metrics: ComponentMetrics, version: str) -> Callable[[], HttpPa
 
 
 def config_page(document: Callable[[], Any]) -> Callable[[], HttpPage]:
-    """`/configz`: the configuration that is in force, as plain data without secrets."""
+    """`/configz`: the effective configuration, as plain data without secrets."""
     return lambda: HttpPage(msgspec.json.encode({"componentconfig": document()}), JSON)
 
 
 def version_page(version: str) -> Callable[[], HttpPage]:
-    """`/version`: what is running, under the keys of Kubernetes' version information."""
+    """`/version`, with the keys of Kubernetes' version information."""
     about = {
         "gitVersion": f"v{version}",
         "compiler": f"{platform.python_implementation()} {platform.python_version()}",

@@ -1,8 +1,7 @@
-"""Which certificate we show, and whose certificates we trust; both may change while we run.
+"""The serving certificate and the client CA; both are reloaded when their files change.
 
-The files are looked at whenever somebody connects, so a renewed certificate is served from the next
-connection on. One that can't be used (its key has not arrived yet, say) changes nothing: the former
-one stays.
+The files are checked for every connection, so a renewed certificate is served from the next one on.
+While a new one can't be used, for instance because its key is not there yet, the former one stays.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 
 
 class ServingTls:
-    """The certificate from a pair of files, from `cert_dir`, or made up for this process alone.
+    """The certificate from a pair of files, from `cert_dir`, or generated for this process.
 
     `cert_dir` is filled with a self-signed pair called `name` if it has none. With a client CA,
     clients may show certificates.
@@ -72,11 +71,11 @@ class ServingTls:
             raise
 
     def context(self) -> ssl.SSLContext:
-        """What the next connection is served with."""
+        """The context for the next connection."""
         stamp = self._look()
         if stamp == self._stamp:
             return self._context
-        self._stamp = stamp  # whatever comes of it: it is tried once
+        self._stamp = stamp  # a pair that can't be used is tried only once
         try:
             self._context = self._build()
         except ConfigError as error:
@@ -95,7 +94,7 @@ class ServingTls:
     def _build(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
-        # Nobody resumes a session: a certificate that is no longer trusted counts at once.
+        # No session is resumed, so that a certificate that is no longer trusted is refused at once.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         if self._ciphers:
