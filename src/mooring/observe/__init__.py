@@ -1,5 +1,5 @@
-"""What the outside sees while we run: logs and metrics.
+"""Logs and metrics, and the HTTP listener that serves them.
 
-Facts flow in from every room, numbers and lines flow out. This room imports nothing of ours, so
-that everybody may import it. It owns the words *metric*, *bucket* and *label*.
+Every room may import this one, which imports nothing of ours but the error types. It owns the words
+*metric*, *bucket* and *label*.
 """

@@ -1,4 +1,4 @@
-"""What every process that works for a cluster counts: its requests, its lease, its Events."""
+"""Metrics of every process that talks to an API server: requests, lease, Events."""
 
 from __future__ import annotations
 
@@ -14,37 +14,39 @@ class ComponentMetrics(MetricsRegistry):
         super().__init__()
         self.client_requests: MetricFamily[MetricValue] = self.counter(
             "rest_client_requests_total",
-            "Requests to the API server, by what came of them.",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
             ("code", "method", "host"),
         )
         self.client_duration: MetricFamily[Histogram] = self.histogram(
             "rest_client_request_duration_seconds",
-            "How long requests to the API server took.",
+            "Request latency in seconds. Broken down by verb, and host.",
             _REQUEST,
             ("verb", "host"),
         )
         self.leader: MetricFamily[MetricValue] = self.gauge(
             "leader_election_master_status",
-            "1 for who holds the lease of this name, 0 for who stands by.",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup,"
+            " 1 indicates master. 'name' is the string used to identify the lease. Please make"
+            " sure to group by name.",
             ("name",),
         )
         self.dropped_events: MetricFamily[MetricValue] = self.counter(
             "mooring_event_sink_dropped_total",
-            "Kubernetes Events that were given up because too many were waiting to be written.",
+            "Kubernetes Events dropped because the queue was full.",
         )
         self.undecodable_objects: MetricFamily[MetricValue] = self.counter(
             "mooring_undecodable_objects_total",
-            "Objects from the API server that could not be read and were left out.",
+            "Objects from the API server that could not be decoded and were skipped.",
             ("resource",),
         )
         self.build_info: MetricFamily[MetricValue] = self.gauge(
             "mooring_build_info",
-            "Always 1; the labels say what is running.",
+            "Always 1; the labels hold the versions.",
             ("version", "python"),
         )
 
     def count_request(self, method: str, host: str, status: int, seconds: float) -> None:
-        """For `HttpTransport(on_answer=…)`: a request came to its end; status 0 is no answer."""
+        """For `HttpTransport(on_answer=…)`; status 0 means that there was no answer."""
         code = str(status) if status else "<error>"
         self.client_requests.labels(code, method, host).add()
         self.client_duration.labels(method, host).observe(seconds)

@@ -1,8 +1,8 @@
 """Metrics as Prometheus reads them: text format 0.0.4, spelled as Go programs spell it.
 
 The same sample gets the same text as from kube-scheduler, down to `le="1e-05"` and the order of the
-labels, so that recorded series go on where they were. Families that have no child yet are announced
-all the same: who looks for a name finds it.
+labels, so that recorded series continue. Families that have no child yet are listed, too, so that
+every name can be found.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Labels = tuple[str, ...]
 
 
 class Exposition:
-    """Shows the families of a registry.
+    """Renders the families of a registry.
 
     All text before the numbers stays the same from scrape to scrape, and is kept.
     """
@@ -95,7 +95,7 @@ def _series(family: AnyFamily, labels: _Labels, child: Histogram | MetricValue) 
 
 
 def _numbers(child: Histogram | MetricValue) -> Iterable[float]:
-    """A value; or what every bucket holds together with those below it, the sum and the count."""
+    """A value; or the cumulative bucket counts, the sum and the count."""
     if isinstance(child, MetricValue):
         return (child.value,)
     running = list(itertools.accumulate(child.counts))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 log = logging.getLogger(__name__)
 
 Kind = Literal["counter", "gauge", "histogram"]
-Stability = Literal["STABLE", "BETA", "ALPHA", ""]  # kube's promise about a name; "": none is made
+Stability = Literal["STABLE", "BETA", "ALPHA", ""]  # kube's stability level; "" for none
 
 MOST_CHILDREN: Final = 2_000
 OTHER: Final = "other"  # every label of the child that stands for those that are too many
@@ -66,23 +67,11 @@ Child = TypeVar("Child", Histogram, MetricValue)
 
 
 class MetricFamily(Generic[Child]):
-    """All children of one metric name. There is an end to them, whatever the labels hold.
+    """All children of one metric name; their number is limited.
 
     Label values should come from closed sets. If they do not, the label sets beyond `limit` share
     one child whose labels all say "other". Without labels the only child exists from the start.
     """
-
-    __slots__ = (
-        "_children",
-        "_make",
-        "_overflow",
-        "help",
-        "kind",
-        "label_names",
-        "limit",
-        "name",
-        "stability",
-    )
 
     def __init__(
         self,
@@ -138,7 +127,7 @@ AnyFamily: TypeAlias = MetricFamily[Histogram] | MetricFamily[MetricValue]
 
 
 class MetricsRegistry:
-    """Families by name, and who fills in those that are looked up only when somebody asks."""
+    """Families by name, and functions that refresh some of them before a scrape."""
 
     def __init__(self) -> None:
         self._families: dict[str, AnyFamily] = {}
@@ -149,26 +138,18 @@ class MetricsRegistry:
         return (self._families[name] for name in sorted(self._families))
 
     def counter(
-        self,
-        name: str,
-        help: str,
-        labels: tuple[str, ...] = (),
-        stability: Stability = "ALPHA",
+        self, name: str, help: str, labels: tuple[str, ...] = (), stability: Stability = "ALPHA"
     ) -> MetricFamily[MetricValue]:
-        made = MetricFamily(name, help, labels, MetricValue, kind="counter", stability=stability)
-        self._add(made)
-        return made
+        return self._add(
+            MetricFamily(name, help, labels, MetricValue, kind="counter", stability=stability)
+        )
 
     def gauge(
-        self,
-        name: str,
-        help: str,
-        labels: tuple[str, ...] = (),
-        stability: Stability = "ALPHA",
+        self, name: str, help: str, labels: tuple[str, ...] = (), stability: Stability = "ALPHA"
     ) -> MetricFamily[MetricValue]:
-        made = MetricFamily(name, help, labels, MetricValue, kind="gauge", stability=stability)
-        self._add(made)
-        return made
+        return self._add(
+            MetricFamily(name, help, labels, MetricValue, kind="gauge", stability=stability)
+        )
 
     def histogram(
         self,
@@ -178,18 +159,17 @@ class MetricsRegistry:
         labels: tuple[str, ...] = (),
         stability: Stability = "ALPHA",
     ) -> MetricFamily[Histogram]:
-        made = MetricFamily(
-            name, help, labels, lambda: Histogram(bounds), kind="histogram", stability=stability
+        make = partial(Histogram, bounds)
+        return self._add(
+            MetricFamily(name, help, labels, make, kind="histogram", stability=stability)
         )
-        self._add(made)
-        return made
 
     def before_scrape(self, refresh: Callable[[], None]) -> None:
-        """Call this before every scrape, to set gauges that nobody keeps current in between."""
+        """Call this before every scrape, to set gauges that are not kept current in between."""
         self._refreshers[refresh] = True
 
     def refresh(self) -> None:
-        """Bring the gauges up to date; one that can't be keeps its last value."""
+        """Refresh the gauges; one whose function fails keeps its last value."""
         for refresh, worked in self._refreshers.items():
             try:
                 refresh()
@@ -200,7 +180,8 @@ class MetricsRegistry:
             else:
                 self._refreshers[refresh] = True
 
-    def _add(self, family: AnyFamily) -> None:
+    def _add(self, family: MetricFamily[Child]) -> MetricFamily[Child]:
         if family.name in self._families:
             raise ValueError(f"the metric {family.name} exists already")
         self._families[family.name] = family
+        return family

@@ -1,4 +1,4 @@
-"""What the process itself uses: CPU, memory, files, the garbage collector.
+"""Metrics of the process itself: CPU, memory, files, the garbage collector.
 
 Under the names that every Prometheus client uses. Most of it is read from /proc, and left out on a
 system that has none.
@@ -23,7 +23,7 @@ _RESIDENT_PAGES: Final = 24 - 3
 
 
 def add_process_metrics(registry: MetricsRegistry, proc: Path = _PROC) -> None:
-    """Let a registry show what this process uses; looked up at each scrape."""
+    """Add the process metrics to a registry; they are read at each scrape."""
     cpu = registry.counter(
         "process_cpu_seconds_total", "CPU time of the process, in user and system mode.", (), ""
     )

@@ -1,7 +1,7 @@
-"""What signals do to a process that is ours.
+"""Signal handling.
 
-SIGTERM, SIGINT     it stops
-SIGUSR1, SIGUSR2    it says that they came, and goes on
+SIGTERM, SIGINT     stop the process
+SIGUSR1, SIGUSR2    are logged and ignored
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Texts of values whose code is not ours: a plugin's exceptions, answers and reasons.
+"""Safe texts of a plugin's exceptions, results and reasons.
 
-`str(error)` and even `type(error).__name__` can run code of the plugin's, which may raise anything,
-hang, or return 20 MB. What is taken here is plain, can be sent, and holds 4 KiB at most.
+`str(error)` and even `type(error).__name__` can run code of the plugin, which may raise anything,
+hang, or return 20 MB. The texts made here are plain `str`, valid UTF-8 and at most 4 KiB long.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ def cut_all(reasons: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def safe_copy(error: BaseException) -> Exception:
-    """An exception that looks the same in a log and holds no code of a plugin's.
+    """An exception that looks the same in a log and runs no code of a plugin.
 
-    It has the name, the text, the traceback and the notes, and likenesses of the exceptions that
-    led to it.
+    It has the name, the text, the traceback and the notes, and copies of the exceptions that led to
+    it.
     """
     return _SafeCopies().of(error)
 
 
 class _SafeCopies:
-    """The likenesses of one chain; as many as are worth showing."""
+    """The copies of one chain of exceptions, limited in number."""
 
     def __init__(self) -> None:
         self._seen: dict[int, Exception] = {}
@@ -141,7 +141,7 @@ def _first(values: Iterable[T]) -> list[T]:
 
 
 def _guarded(take: Callable[[], T], otherwise: T) -> T:
-    """What code that is not ours gives; `otherwise` if it raises, whatever it raises."""
+    """The result of foreign code; `otherwise` if it raises anything."""
     try:
         return take()
     except Overrun:
