@@ -1,8 +1,8 @@
-"""Write a configuration as a v1 file that people keep: what they said, in today's words.
+"""Write a configuration of any version as a v1 file.
 
-Unlike `show`, which spells out every default, this writes only what was given. The order is that
-of the reference, and the notes stand in front as comments. Converting the outcome again gives the
-same text.
+Unlike `show`, which writes every default, this writes only the given fields. The order is that of
+the reference, and the notes come first, as comments. Converting the result again gives the same
+text.
 """
 
 import textwrap
@@ -11,22 +11,19 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from mooring.config.duration import Duration
-from mooring.config.load import Loaded
+from mooring.config.load import HEADER, Loaded
 from mooring.config.manifests import leading_comments
 from mooring.config.source import dump_yaml
-from mooring.config.types import API_VERSION, KIND, KubeSchedulerConfiguration, Section
+from mooring.config.types import API_VERSION, KubeSchedulerConfiguration, Section
 
 _WIDTH = 100
 
 
 def to_v1_yaml(loaded: Loaded) -> str:
     """The configuration in version v1, under the comment it opened with and the notes."""
-    body = {key: loaded.document[key] for key in loaded.document if key not in _HEADER}
+    body = {key: loaded.document[key] for key in loaded.document if key not in HEADER}
     ordered = _in_order(body, KubeSchedulerConfiguration)
-    return leading_comments(loaded.text) + _comments(loaded) + dump_yaml({**_HEADER, **ordered})
-
-
-_HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+    return leading_comments(loaded.text) + _comments(loaded) + dump_yaml({**HEADER, **ordered})
 
 
 def _comments(loaded: Loaded) -> str:

@@ -1,10 +1,9 @@
 """Plain data into msgspec Structs, reporting every problem with its YAML path.
 
-msgspec stops at the first thing it dislikes; someone who fixes a file wants the whole list. So
-the decoder walks data and types side by side, and asks `msgspec.convert` about the smallest
-pieces first: what it says about a piece becomes one problem, and the walk goes on next door.
-Once the pieces of a Struct are in order the Struct itself is converted, which runs its
-`__post_init__` and checks the constraints that concern it as a whole.
+msgspec stops at the first problem; to fix a file one wants the whole list. So the decoder walks
+data and types side by side and converts the smallest pieces first: the error of a piece becomes one
+problem, and the walk continues. A Struct without problems in its pieces is then converted itself,
+which runs its `__post_init__` and checks the constraints that concern it as a whole.
 
 As in Kubernetes, `null` for a field that has a default means that the field was left out.
 
@@ -34,7 +33,7 @@ _GOT = re.compile(r"got `(?:str|int|float|bool)`$")
 
 
 class _Unusable(enum.Enum):
-    """Stands for a piece of data of which nothing could be kept."""
+    """Stands for data of which nothing can be kept."""
 
     UNUSABLE = enum.auto()
 
@@ -181,7 +180,7 @@ def _convert(raw: object, type_: type[T]) -> T:
 
 
 def _read_custom(type_: type, raw: object) -> object:
-    """What msgspec calls for types it does not know."""
+    """The `dec_hook` of msgspec."""
     if isinstance(raw, type_):
         return raw
     if type_ is Duration:
@@ -246,7 +245,7 @@ def _choices(shape: Any) -> list[str]:
 
 
 def unknown_field(key: str, names: abc.Sequence[str]) -> str:
-    """What to say about a field that is none of `names`."""
+    """The message for a field that is none of `names`."""
     if not names:
         return "unknown field; no fields are expected here"
     message = f"unknown field; expected one of: {', '.join(names)}"

@@ -1,8 +1,8 @@
-"""What a configuration means where it says nothing.
+"""The defaults of a configuration.
 
 Two independent steps. `apply_defaults` fills in single fields and is run by `load`.
 `merge_plugins` lays the user's plugin sets over the default ones; it needs to know which plugins
-this build carries, so it is run by whoever knows that: the runtime, and `show`.
+this build carries, so the callers that know them run it: the runtime, and `show`.
 """
 
 from collections.abc import Callable, Collection

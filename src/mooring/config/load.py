@@ -1,4 +1,4 @@
-"""From a file to a configuration that can be relied on, or to the list of what is wrong with it.
+"""Load a configuration: parse, convert, decode, default and validate.
 
     text ─ parse_yaml ─ header ┬───────────────┬─ decode ─ apply_defaults ─ validate ─▶ Loaded
                                └─ legacy.to_v1 ┘
@@ -24,7 +24,7 @@ from mooring.config.types import API_VERSION, KIND, KubeSchedulerConfiguration
 from mooring.config.validate import validate
 from mooring.errors import ConfigError, Problem
 
-_HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+HEADER = {"apiVersion": API_VERSION, "kind": KIND}
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +34,11 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...]
     document: dict[str, Any]  # in version v1, with its header and without any defaults
     written_as: str  # the apiVersion of the file, or Policy
-    text: str  # what was read, without what was around it
+    text: str  # the configuration alone, without other documents
 
 
 def default_configuration() -> KubeSchedulerConfiguration:
-    """What a file with nothing but apiVersion and kind means."""
+    """The configuration of a file with only apiVersion and kind."""
     return apply_defaults(KubeSchedulerConfiguration())
 
 
@@ -84,7 +84,7 @@ def read_text(
     read_config_map: ReadConfigMap | None = None,
     in_manifests: bool = False,
 ) -> Loaded:
-    """Load a text of any version and tell what changed since; raises ConfigError.
+    """Load a text of any version, with notes on what changed since; raises ConfigError.
 
     With `in_manifests` the configuration may be inside a ConfigMap, or one of several documents.
     `read_config_map` is asked for the Policy that a v1alpha1 configuration has in the cluster.
@@ -100,7 +100,7 @@ def read_text(
         raise ConfigError([*problems, Problem(found.source, message)], source)
     problems += _missing_header(raw)
     if foreign := _foreign_header(raw):
-        # It is something else: what its fields would be called here is of no interest.
+        # It is another kind of file, so its fields are not checked.
         raise ConfigError([*problems, *foreign], source)
     findings = Findings()
     version = _version(raw)
@@ -128,7 +128,7 @@ def read_text(
 def _decode(
     document: dict[Any, object], problems: list[Problem], converting: list[Problem], source: str
 ) -> KubeSchedulerConfiguration:
-    body = {key: value for key, value in document.items() if key not in _HEADER}
+    body = {key: value for key, value in document.items() if key not in HEADER}
     config, found = decode_partly(body, KubeSchedulerConfiguration)
     found = [problem for problem in found if not _is_consequence(problem, converting)]
     problems = [*problems, *found]
@@ -155,7 +155,7 @@ def _version(raw: dict[Any, object]) -> str:
 
 
 def _missing_header(raw: dict[Any, object]) -> list[Problem]:
-    expected = _HEADER if raw.get("kind") != POLICY_KIND else {"apiVersion": POLICY_VERSIONS[0]}
+    expected = HEADER if raw.get("kind") != POLICY_KIND else {"apiVersion": POLICY_VERSIONS[0]}
     return [
         required(key, f'must be "{accepted}"')
         for key, accepted in expected.items()

@@ -1,4 +1,4 @@
-"""Resources that an extender looks after, and that scheduling is therefore to leave alone."""
+"""Resources that extenders manage and that the scheduler is to ignore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from mooring.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 
-_PLUGIN: Final = "NodeResourcesFit"  # the plugin that looks at what nodes have left
+_PLUGIN: Final = "NodeResourcesFit"  # the plugin that checks resources
 
 
 def with_managed_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

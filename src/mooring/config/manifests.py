@@ -1,7 +1,7 @@
-"""Find the configuration in what people keep it in: a ConfigMap, a file of several documents.
+"""Find the configuration in a ConfigMap, or in a file of several documents.
 
-Deployments of schedulers are mostly one file with a ConfigMap somewhere in it. The commands that
-look at configurations accept such a file; a scheduler that starts does not have to.
+Schedulers are mostly deployed from one file that holds a ConfigMap. The commands that read
+configurations accept such a file; a scheduler does not.
 """
 
 from collections.abc import Iterator
@@ -99,12 +99,12 @@ def _kind_of_text(text: str) -> str:
     try:
         return _configuration_kind(parse_yaml(text)[0])
     except ConfigError:
-        # A configuration with a typing slip is one still; what is wrong is said when it is read.
+        # A configuration with a syntax error is one still; the error is reported when it is loaded.
         return KIND if KIND in text else ""
 
 
 def _configuration_kind(data: object) -> str:
-    """Tell configurations from everything else; policies of other groups are not meant."""
+    """The kind of a configuration; empty for other objects, and for policies of other groups."""
     kind = _kind(data)
     if kind == POLICY_KIND and isinstance(data, dict):
         return kind if data.get("apiVersion") in POLICY_VERSIONS else ""

@@ -1,4 +1,4 @@
-"""What was understood and still deserves a word: the gentle sibling of `Problem`."""
+"""Notes on a configuration: like `Problem`, but not an error."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Note:
 
 
 class Findings:
-    """Notes and problems as they come up; whoever asked for them raises in the end."""
+    """Collects notes and problems; the caller raises."""
 
     def __init__(self, place: str = "") -> None:
         self.place = place  # another file, put in front of every path
@@ -26,15 +26,12 @@ class Findings:
         self.problems: list[Problem] = []
 
     def note(self, path: str, text: str) -> None:
-        """Remember something to tell."""
         self.notes.append(Note(self._placed(path), text))
 
     def refuse(self, path: str, message: str) -> None:
-        """Remember something that cannot be."""
         self.problems.append(Problem(self._placed(path), message))
 
     def refuse_all(self, problems: Iterable[Problem]) -> None:
-        """Remember what somebody else found."""
         for problem in problems:
             self.refuse(problem.path, problem.message)
 

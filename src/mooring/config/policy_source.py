@@ -22,7 +22,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 
 class PolicyFetcher:
-    """Looks where the file says, and then close to the file."""
+    """Looks in the given place, and then beside the configuration."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class PolicyFetcher:
     def fetch(
         self, source: PolicySource, findings: Findings
     ) -> tuple[dict[Any, object], str] | None:
-        """The Policy as plain data and where it is; None when findings say why there is none."""
+        """The Policy as plain data, and its place; None after a problem was added to findings."""
         if source.file is not None:
             found = self._from_file(source.file.path, findings)
         elif source.config_map is not None:

@@ -1,7 +1,6 @@
-"""The configuration that is in effect, as a file that says the same again.
+"""The effective configuration as a file, for `mooring config show`.
 
-Used by the command line to answer "what is it really doing?". Loading the text and showing it
-once more gives the same text.
+Loading the text and showing it once more gives the same text.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,7 +14,7 @@ from mooring.config.types import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginRef,
-    Plugins,
+    PluginSet,
 )
 
 ArgsByPlugin = Mapping[str, object]
@@ -51,7 +50,7 @@ def _profile(
     data: dict[str, object] = {"schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
         data["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
-    plugins = _plugins(effective_plugins(profile, available))
+    plugins = plugin_sets(effective_plugins(profile, available).by_point())
     if plugins:
         data["plugins"] = plugins
     args: dict[str, object] = {entry.name: entry.args for entry in profile.plugin_config}
@@ -63,15 +62,15 @@ def _profile(
     return data
 
 
-def _plugins(plugins: Plugins) -> dict[str, object]:
-    """Only what is there: fifteen sets, most of them empty, would bury the one that matters."""
-    data: dict[str, object] = {}
-    for point, chosen in plugins.by_point().items():
-        lists = {"enabled": chosen.enabled, "disabled": chosen.disabled}
-        shown = {name: [_ref(ref) for ref in refs] for name, refs in lists.items() if refs}
-        if shown:
-            data[point] = shown
-    return data
+def plugin_sets(sets: Mapping[str, PluginSet]) -> dict[str, object]:
+    """Plugin sets as they are in a file, without empty ones."""
+    written = {point: _plugin_set(chosen) for point, chosen in sets.items()}
+    return {point: chosen for point, chosen in written.items() if chosen}
+
+
+def _plugin_set(chosen: PluginSet) -> dict[str, object]:
+    lists = {"enabled": chosen.enabled, "disabled": chosen.disabled}
+    return {name: [_ref(ref) for ref in refs] for name, refs in lists.items() if refs}
 
 
 def _ref(ref: PluginRef) -> dict[str, object]:

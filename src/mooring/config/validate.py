@@ -1,4 +1,4 @@
-"""What the types cannot say: ranges, names, and rules between fields.
+"""Validation beyond the types: ranges, names, and rules between fields.
 
 The texts are kube-scheduler's, because people search for them. `load` calls `validate` after the
 defaults are in, and reports the problems together with those of decoding.
@@ -59,7 +59,7 @@ def _client_connection(client: ClientConnection) -> Iterator[Problem]:
 
 def _leader_election(election: LeaderElectionConfiguration) -> Iterator[Problem]:
     if not election.leader_elect:
-        return  # nobody reads the rest then
+        return  # the other fields have no effect then
     lease, renew, retry = election.lease_duration, election.renew_deadline, election.retry_period
     for name, period in ("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry):
         if period.nanoseconds <= 0:

@@ -1,4 +1,4 @@
-"""v1alpha1 and v1alpha2: from when preemption and volume binding were no plugins yet."""
+"""v1alpha1 and v1alpha2, in which preemption and volume binding were not plugins yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -151,7 +151,7 @@ def _add_hard_affinity(profile: Document, weight: int, findings: Findings) -> No
 
 
 def _v1_points(sets: PluginSets, path: str, findings: Findings) -> PluginSets:
-    """Undo what was a point of its own: `unreserve` is the other half of `reserve`."""
+    """The sets by extension points of v1, where `unreserve` is part of `reserve`."""
     known = {
         point: chosen
         for point, chosen in sets.items()

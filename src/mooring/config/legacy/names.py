@@ -1,4 +1,4 @@
-"""What the older versions called things, and what was on in them by default.
+"""Plugin names and defaults of older versions.
 
 The lists are those of the last release that served a version: 1.18 for v1alpha1 and v1alpha2,
 1.22 for v1beta1 and the Policy API, 1.27 for v1beta2 and v1beta3.

@@ -71,7 +71,7 @@ _PREPARING: Final = frozenset(names.V1_FILTERS) - {*_MANDATORY, "NodeName"}
 
 
 class ConvertedPolicy(msgspec.Struct, frozen=True):
-    """What a Policy says, in terms of v1."""
+    """A Policy in terms of v1."""
 
     plugins: dict[str, PluginSet]
     args: Args
@@ -201,7 +201,7 @@ def _plugin_of(priority: PriorityPolicy, path: str, args: Args, findings: Findin
 
 
 def _plugin_sets(filters: set[str], scores: list[PluginRef]) -> dict[str, PluginSet]:
-    """Switch off what was not chosen: everywhere, or at the points where it was not."""
+    """Disable plugins that were not chosen: everywhere, or at some points."""
     scoring = {ref.name for ref in scores}
     known = list(dict.fromkeys((*names.V1_FILTERS, *names.V1_SCORES)))
     unused = [name for name in known if name not in filters and name not in scoring]

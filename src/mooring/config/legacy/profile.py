@@ -12,6 +12,7 @@ from mooring.config.legacy import names
 from mooring.config.legacy.scores import Args, convert_scores
 from mooring.config.legacy.types import OldProfile
 from mooring.config.notes import Findings
+from mooring.config.show import plugin_sets
 from mooring.config.types import API_VERSION, PluginConfig, PluginRef, PluginSet
 
 Document = dict[str, Any]
@@ -75,9 +76,9 @@ def to_profile(scheduler_name: str | None, plugins: dict[str, PluginSet], args: 
     profile: Document = {}
     if scheduler_name is not None:
         profile["schedulerName"] = scheduler_name
-    written = {point: _write_set(chosen) for point, chosen in plugins.items()}
-    if any(written.values()):
-        profile["plugins"] = {point: chosen for point, chosen in written.items() if chosen}
+    written = plugin_sets(plugins)
+    if written:
+        profile["plugins"] = written
     entries = [{"name": name, "args": value} for name, value in args.items() if value]
     if entries:
         profile["pluginConfig"] = entries
@@ -106,7 +107,7 @@ def collect_args(entries: tuple[PluginConfig, ...], path: str, findings: Finding
 
 
 def refuse_removed(sets: dict[str, PluginSet], args: Args, path: str, findings: Findings) -> None:
-    """Refuse plugins that nothing can stand in for, unless they do nothing."""
+    """Refuse plugins without a counterpart, unless they have no effect."""
     told: set[str] = set()
     for point, chosen in sets.items():
         for index, ref in enumerate(chosen.enabled):
@@ -125,7 +126,7 @@ def refuse_removed(sets: dict[str, PluginSet], args: Args, path: str, findings: 
 
 
 def removed_message(name: str) -> str:
-    """What to say about a plugin without a counterpart."""
+    """The message for a plugin without a counterpart."""
     return f"{name} has no counterpart in v1{names.ALTERNATIVES.get(name, '')}"
 
 
@@ -173,18 +174,6 @@ def _known(enabled: tuple[PluginRef, ...], path: str, findings: Findings) -> lis
     return kept
 
 
-def _write_set(chosen: PluginSet) -> Document:
-    written: Document = {}
-    if chosen.enabled:
-        written["enabled"] = [
-            {"name": ref.name, "weight": ref.weight} if ref.weight else {"name": ref.name}
-            for ref in chosen.enabled
-        ]
-    if chosen.disabled:
-        written["disabled"] = [{"name": ref.name} for ref in chosen.disabled]
-    return written
-
-
 def _fold_selector_spread(
     sets: dict[str, PluginSet], args: Args, path: str, findings: Findings
 ) -> None:
@@ -217,7 +206,7 @@ def _is_removed(name: str) -> bool:
 
 
 def _still_disabled(chosen: PluginSet) -> tuple[PluginRef, ...]:
-    """What there still is to disable; a name that is nobody's is kept."""
+    """The disabled plugins, without those that are removed; unknown names are kept."""
     old = {*names.STRATEGIES, *names.SELECTOR_SPREADS, names.AVOID_PODS, *names.VOLUME_LIMITS}
     return tuple(
         PluginRef(ref.name)

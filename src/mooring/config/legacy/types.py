@@ -1,7 +1,7 @@
-"""The shapes of the older versions, as far as they differ from today's.
+"""The types of older versions, as far as they differ from v1.
 
-A field of type Any goes on unchanged and is checked there. None is "not given", because giving
-a value that happens to be today's default is worth repeating in the converted file.
+A field of type Any is passed on unchanged and checked there. None means "not given": a given value
+is written to the converted file even if it is the default.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ POINTS = {
 
 
 class OldProfile(Section, frozen=True, kw_only=True):
-    """As today, without a percentage of its own."""
+    """A profile without percentageOfNodesToScore."""
 
     scheduler_name: str | None = None
     plugins: PluginSets = {}
@@ -36,7 +36,7 @@ class OldProfile(Section, frozen=True, kw_only=True):
 
 
 class CommonFields(Section, frozen=True, kw_only=True):
-    """What every version has."""
+    """Fields of every version."""
 
     leader_election: dict[str, Any] | None = None
     client_connection: dict[str, Any] | None = None
@@ -63,7 +63,7 @@ class V1Beta(V1Beta3, frozen=True, kw_only=True):
 
 
 class Alpha(CommonFields, frozen=True, kw_only=True):
-    """What v1alpha1 and v1alpha2 have in common."""
+    """Fields of v1alpha1 and v1alpha2."""
 
     healthz_bind_address: str | None = None
     metrics_bind_address: str | None = None
@@ -129,7 +129,7 @@ class LabelsPresence(Section, frozen=True, kw_only=True):
 
 
 class PredicateArgument(Section, frozen=True, kw_only=True):
-    """What a predicate of the user's own does."""
+    """The argument of a custom predicate."""
 
     service_affinity: ServiceAffinity | None = None
     labels_presence: LabelsPresence | None = None
@@ -156,14 +156,14 @@ class LabelPreference(Section, frozen=True, kw_only=True):
 
 
 class RatioArguments(Section, frozen=True, kw_only=True):
-    """Score by how full a node is; the shape is checked by the plugin of today."""
+    """Score by how full a node is; the shape is checked by the plugin."""
 
     shape: tuple[dict[str, Any], ...] = ()
     resources: tuple[dict[str, Any], ...] = ()
 
 
 class PriorityArgument(Section, frozen=True, kw_only=True):
-    """What a priority of the user's own does."""
+    """The argument of a custom priority."""
 
     service_anti_affinity: ServiceAntiAffinity | None = None
     label_preference: LabelPreference | None = None
