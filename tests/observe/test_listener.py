@@ -15,7 +15,7 @@ from mooring.ui.serving_tls import ServingTls
 
 
 @contextmanager
-def dawdlers(port: int, count: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
+def slow_clients(port: int, count: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
     """Connections that say something and then nothing."""
     made: list[socket.socket] = []
     try:
@@ -47,7 +47,7 @@ def hear(one: socket.socket) -> bytes:
 )
 def test_ends_connections_whose_time_is_up(said: bytes) -> None:
     async def story(client: Client) -> None:
-        with dawdlers(client.port, 3, said) as connections:
+        with slow_clients(client.port, 3, said) as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
@@ -56,7 +56,7 @@ def test_ends_connections_whose_time_is_up(said: bytes) -> None:
 
 def test_ends_handshakes_whose_time_is_up() -> None:
     async def story(client: Client) -> None:
-        with dawdlers(client.port, 3, b"\x16\x03\x01") as connections:
+        with slow_clients(client.port, 3, b"\x16\x03\x01") as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
@@ -68,7 +68,7 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
     async def story(client: Client) -> None:
         if tls is not None:
             client.context = _unverified()
-        with dawdlers(client.port, 40) as connections:
+        with slow_clients(client.port, 40) as connections:
             for _ in range(20):
                 assert (await client.get("/healthz")).text == "ok"
             # The oldest have made room: as many as there were too many.
@@ -80,14 +80,14 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
 def test_holds_no_more_connections_than_it_may() -> None:
     async def run() -> None:
         async def never(_: web.BaseRequest) -> web.Response:
-            raise AssertionError("nobody asks anything here")
+            raise AssertionError("no request is sent here")
 
         connections = Listener(
             never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
         )
         port = await connections.start("127.0.0.1", 0)
         seen = 0
-        with dawdlers(port, 30) as clients:
+        with slow_clients(port, 30) as clients:
             for client in clients[:25]:
                 await asyncio.to_thread(hear, client)
                 seen = max(seen, len(connections))
@@ -101,7 +101,7 @@ def test_holds_no_more_connections_than_it_may() -> None:
 def test_closes_after_one_answer() -> None:
     async def story(client: Client) -> None:
         request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-        with dawdlers(client.port, 1, request + request) as (one,):
+        with slow_clients(client.port, 1, request + request) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"Connection: close\r\n" in heard
@@ -124,7 +124,7 @@ def test_refuses_what_is_too_long_or_no_request(
     said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(client: Client) -> None:
-        with dawdlers(client.port, 1, said) as (one,):
+        with slow_clients(client.port, 1, said) as (one,):
             assert (await asyncio.to_thread(hear, one)).startswith(b"HTTP/1.0 400 Bad Request")
 
     serve(story)
@@ -134,7 +134,7 @@ def test_refuses_what_is_too_long_or_no_request(
 def test_reads_no_body() -> None:
     async def story(client: Client) -> None:
         head = b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
-        with dawdlers(client.port, 1, head + b"x" * 100_000) as (one,):
+        with slow_clients(client.port, 1, head + b"x" * 100_000) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 401 Unauthorized")
 
@@ -143,7 +143,7 @@ def test_reads_no_body() -> None:
 
 def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
     async def story(client: Client) -> None:
-        with dawdlers(client.port, 1, b"GET /healthz HTTP/1.1\r\n\r\n") as (one,):
+        with slow_clients(client.port, 1, b"GET /healthz HTTP/1.1\r\n\r\n") as (one,):
             assert not (await asyncio.to_thread(hear, one)).startswith(b"HTTP")
         client.context = _unverified()
         assert (await client.get("/healthz")).text == "ok"

@@ -1,9 +1,9 @@
 """Kubernetes objects as values.
 
 JSON or YAML flows in through `codec`, frozen structs flow out; everything above this room reads
-them and nobody changes them. Only the fields a scheduler needs are kept, the rest is ignored. The
-room owns the words *quantity* (an exact amount), *selector* (a parsed query over labels or nodes),
-*requests* (what a pod takes from a node) and *taint*.
+them, and they never change. Only the fields a scheduler needs are kept. The room owns the words
+*quantity* (an exact amount), *selector* (a parsed query over labels or nodes), *requests* (what a
+pod takes from a node) and *taint*.
 """
 
 from mooring.api.apps import ReplicaSet as ReplicaSet

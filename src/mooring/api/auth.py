@@ -1,7 +1,7 @@
-"""Questions to an API server: who is this, and may they? Asked by POST, answered in `status`.
+"""Authentication and authorisation reviews: created by POST, answered in `status`.
 
-The client asks `SelfSubjectAccessReview` about itself; a server of ours asks the other two about
-whoever knocks at it.
+The client uses `SelfSubjectAccessReview` for its own permissions; the HTTPS endpoints use the other
+two for their callers.
 """
 
 from typing import ClassVar, Final
@@ -11,7 +11,7 @@ from mooring.api.meta import Object, Value
 
 
 class Extra(FrozenDict[str, tuple[str, ...]]):
-    """What an authenticator knows besides names, handed on to authorizers; read by nobody here."""
+    """Additional user information, passed from authenticators to authorizers."""
 
     __slots__ = ()
 
@@ -48,14 +48,14 @@ class SubjectAccessReviewStatus(Value, frozen=True, kw_only=True):
 
 
 class SelfSubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
-    """What is asked for; one of the two."""
+    """The request to review: one of the two."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
 
 
 class SelfSubjectAccessReview(Object, frozen=True, kw_only=True):
-    """May I?"""
+    """Whether the caller may do something."""
 
     API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
     KIND: ClassVar[str] = "SelfSubjectAccessReview"
@@ -66,7 +66,7 @@ class SelfSubjectAccessReview(Object, frozen=True, kw_only=True):
 
 
 class SubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
-    """What is asked for, and by whom."""
+    """The request to review, and its user."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -77,7 +77,7 @@ class SubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
 
 
 class SubjectAccessReview(Object, frozen=True, kw_only=True):
-    """May they?"""
+    """Whether a user may do something."""
 
     API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
     KIND: ClassVar[str] = "SubjectAccessReview"
@@ -88,7 +88,7 @@ class SubjectAccessReview(Object, frozen=True, kw_only=True):
 
 
 class UserInfo(Value, frozen=True, kw_only=True):
-    """Somebody, as an authenticator knows them."""
+    """A user, as an authenticator knows it."""
 
     username: str = ""
     uid: str = ""
@@ -97,14 +97,14 @@ class UserInfo(Value, frozen=True, kw_only=True):
 
 
 class TokenReviewSpec(Value, frozen=True, kw_only=True):
-    """A bearer token, and whom it should be meant for."""
+    """A bearer token, and its intended audiences."""
 
     token: str = ""
     audiences: tuple[str, ...] = ()
 
 
 class TokenReviewStatus(Value, frozen=True, kw_only=True):
-    """Whose token it is, if it is anybody's."""
+    """The user of the token, if it is valid."""
 
     authenticated: bool = False
     user: UserInfo = UserInfo()
@@ -113,7 +113,7 @@ class TokenReviewStatus(Value, frozen=True, kw_only=True):
 
 
 class TokenReview(Object, frozen=True, kw_only=True):
-    """Whose token is this?"""
+    """Authenticates a bearer token."""
 
     API_VERSION: ClassVar[str] = "authentication.k8s.io/v1"
     KIND: ClassVar[str] = "TokenReview"

@@ -10,7 +10,7 @@ _Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]  # what is beyond it no
 
 
 class LeaseSpec(Value, frozen=True, kw_only=True):
-    """Who holds the lease, since when, and for how long."""
+    """The holder of the lease, since when, and for how long."""
 
     holder_identity: str | None = None
     lease_duration_seconds: _Int32 | None = None

@@ -156,7 +156,7 @@ class ContainerResizePolicy(Value, frozen=True, kw_only=True):
 
 
 class ContainerRestartRule(Value, frozen=True, kw_only=True):
-    """What to do when a container exits in a certain way; only the deed is read here."""
+    """What to do when a container exits in a certain way; only the action is read here."""
 
     action: str = ""
 

@@ -13,7 +13,7 @@ class EventSeries(Value, frozen=True, kw_only=True):
 
 
 class Event(Object, frozen=True, kw_only=True):
-    """Something that happened to `regarding`, told once or as a series."""
+    """Something that happened to `regarding`, once or as a series."""
 
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
     KIND: ClassVar[str] = "Event"

@@ -88,7 +88,7 @@ class Taint(Value, frozen=True, kw_only=True):
 
 
 class Toleration(Value, frozen=True, kw_only=True):
-    """Taints a pod puts up with; an empty key or effect stands for all of them."""
+    """Taints a pod tolerates; an empty key or effect stands for all of them."""
 
     key: str = ""
     operator: str = ""

@@ -17,7 +17,7 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-# What a container that names no request is taken to need when nodes are compared.
+# The requests of a container without any, for scoring.
 DEFAULT_REQUESTS: Final[Mapping[str, Quantity]] = {
     CPU: parse_quantity("100m"),
     MEMORY: parse_quantity("200Mi"),
@@ -92,7 +92,7 @@ def is_resource_name(text: str) -> bool:
 
 
 def is_extended(resource: str) -> bool:
-    """True for a resource of someone's own, such as `nvidia.com/gpu`."""
+    """True for an extended resource, such as `nvidia.com/gpu`."""
     if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
         return False
     # A quota for it is called requests.<name>, and that has to be a valid name too.

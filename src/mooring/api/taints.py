@@ -1,4 +1,4 @@
-"""Which taints a pod puts up with, and the `key=value:Effect` notation people write them in."""
+"""Tolerations of taints, and the `key=value:Effect` notation."""
 
 from collections.abc import Collection, Iterable
 from typing import Final

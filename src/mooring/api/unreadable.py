@@ -1,4 +1,4 @@
-"""What the parsers of JSON and YAML raise for bytes that they cannot read.
+"""The exceptions that the parsers of JSON and YAML raise for invalid input.
 
 Their own error types are not all of it: msgspec passes on Python's errors for text that is no
 Unicode and for data that is nested too deeply, and PyYAML those of the functions that make a value

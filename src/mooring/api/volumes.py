@@ -207,7 +207,7 @@ class VolumeNodeAffinity(Value, frozen=True, kw_only=True):
 
 
 class PersistentVolumeSpec(Value, frozen=True, kw_only=True):
-    """What a piece of storage is, how big, and who claimed it."""
+    """What a piece of storage is, its size, and the claim it is bound to."""
 
     capacity: ResourceList = NO_RESOURCES
     access_modes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Labels of nodes whose meaning everybody knows."""
+"""Well-known node labels."""
 
 from typing import Final
 
