@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.ui.in_process_server import Client, serve
 
-from mooring.observe.listener import Listener
+from mooring.observe.listener import HttpListener
 from mooring.ui.serving_tls import ServingTls
 
 
@@ -82,7 +82,7 @@ def test_holds_no_more_connections_than_it_may() -> None:
         async def never(_: web.BaseRequest) -> web.Response:
             raise AssertionError("no request is sent here")
 
-        connections = Listener(
+        connections = HttpListener(
             never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
         )
         port = await connections.start("127.0.0.1", 0)
@@ -160,7 +160,7 @@ def test_lets_requests_under_way_end_when_it_closes() -> None:
             await go_on.wait()
             return web.Response(text="done")
 
-        connections = Listener(slow, None, max_connections=64, idle_seconds=30.0)
+        connections = HttpListener(slow, None, max_connections=64, idle_seconds=30.0)
         client = Client(await connections.start("127.0.0.1", 0), None)
         asking = asyncio.create_task(client.get("/"))
         await began.wait()

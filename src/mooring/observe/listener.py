@@ -128,7 +128,7 @@ class _Server(web.Server):
         )
 
 
-class Listener:
+class HttpListener:
     """A listening socket and the connections accepted on it; `port_flag` is named in errors."""
 
     def __init__(

@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from mooring.errors import ConfigError, Problem
-from mooring.observe.listener import Listener
+from mooring.observe.listener import HttpListener
 from mooring.ui.access import Access, Denial, bearer_token, certified_user
 from mooring.ui.health import ENDPOINTS, Endpoint, Health, HealthResult
 from mooring.ui.pages import JSON, HttpPage
@@ -62,7 +62,7 @@ class Endpoints:
         self._pages = dict(pages)
         self._access = access
         # A request takes milliseconds, so the oldest connection is never an honest client's.
-        self._listener = Listener(
+        self._listener = HttpListener(
             self._handle,
             tls,
             max_connections=max_connections,

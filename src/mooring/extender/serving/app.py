@@ -32,7 +32,7 @@ from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
 from mooring.observe import log as logs
-from mooring.observe.listener import Listener
+from mooring.observe.listener import HttpListener
 from mooring.observe.process import add_process_metrics
 from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Watchdog
@@ -110,7 +110,7 @@ class App:
             client_names=self.options.client_names,
         )
         self.port: int = self.options.port
-        self._listener = Listener(
+        self._listener = HttpListener(
             server.handle,
             tls,
             max_connections=MAX_CONNECTIONS,
