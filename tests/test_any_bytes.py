@@ -20,8 +20,8 @@ from tests.garbage import NO_OBJECT, NO_TEXT
 from mooring import config as cfg
 from mooring.api import codec
 from mooring.api.coordination import Lease
-from mooring.client._reading import bookmarked, read_event
-from mooring.client.errors import Refused, refusal
+from mooring.client._decoding import bookmarked, read_event
+from mooring.client.errors import StatusError, status_error
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.cluster.apiserver.calls import JSON, Call, Reply
 from mooring.cluster.apiserver.decoding import YAML, decode_object, decode_wish
@@ -129,7 +129,7 @@ DECODERS: Final = {
     "manifest": Decoder(text(codec.load_yaml_objects), json_of(POD), (codec.DecodeError,)),
     "event": Decoder(lambda data: bookmarked(read_event(data)), json_of(EVENT), (ApiError,)),
     "error event": Decoder(read_event, json_of(ERROR), (ApiError,)),
-    "status": Decoder(lambda data: refusal(500, data), json_of(STATUS)),
+    "status": Decoder(lambda data: status_error(500, data), json_of(STATUS)),
     **{
         f"wire {kind.__name__}": Decoder(
             lambda data, kind=kind: wire.decode(data, kind),  # type: ignore[misc] # a default
@@ -149,10 +149,12 @@ DECODERS: Final = {
     "kubeconfig": Decoder(kubeconfig_of, json_of(KUBECONFIG), (ConfigError,)),
     "objects": Decoder(text(lambda data: list(read_objects(data))), json_of(POD), (ValueError,)),
     "scenarios": Decoder(lambda data: list(read_scenarios([data])), json_of(SCENARIO)),
-    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (Refused,)),
-    "YAML object": Decoder(lambda data: decode_object(PODS, data, YAML), json_of(POD), (Refused,)),
-    "wish": Decoder(lambda data: decode_wish("v1", "Binding", data), json_of(POD), (Refused,)),
-    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (Refused,)),
+    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (StatusError,)),
+    "YAML object": Decoder(
+        lambda data: decode_object(PODS, data, YAML), json_of(POD), (StatusError,)
+    ),
+    "wish": Decoder(lambda data: decode_wish("v1", "Binding", data), json_of(POD), (StatusError,)),
+    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (StatusError,)),
     **{
         f"{method} {path} {media}": Decoder(
             server(method, path, media), PROTOBUF_EVENT if media == PROTOBUF else json_of(POD)

@@ -13,15 +13,15 @@ from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.events import EventSink
-from mooring.client.limits import Limiter, Rush
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.flowcontrol import BindsInProgress, RateLimiter
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.simulator.clock import EPOCH, VirtualLoop
 
-Fault = Callable[[Request], Answer | Exception | None]
+Fault = Callable[[Request], Response | Exception | None]
 
 
-def refused(code: int, reason: str = "", message: str = "") -> Answer:
-    return Answer(code, {}, json.dumps({"reason": reason, "message": message}).encode())
+def refused(code: int, reason: str = "", message: str = "") -> Response:
+    return Response(code, {}, json.dumps({"reason": reason, "message": message}).encode())
 
 
 class EventServer:
@@ -46,7 +46,7 @@ class EventServer:
         """How many events were seen, as far as the server was told."""
         return sum(e.get("series", {"count": 1})["count"] for e in self.events.values())
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         if fence is not None:
             fence()
         self.requests.append(request)
@@ -62,19 +62,19 @@ class EventServer:
             raise Unreachable("connection reset", sent=True)
         return answer
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response:
         body = json.loads(request.body)
         if request.method == "POST":
             path = f"{request.path}/{body['metadata']['name']}"
             if path in self.events:
                 return refused(409, "AlreadyExists")
             self.events[path] = body
-            return Answer(201, {}, request.body)
+            return Response(201, {}, request.body)
         assert request.method == "PATCH"
         if request.path not in self.events:
             return refused(404, "NotFound")
         self.events[request.path] |= body
-        return Answer(200, {}, json.dumps(self.events[request.path]).encode())
+        return Response(200, {}, json.dumps(self.events[request.path]).encode())
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise AssertionError(f"nobody watches Events: {request.path}")
@@ -83,22 +83,22 @@ class EventServer:
         """Nothing is held."""
 
 
-class Room:
+class EventSinkRig:
     """A sink that runs on a virtual loop, and its server."""
 
     def __init__(
-        self, capacity: int = 1000, limiter: Limiter | None = None, fence: Fence | None = None
+        self, capacity: int = 1000, limiter: RateLimiter | None = None, fence: Fence | None = None
     ) -> None:
         self.loop = VirtualLoop()
         self.server = EventServer()
-        self.rush = Rush()
+        self.binds = BindsInProgress()
         self.sink = EventSink(
             ApiClient(self.server, limiter=limiter, fence=fence),
             host="host",
             clock=lambda: EPOCH + self.loop.time(),
             capacity=capacity,
             rng=random.Random(1),
-            rush=self.rush,
+            binds=self.binds,
         )
         self.task = self.loop.create_task(self.sink.run())
         self.loop.settle()

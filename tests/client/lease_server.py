@@ -16,7 +16,7 @@ from typing import Any
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.lease import LeaderElection
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.simulator.clock import EPOCH, VirtualLoop
 
 NAMESPACE, NAME = "kube-system", "mooring"
@@ -49,7 +49,7 @@ class LeaseServer:
     def holder(self) -> str:
         return str(self.spec["holderIdentity"]) if self.lease else ""
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         self.requests.append(request)
         body = json.loads(request.body) if request.body else {}
         match request.method, request.path:
@@ -64,23 +64,23 @@ class LeaseServer:
                     return status(409, "Conflict")
                 return self._store(body)
             case "GET", _:
-                return Answer(200, {}, json.dumps(self.lease).encode())
+                return Response(200, {}, json.dumps(self.lease).encode())
         return status(405, "MethodNotAllowed")
 
-    def _store(self, lease: dict[str, Any]) -> Answer:
+    def _store(self, lease: dict[str, Any]) -> Response:
         # A write that changes nothing is not stored, and has no new version, as in etcd.
         if self.lease is None or self.lease["spec"] != lease["spec"]:
             self._version += 1
         lease["metadata"]["resourceVersion"] = str(self._version)
         self.lease = lease
-        return Answer(200, {}, json.dumps(lease).encode())
+        return Response(200, {}, json.dumps(lease).encode())
 
 
-def status(code: int, reason: str, headers: Mapping[str, str] | None = None) -> Answer:
-    return Answer(code, headers or {}, json.dumps({"reason": reason, "message": reason}).encode())
+def status(code: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(code, headers or {}, json.dumps({"reason": reason, "message": reason}).encode())
 
 
-class Wire:
+class FaultyTransport:
     """What lies between a process and the server; `fault` says what is wrong with it.
 
     refused: no connection. hang: nothing arrives, nothing comes back. lost: it arrives, nothing
@@ -95,7 +95,7 @@ class Wire:
         self.delay: float = 0.0
         self.garbage: bytes = b""
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         assert fence is None, "leases are written by a client without a fence"
         match self.fault:
             case "refused":
@@ -113,7 +113,7 @@ class Wire:
                 return await forever()
             case "garbled":
                 self._world.server.answer(request)
-                return Answer(200, {}, self.garbage)
+                return Response(200, {}, self.garbage)
             case "error":
                 return status(500, "InternalError")
             case "busy":
@@ -132,8 +132,8 @@ class Wire:
         """Nothing is held."""
 
 
-async def forever() -> Answer:
-    nothing: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+async def forever() -> Response:
+    nothing: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     return await nothing
 
 
@@ -157,8 +157,8 @@ class Process:
     ) -> None:
         self.world = world
         self.rate = rate
-        self.wire = Wire(world)
-        self.wire.fault, self.wire.delay = "slow" if delay else "", delay
+        self.transport = FaultyTransport(world)
+        self.transport.fault, self.transport.delay = "slow" if delay else "", delay
         self.wall_step: float = 0.0
         self.is_paused: bool = False
         self.told: list[str] = []
@@ -167,7 +167,7 @@ class Process:
         self._paused_at = 0.0
         self._offset = 1000.0 * (1 + len(identity))  # clocks begin anywhere
         self.election = LeaderElection(
-            ApiClient(self.wire),
+            ApiClient(self.transport),
             namespace=NAMESPACE,
             name=NAME,
             identity=identity,

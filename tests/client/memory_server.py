@@ -21,7 +21,7 @@ from mooring.api.codec import convert
 from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Fence, Request
+from mooring.client.transport import Fence, Request, Response
 
 Json = dict[str, Any]
 
@@ -65,13 +65,13 @@ class EndAtOnce:
 
 
 @dataclass(frozen=True)
-class Babble:
+class Garbage:
     """The answer is a success, and consists of these bytes; a watch ends after them."""
 
     body: bytes
 
 
-Fault = Refuse | Vanish | Hang | EndAtOnce | Babble
+Fault = Refuse | Vanish | Hang | EndAtOnce | Garbage
 
 EXPIRED = Refuse(410, "Expired", "too old resource version")
 
@@ -87,7 +87,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Happening:
+class _Change:
     version: int
     place: str
     namespace: str
@@ -95,7 +95,7 @@ class _Happening:
 
 
 @dataclass(frozen=True)
-class Question:
+class ParsedRequest:
     place: str
     namespace: str
     query: Mapping[str, str]
@@ -111,7 +111,7 @@ class Question:
 class OpenWatch:
     """A `Stream`: of a watch, or of the refusal of one."""
 
-    def __init__(self, question: Question, refused: Refuse | None = None) -> None:
+    def __init__(self, question: ParsedRequest, refused: Refuse | None = None) -> None:
         self.question = question
         self.is_silent = False  # it will tell nothing any more, not even its end
         self._refused = refused
@@ -163,7 +163,7 @@ class MemoryServer:
         self.expiries = 0  # how often a watch was told that its version is too old
         self._scripted: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self._objects: defaultdict[str, dict[str, Json]] = defaultdict(dict)
-        self._history: list[_Happening] = []
+        self._history: list[_Change] = []
         self._forgotten = 0  # the version up to which history is not kept
         self._snapshots: dict[str, list[Json]] = {}  # what the pages of a list are cut from
         self._uids = 0
@@ -262,16 +262,16 @@ class MemoryServer:
 
     # --- Transport -----------------------------------------------------------------------------
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         question = _parse(request)
         fault = await self._meet(question, request)
         answer = fault if isinstance(fault, Refuse) else self._list(question)
         await asyncio.sleep(self.latency())
-        if isinstance(fault, Babble):
-            return Answer(200, {}, fault.body)
+        if isinstance(fault, Garbage):
+            return Response(200, {}, fault.body)
         if isinstance(answer, Refuse):
-            return Answer(answer.code, answer.headers, msgspec.json.encode(answer.status))
-        return Answer(200, {}, msgspec.json.encode(answer))
+            return Response(answer.code, answer.headers, msgspec.json.encode(answer.status))
+        return Response(200, {}, msgspec.json.encode(answer))
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[OpenWatch]:
@@ -282,7 +282,7 @@ class MemoryServer:
             yield OpenWatch(question, refused)
             return
         watch = OpenWatch(question)
-        if isinstance(fault, Babble):
+        if isinstance(fault, Garbage):
             watch.push(fault.body + b"\n", None)
             yield watch
             return
@@ -303,7 +303,7 @@ class MemoryServer:
 
     # --- inside --------------------------------------------------------------------------------
 
-    async def _meet(self, question: Question, request: Request) -> Fault | None:
+    async def _meet(self, question: ParsedRequest, request: Request) -> Fault | None:
         loop = asyncio.get_running_loop()
         self.seen.append(Asked(question.verb, question.place, question.query, loop.time()))
         await asyncio.sleep(self.latency())
@@ -319,7 +319,7 @@ class MemoryServer:
                 return _forbid(verb, kind)
         return fault
 
-    def _list(self, question: Question) -> Json | Refuse:
+    def _list(self, question: ParsedRequest) -> Json | Refuse:
         limit = int(question.query.get("limit", 0))
         if token := question.query.get("continue"):
             version, start = map(int, token.split(":"))
@@ -340,7 +340,7 @@ class MemoryServer:
             meta["continue"] = f"{version}:{end}"
         return {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": snapshot[start:end]}
 
-    def _refuse_watch(self, question: Question) -> Refuse | None:
+    def _refuse_watch(self, question: ParsedRequest) -> Refuse | None:
         asked = int(question.query["resourceVersion"])
         if asked > self.version:
             why = f"Too large resource version: {asked}, current: {self.version}"
@@ -361,12 +361,12 @@ class MemoryServer:
                 self._tell(watch, happening)
 
     def _happen(self, place: str, namespace: str, what: str, value: Json) -> None:
-        happening = _Happening(self.version, place, namespace, _line(what, value))
+        happening = _Change(self.version, place, namespace, _line(what, value))
         self._history.append(happening)
         for watch in self.watches:
             self._tell(watch, happening)
 
-    def _tell(self, watch: OpenWatch, happening: _Happening) -> None:
+    def _tell(self, watch: OpenWatch, happening: _Change) -> None:
         question = watch.question
         if question.place == happening.place and question.covers(happening.namespace):
             watch.push(*self.chop(happening.line))
@@ -382,9 +382,9 @@ def _forbid(verb: str, kind: type[Object]) -> Refuse:
     return Refuse(403, "Forbidden", f'{why} in API group "{group}" at the cluster scope')
 
 
-def _parse(request: Request) -> Question:
+def _parse(request: Request) -> ParsedRequest:
     parts = urlsplit(request.path)
     found = re.fullmatch(r"(/.+?)(?:/namespaces/([^/]+))?(/[^/]+)", parts.path)
     assert found is not None, request.path
     assert request.method == "GET", f"only lists and watches here, not {request.method}"
-    return Question(found[1] + found[3], found[2] or "", dict(parse_qsl(parts.query)))
+    return ParsedRequest(found[1] + found[3], found[2] or "", dict(parse_qsl(parts.query)))

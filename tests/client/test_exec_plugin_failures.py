@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 from tests.client.certificates import Authority, Pair
-from tests.client.plugin_stage import V1, V1BETA1, Stage, bearer, certificate, failure, headers
+from tests.client.exec_plugin_rig import (
+    V1,
+    V1BETA1,
+    ExecPluginRig,
+    bearer,
+    certificate,
+    failure,
+    headers,
+)
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.endpoint import Headers
@@ -24,8 +32,8 @@ BOB = CA.client("bob")
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def rig(tmp_path: Path) -> ExecPluginRig:
+    return ExecPluginRig(tmp_path)
 
 
 def wait_until_gone(pid: int) -> None:
@@ -62,101 +70,101 @@ def wait_until_gone(pid: int) -> None:
     ],
 )
 def test_says_what_is_wrong_with_the_answer(
-    stage: Stage, status: dict[str, Any] | None, expected: str
+    rig: ExecPluginRig, status: dict[str, Any] | None, expected: str
 ) -> None:
-    stage.say(status)
-    text = failure(stage.plugin())
-    assert text.startswith(f"exec plugin {stage.folder}/plugin: {expected}")
+    rig.say(status)
+    text = failure(rig.plugin())
+    assert text.startswith(f"exec plugin {rig.folder}/plugin: {expected}")
     assert "hunter2" not in text
 
 
-def test_says_that_the_answer_is_another_thing(stage: Stage) -> None:
-    stage.say({"token": "t0ken"}, V1BETA1)
-    assert failure(stage.plugin()).endswith(f'printed apiVersion "{V1BETA1}", expected "{V1}"')
-    stage.say({"token": "t0ken"}, kind="Pod")
-    assert failure(stage.plugin()).endswith('printed kind "Pod", expected "ExecCredential"')
-    stage.answer.write_text("hunter2")
-    text = failure(stage.plugin())
+def test_says_that_the_answer_is_another_thing(rig: ExecPluginRig) -> None:
+    rig.say({"token": "t0ken"}, V1BETA1)
+    assert failure(rig.plugin()).endswith(f'printed apiVersion "{V1BETA1}", expected "{V1}"')
+    rig.say({"token": "t0ken"}, kind="Pod")
+    assert failure(rig.plugin()).endswith('printed kind "Pod", expected "ExecCredential"')
+    rig.answer.write_text("hunter2")
+    text = failure(rig.plugin())
     assert "printed something that is no ExecCredential: JSON is malformed" in text
     assert "hunter2" not in text
 
 
 @pytest.mark.parametrize("printed", [*NO_OBJECT, *NO_TEXT])
-def test_says_that_what_was_printed_is_no_credential(stage: Stage, printed: bytes) -> None:
-    stage.answer.write_bytes(printed)
-    assert "printed " in failure(stage.plugin())
+def test_says_that_what_was_printed_is_no_credential(rig: ExecPluginRig, printed: bytes) -> None:
+    rig.answer.write_bytes(printed)
+    assert "printed " in failure(rig.plugin())
 
 
-def test_says_that_there_is_no_such_command_and_how_to_get_it(stage: Stage) -> None:
-    plugin = stage.plugin(command="kubelogin-x", install_hint="run\x1b[1m brew install it")
+def test_says_that_there_is_no_such_command_and_how_to_get_it(rig: ExecPluginRig) -> None:
+    plugin = rig.plugin(command="kubelogin-x", install_hint="run\x1b[1m brew install it")
     assert failure(plugin) == "exec plugin kubelogin-x: not found; run brew install it"
 
 
-def test_says_that_the_command_cannot_be_started(stage: Stage) -> None:
-    (stage.folder / "plugin").write_text("#!/nowhere/interpreter\n")
-    assert failure(stage.plugin()).endswith("cannot be started: No such file or directory")
+def test_says_that_the_command_cannot_be_started(rig: ExecPluginRig) -> None:
+    (rig.folder / "plugin").write_text("#!/nowhere/interpreter\n")
+    assert failure(rig.plugin()).endswith("cannot be started: No such file or directory")
 
 
-def test_repeats_the_last_lines_of_complaint_without_secrets(stage: Stage) -> None:
+def test_repeats_the_last_lines_of_complaint_without_secrets(rig: ExecPluginRig) -> None:
     secret = "hunter2"
-    stage.script(
+    rig.script(
         "for i in 1 2 3 4; do echo line $i >&2; done",
         'printf "\\033[31mlogin of %s failed\\033[0m\\n" "$AWS_SECRET_ACCESS_KEY" >&2',
         "echo token eyJhbGciOiJSUzI1NiIsImtpZCI6IjEyMzQ1Njc4OTAifQ.eyJhIjoxfQ.c2ln >&2",
         "echo '-----BEGIN PRIVATE KEY-----' >&2; echo MIGHAgEAMBMG >&2",
         "exit 3",
     )
-    text = failure(stage.plugin(env=(("AWS_SECRET_ACCESS_KEY", secret),)))
+    text = failure(rig.plugin(env=(("AWS_SECRET_ACCESS_KEY", secret),)))
     assert text == (
-        f"exec plugin {stage.folder}/plugin: failed with exit code 3: line 3 | line 4 | "
+        f"exec plugin {rig.folder}/plugin: failed with exit code 3: line 3 | line 4 | "
         "login of [hidden] failed | token [hidden] | [hidden]"
     )
 
 
-def test_says_nothing_of_a_line_whose_beginning_it_has_lost(stage: Stage) -> None:
-    stage.script("head -c 5000 /dev/zero | tr '\\0' x >&2", "echo >&2", "echo end >&2", "exit 1")
-    assert failure(stage.plugin()).endswith("failed with exit code 1: end")
+def test_says_nothing_of_a_line_whose_beginning_it_has_lost(rig: ExecPluginRig) -> None:
+    rig.script("head -c 5000 /dev/zero | tr '\\0' x >&2", "echo >&2", "echo end >&2", "exit 1")
+    assert failure(rig.plugin()).endswith("failed with exit code 1: end")
 
 
-def test_says_which_signal_ended_the_plugin(stage: Stage) -> None:
-    stage.script("kill -9 $$")
-    assert failure(stage.plugin()).endswith("was ended by signal 9")
+def test_says_which_signal_ended_the_plugin(rig: ExecPluginRig) -> None:
+    rig.script("kill -9 $$")
+    assert failure(rig.plugin()).endswith("was ended by signal 9")
 
 
-def test_stops_a_plugin_that_prints_too_much(stage: Stage) -> None:
-    stage.script("echo $$ > pid", "exec cat /dev/zero")
-    assert failure(stage.plugin()).endswith("printed more than 1048576 bytes")
-    wait_until_gone(int((stage.folder / "pid").read_text()))
+def test_stops_a_plugin_that_prints_too_much(rig: ExecPluginRig) -> None:
+    rig.script("echo $$ > pid", "exec cat /dev/zero")
+    assert failure(rig.plugin()).endswith("printed more than 1048576 bytes")
+    wait_until_gone(int((rig.folder / "pid").read_text()))
 
 
-def test_stops_a_plugin_that_does_not_end_and_all_that_it_started(stage: Stage) -> None:
-    stage.script("mkfifo never", "cat never & echo $! > child.new", "mv child.new child", "wait")
-    plugin = stage.plugin(time_limit=60.0)
+def test_stops_a_plugin_that_does_not_end_and_all_that_it_started(rig: ExecPluginRig) -> None:
+    rig.script("mkfifo never", "cat never & echo $! > child.new", "mv child.new child", "wait")
+    plugin = rig.plugin(time_limit=60.0)
 
     async def ask() -> None:
         asking = asyncio.create_task(plugin.headers())
-        while not (stage.folder / "child").exists():  # noqa: ASYNC110 - a script has no Event
+        while not (rig.folder / "child").exists():  # noqa: ASYNC110 - a script has no Event
             await asyncio.sleep(0.001)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
 
     asyncio.run(asyncio.wait_for(ask(), 30))
-    wait_until_gone(int((stage.folder / "child").read_text()))
-    stage.script("cat answer")
-    stage.say({"token": "t0ken"})
+    wait_until_gone(int((rig.folder / "child").read_text()))
+    rig.script("cat answer")
+    rig.say({"token": "t0ken"})
     assert headers(plugin) == bearer("t0ken")  # who gave up does not stop the others
 
 
 @pytest.mark.parametrize("turns", range(10))
 def test_leaves_nothing_behind_when_it_is_called_off_while_it_starts(
-    stage: Stage, turns: int
+    rig: ExecPluginRig, turns: int
 ) -> None:
-    stage.script("mkfifo never", "cat never & echo $! > child.new", "mv child.new child", "wait")
-    child = stage.folder / "child"
+    rig.script("mkfifo never", "cat never & echo $! > child.new", "mv child.new child", "wait")
+    child = rig.folder / "child"
 
     async def ask() -> None:
-        asking = asyncio.create_task(stage.plugin().headers())
+        asking = asyncio.create_task(rig.plugin().headers())
         for _ in range(turns):
             await asyncio.sleep(0)
         deadline = time.monotonic() + 30
@@ -175,15 +183,15 @@ def _has_children() -> bool:
     return bool(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text())
 
 
-def test_loses_patience_after_the_limit(stage: Stage) -> None:
-    stage.script("mkfifo never", "cat never")
-    text = failure(stage.plugin(time_limit=0.01))
+def test_loses_patience_after_the_limit(rig: ExecPluginRig) -> None:
+    rig.script("mkfifo never", "cat never")
+    text = failure(rig.plugin(time_limit=0.01))
     assert text.endswith("was still running after 0.01 seconds")
 
 
-def test_tells_all_who_wait_of_one_failure(stage: Stage) -> None:
-    stage.script("exit 1")
-    plugin = stage.plugin()
+def test_tells_all_who_wait_of_one_failure(rig: ExecPluginRig) -> None:
+    rig.script("exit 1")
+    plugin = rig.plugin()
 
     async def ask() -> list[Headers | BaseException]:
         asking = (plugin.headers() for _ in range(20))
@@ -193,23 +201,23 @@ def test_tells_all_who_wait_of_one_failure(stage: Stage) -> None:
     assert all(isinstance(answer, Unreachable) for answer in answers)
     assert len(set(map(id, answers))) == 20
     failure(plugin)  # so soon after, it is not tried again
-    assert stage.runs == 1
-    stage.let_pass(1)
-    stage.script("cat answer")
-    stage.say({"token": "t0ken"})
+    assert rig.runs == 1
+    rig.let_pass(1)
+    rig.script("cat answer")
+    rig.say({"token": "t0ken"})
     assert headers(plugin) == bearer("t0ken")
 
 
-def test_says_that_the_authority_for_the_plugin_cannot_be_read(stage: Stage) -> None:
+def test_says_that_the_authority_for_the_plugin_cannot_be_read(rig: ExecPluginRig) -> None:
     cluster = ClusterInfo(server="https://h", authority=Pem("ca", path="/nowhere/ca.crt"))
-    text = failure(stage.plugin(cluster=cluster))
+    text = failure(rig.plugin(cluster=cluster))
     assert text.endswith("ca: /nowhere/ca.crt: cannot read: No such file or directory")
 
 
-def test_shows_no_secret_when_printed(stage: Stage) -> None:
-    stage.say({"token": "hunter2"})
+def test_shows_no_secret_when_printed(rig: ExecPluginRig) -> None:
+    rig.say({"token": "hunter2"})
     settings = ExecSettings("c", V1, args=("hunter2",), env=(("A", "hunter2"),))
-    plugin = stage.plugin(env=(("A", "hunter2"),))
+    plugin = rig.plugin(env=(("A", "hunter2"),))
     headers(plugin)
     granted = vars(plugin)["_granted"]
     assert all("hunter2" not in repr(value) for value in (settings, plugin, granted))

@@ -31,7 +31,7 @@ SERVER = CA.server("127.0.0.1")
 REQUESTS = 300
 
 
-class Moody:
+class RandomlyFailingServer:
     """Answers each request with its own path, or misbehaves."""
 
     def __init__(self, dice: random.Random) -> None:
@@ -84,7 +84,7 @@ class Moody:
 @pytest.mark.parametrize("seed", range(5))
 def test_every_request_gets_its_own_answer_or_an_honest_error(seed: int, secure: bool) -> None:
     dice = random.Random(seed)
-    moody = Moody(dice)
+    moody = RandomlyFailingServer(dice)
     ends: Counter[str] = Counter()
 
     async def ask(to: HttpTransport, number: int) -> None:

@@ -22,7 +22,7 @@ from tests.client.http_server import (
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
 from mooring.client.http import HttpTransport
-from mooring.client.transport import Answer
+from mooring.client.transport import Response
 
 
 class Gate:
@@ -96,7 +96,7 @@ def test_gives_up_on_who_waits_in_line_too_long() -> None:
 
 
 def test_passes_the_turn_of_a_cancelled_waiter_on() -> None:
-    tasks: list[asyncio.Task[Answer]] = []
+    tasks: list[asyncio.Task[Response]] = []
 
     def cancel_second(*_: object) -> None:
         # Told when the first one has its answer and has passed its place on to the second.

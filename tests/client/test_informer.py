@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from tests.client.stage import Stage
+from tests.client.client_rig import ClientRig
 
 from mooring.api.core import Node, Pod
 from mooring.api.meta import Object, ObjectMeta
@@ -15,9 +15,9 @@ from mooring.errors import InternalError
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
-    with Stage() as stage:
-        yield stage
+def rig() -> Iterator[ClientRig]:
+    with ClientRig() as rig:
+        yield rig
 
 
 def pod(name: str, version: int | str, uid: str = "1", namespace: str = "ns") -> Pod:
@@ -28,15 +28,15 @@ def pod(name: str, version: int | str, uid: str = "1", namespace: str = "ns") ->
 class Heard:
     """What the handlers of an informer were told, as `+name@version/uid` and `-…`."""
 
-    def __init__(self, stage: Stage, keep: Callable[[Pod], Pod] | None = None) -> None:
+    def __init__(self, rig: ClientRig, keep: Callable[[Pod], Pod] | None = None) -> None:
         self.told: list[str] = []
         self.informer: Informer[Pod] = Informer(
-            stage.client,
+            rig.client,
             Pod,
             on_put=lambda value: self.note("+", value),
             on_remove=lambda value: self.note("-", value),
             keep=keep,
-            rng=stage.rng,
+            rng=rig.rng,
         )
 
     def note(self, sign: str, value: Pod) -> None:
@@ -50,8 +50,8 @@ class Heard:
 
 
 @pytest.fixture
-def heard(stage: Stage) -> Heard:
-    return Heard(stage)
+def heard(rig: ClientRig) -> Heard:
+    return Heard(rig)
 
 
 # --- lists ---------------------------------------------------------------------------------------
@@ -147,13 +147,13 @@ def test_an_unread_object_leaves_the_last_state_unless_it_is_another(heard: Hear
     assert heard.take() == ["-a@1/1"]
 
 
-def test_objects_are_trimmed_before_anybody_sees_them(stage: Stage) -> None:
+def test_objects_are_trimmed_before_anybody_sees_them(rig: ClientRig) -> None:
     def trimmed(value: Pod) -> Pod:
         return msgspec.structs.replace(value, status=Pod().status)
 
-    heard = Heard(stage, keep=trimmed)
-    stage.server.put(Pod, "a", status={"phase": "Running"})
-    stage.start(heard.informer.run())
+    heard = Heard(rig, keep=trimmed)
+    rig.server.put(Pod, "a", status={"phase": "Running"})
+    rig.start(heard.informer.run())
     kept = heard.informer.get("default/a")
     assert kept is not None
     assert kept.status.phase == Pod().status.phase
@@ -161,7 +161,7 @@ def test_objects_are_trimmed_before_anybody_sees_them(stage: Stage) -> None:
 
 
 def test_what_raises_is_reported_and_the_informer_goes_on(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    rig: ClientRig, caplog: pytest.LogCaptureFixture
 ) -> None:
     def break_on_bad(value: Object) -> None:
         if value.name == "bad":
@@ -172,17 +172,17 @@ def test_what_raises_is_reported_and_the_informer_goes_on(
             raise RuntimeError("no")
         return value
 
-    informer = Informer(stage.client, Pod, on_put=break_on_bad, on_remove=break_on_bad, keep=keep)
-    stage.server.put(Pod, "bad")
-    task = stage.start(informer.run())
+    informer = Informer(rig.client, Pod, on_put=break_on_bad, on_remove=break_on_bad, keep=keep)
+    rig.server.put(Pod, "bad")
+    task = rig.start(informer.run())
     assert informer.synced.is_set()
     for name in ("bad", "good", "untrimmable"):
-        stage.server.put(Pod, name)
-    stage.settle()
-    assert {value.key: value for value in informer} == stage.server.content(Pod)
-    stage.server.delete(Pod, "bad")
-    stage.settle()
-    assert {value.key: value for value in informer} == stage.server.content(Pod)
+        rig.server.put(Pod, name)
+    rig.settle()
+    assert {value.key: value for value in informer} == rig.server.content(Pod)
+    rig.server.delete(Pod, "bad")
+    rig.settle()
+    assert {value.key: value for value in informer} == rig.server.content(Pod)
     assert not task.done()
     blamed = [record.__dict__["object"] for record in caplog.records]
     assert blamed == ["default/bad", "default/bad", "default/untrimmable", "default/bad"]
@@ -192,38 +192,38 @@ def test_what_raises_is_reported_and_the_informer_goes_on(
 # --- with a server -------------------------------------------------------------------------------
 
 
-def test_is_synced_once_the_handlers_have_heard_a_complete_list(stage: Stage) -> None:
+def test_is_synced_once_the_handlers_have_heard_a_complete_list(rig: ClientRig) -> None:
     synced: list[bool] = []
     informer: Informer[Pod] = Informer(
-        stage.client,
+        rig.client,
         Pod,
         on_put=lambda value: synced.append(informer.synced.is_set()),
         on_remove=lambda value: None,
         page_size=1,
     )
     for name in ("a", "b", "c"):
-        stage.server.put(Pod, name)
-    stage.server.latency = lambda: 1.0
-    stage.start(informer.run())
-    stage.advance(5.9)
+        rig.server.put(Pod, name)
+    rig.server.latency = lambda: 1.0
+    rig.start(informer.run())
+    rig.advance(5.9)
     assert not informer.synced.is_set()
     assert len(informer) == 0
-    stage.advance(0.2)
+    rig.advance(0.2)
     assert informer.synced.is_set()
     assert synced == [False, False, False]
 
 
-def test_finds_what_was_deleted_and_made_anew_in_a_gap(stage: Stage, heard: Heard) -> None:
-    stage.server.put(Pod, "a")
-    stage.server.put(Pod, "b")
-    stage.start(heard.informer.run())
+def test_finds_what_was_deleted_and_made_anew_in_a_gap(rig: ClientRig, heard: Heard) -> None:
+    rig.server.put(Pod, "a")
+    rig.server.put(Pod, "b")
+    rig.start(heard.informer.run())
     assert heard.take() == ["+a@96/uid-1", "+b@97/uid-2"]
-    stage.server.silence()
-    stage.server.delete(Pod, "a")
-    stage.server.put(Pod, "a")
-    stage.server.delete(Pod, "b")
-    stage.server.compact()
-    stage.advance(700)
+    rig.server.silence()
+    rig.server.delete(Pod, "a")
+    rig.server.put(Pod, "a")
+    rig.server.delete(Pod, "b")
+    rig.server.compact()
+    rig.advance(700)
     assert heard.take() == ["-a@96/uid-1", "-b@97/uid-2", "+a@99/uid-3"]
 
 
@@ -234,43 +234,43 @@ def ignore(value: Object) -> None:
     """Hear of an object and do nothing."""
 
 
-def group(stage: Stage) -> Informers:
+def group(rig: ClientRig) -> Informers:
     informers = Informers()
     for kind in (Pod, Node, StorageClass):
-        informers.add(Informer(stage.client, kind, on_put=ignore, on_remove=ignore))
+        informers.add(Informer(rig.client, kind, on_put=ignore, on_remove=ignore))
     return informers
 
 
-def test_a_group_says_who_is_missing_and_why(stage: Stage) -> None:
-    stage.server.forbidden = {("list", Node), ("list", StorageClass)}
-    informers = group(stage)
+def test_a_group_says_who_is_missing_and_why(rig: ClientRig) -> None:
+    rig.server.forbidden = {("list", Node), ("list", StorageClass)}
+    informers = group(rig)
     assert informers.unsynced() == ["pods", "nodes", "storageclasses.storage.k8s.io"]
-    stage.start(informers.run())
-    waiting = stage.start(informers.wait_synced())
+    rig.start(informers.run())
+    waiting = rig.start(informers.wait_synced())
     assert informers.unsynced() == ["nodes", "storageclasses.storage.k8s.io"]
     assert [problem.partition(":")[0] for problem in informers.problems()] == [
         "cannot list nodes",
         "cannot list storageclasses.storage.k8s.io",
     ]
     assert not waiting.done()
-    stage.server.forbidden.clear()
-    stage.advance(30)
+    rig.server.forbidden.clear()
+    rig.advance(30)
     assert waiting.done()
     assert informers.all_synced
     assert informers.problems() == []
 
 
-def test_a_group_ends_as_one(stage: Stage) -> None:
-    task = stage.start(group(stage).run())
-    assert len(stage.server.watches) == 3
+def test_a_group_ends_as_one(rig: ClientRig) -> None:
+    task = rig.start(group(rig).run())
+    assert len(rig.server.watches) == 3
     task.cancel()
-    stage.settle()
+    rig.settle()
     assert task.cancelled()
-    assert stage.server.watches == []
+    assert rig.server.watches == []
 
 
-def test_a_group_that_runs_takes_nobody_in(stage: Stage) -> None:
-    informers = group(stage)
-    stage.start(informers.run())
+def test_a_group_that_runs_takes_nobody_in(rig: ClientRig) -> None:
+    informers = group(rig)
+    rig.start(informers.run())
     with pytest.raises(InternalError, match="informer of pods added while the group runs"):
-        informers.add(Informer(stage.client, Pod, on_put=ignore, on_remove=ignore))
+        informers.add(Informer(rig.client, Pod, on_put=ignore, on_remove=ignore))

@@ -3,8 +3,8 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from tests.client.client_rig import ClientRig, Mirror
 from tests.client.memory_server import EXPIRED, EndAtOnce, Hang, Refuse, Vanish
-from tests.client.stage import Mirror, Stage
 
 from mooring.api.core import Pod
 
@@ -30,8 +30,8 @@ class FollowedServer(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stage = Stage()
-        self.server = self.stage.server
+        self.rig = ClientRig()
+        self.server = self.rig.server
         self.spoilt: set[str] = set()  # names of pods that cannot be decoded
 
     @initialize(names=st.sets(NAMES), latency=st.sampled_from([0.0, 0.3, 4.0]))
@@ -39,7 +39,7 @@ class FollowedServer(RuleBasedStateMachine):
         for name in sorted(names):
             self.server.put(Pod, name)
         self.server.latency = lambda: latency
-        self.mirror = Mirror(self.stage)
+        self.mirror = Mirror(self.rig)
 
     # --- writes --------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class FollowedServer(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0, 0.3, 0.9, 2, 10, 70, 650]))
     def wait(self, seconds: float) -> None:
-        self.stage.advance(seconds)
+        self.rig.advance(seconds)
 
     @rule(latency=st.sampled_from([0.0, 0.4, 5.0]))
     def slow_down(self, latency: float) -> None:
@@ -113,7 +113,7 @@ class FollowedServer(RuleBasedStateMachine):
     @rule()
     def calm_down(self) -> None:
         self.server.calm()
-        self.stage.advance(700)  # a watch that hangs is given up after 630 seconds at most
+        self.rig.advance(700)  # a watch that hangs is given up after 630 seconds at most
         assert self.mirror.informer.problem == ""
         assert self.mirror.informer.reflector.undecodable == len(self.spoilt)
         for name in self.spoilt:
@@ -122,7 +122,7 @@ class FollowedServer(RuleBasedStateMachine):
         for name in sorted(self.spoilt):
             self.server.put(Pod, name, spec={})
         self.spoilt.clear()
-        self.stage.settle()
+        self.rig.settle()
         self.mirror.assert_true()
 
     def teardown(self) -> None:
@@ -130,7 +130,7 @@ class FollowedServer(RuleBasedStateMachine):
             if hasattr(self, "mirror"):
                 self.calm_down()
         finally:
-            self.stage.__exit__()
+            self.rig.__exit__()
 
 
 TestFollowedServer = FollowedServer.TestCase

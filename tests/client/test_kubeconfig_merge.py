@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.client._kubeconfig_file import Entry, Kubeconfig, merge, read_data
+from mooring.client._kubeconfig_file import Kubeconfig, KubeconfigEntry, merge, read_data
 from mooring.errors import Problem
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -39,7 +39,7 @@ def read(files: Sequence[dict[str, object]]) -> list[Kubeconfig]:
     return [config for config in found if config is not None]
 
 
-def entries(config: Kubeconfig) -> dict[tuple[str, str], Entry]:
+def entries(config: Kubeconfig) -> dict[tuple[str, str], KubeconfigEntry]:
     return {(kind, name): entry for kind in KINDS for name, entry in getattr(config, kind).items()}
 
 

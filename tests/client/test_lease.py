@@ -96,7 +96,7 @@ def test_counts_from_when_the_answer_came_not_from_when_it_was_asked_for(world: 
     a = world.start("a", delay=2.0)  # its question is on the way
     a.pause()
     world.advance(30)
-    world.processes[0].wire.fault = "refused"  # b has just renewed, and may write until 40
+    world.processes[0].transport.fault = "refused"  # b has just renewed, and may write until 40
     a.resume(suspended=True)
     world.advance(9.9)
     assert a.told == ["leader: b"]
@@ -128,7 +128,7 @@ def test_leaves_alone_what_it_does_not_know_of_a_lease(world: World) -> None:
 def test_may_not_write_after_the_renew_deadline(world: World, fault: str) -> None:
     a = world.start("a")
     world.advance(4.1)  # the last renewal was at 4
-    a.wire.fault = fault
+    a.transport.fault = fault
     world.advance(9.8)
     assert world.leaders() == ["a"]
     a.election.fence()
@@ -143,9 +143,9 @@ def test_may_not_write_after_the_renew_deadline(world: World, fault: str) -> Non
 def test_survives_an_outage_that_is_shorter_than_the_deadline(world: World, fault: str) -> None:
     a = world.start("a")
     world.advance(4.1)
-    a.wire.fault = fault
+    a.transport.fault = fault
     world.advance(5)
-    a.wire.fault = ""
+    a.transport.fault = ""
     world.advance(30)
     assert a.told == ["leader: a", "started"]
     assert world.leaders() == ["a"]
@@ -153,9 +153,9 @@ def test_survives_an_outage_that_is_shorter_than_the_deadline(world: World, faul
 
 def test_leads_again_when_nobody_took_the_lease_meanwhile(world: World) -> None:
     a = world.start("a")
-    a.wire.fault = "refused"
+    a.transport.fault = "refused"
     world.advance(60)
-    a.wire.fault = ""
+    a.transport.fault = ""
     world.advance(2.5)
     assert a.told[1:] == ["started", "stopped: the lease was not renewed within 10 s", "started"]
     assert world.server.spec["leaseTransitions"] == 0
@@ -219,14 +219,14 @@ def test_a_renewal_answered_after_a_long_pause_counts_from_its_start(
 ) -> None:
     a = world.start("a")
     b = world.start("b")
-    a.wire.fault, a.wire.delay = "slow", 0.5
+    a.transport.fault, a.transport.delay = "slow", 0.5
     world.advance(2.7)  # a's renewal has arrived, its answer is on the way
     a.pause()
     world.advance(18)
     assert world.leaders() == ["b"]
     a.resume(suspended=suspended)
     assert world.leaders() == ["b"]
-    a.wire.fault = ""
+    a.transport.fault = ""
     world.advance(60)
     assert world.leaders() == ["b"]
     assert a.told[2:] == ["stopped: the lease was not renewed within 10 s", "leader: b"]
@@ -235,9 +235,9 @@ def test_a_renewal_answered_after_a_long_pause_counts_from_its_start(
 
 def test_a_renewal_that_began_too_late_is_a_new_reign(world: World) -> None:
     a = world.start("a")
-    a.wire.fault = "cut"
+    a.transport.fault = "cut"
     world.advance(2.1)  # renewed, but it does not know; so it has to read the lease again
-    a.wire.fault, a.wire.delay = "slow", 0.5
+    a.transport.fault, a.transport.delay = "slow", 0.5
     world.advance(3.6)
     assert world.server.requests[-1].method == "GET"
     a.pause()
@@ -274,9 +274,9 @@ def test_gives_the_lease_back_so_that_the_next_one_starts_at_once(world: World) 
 
 def test_gives_back_a_lease_whose_last_renewal_was_not_answered(world: World) -> None:
     a = world.start("a")
-    a.wire.fault = "lost"
+    a.transport.fault = "lost"
     world.advance(2.5)
-    a.wire.fault = ""
+    a.transport.fault = ""
     a.shut_down()
     assert world.server.holder == ""
 
@@ -302,7 +302,7 @@ def test_only_warns_when_the_lease_cannot_be_given_back(
     world: World, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     a = world.start("a")
-    a.wire.fault = fault
+    a.transport.fault = fault
     a.shut_down()
     world.advance(11)
     assert a.task.done()
@@ -324,7 +324,7 @@ def test_ends_quietly_when_the_lease_is_gone(
 
 def test_tells_of_a_lasting_failure_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     a = world.start("a")
-    a.wire.fault = "refused"
+    a.transport.fault = "refused"
     world.advance(300)
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert [r.__dict__["error"] for r in warnings] == ["connection refused"]
@@ -352,7 +352,7 @@ def test_refuses_periods_that_cannot_work(world: World, periods: dict[str, float
 
 
 def test_refuses_to_have_no_name(world: World) -> None:
-    client = ApiClient(world.start("a").wire)
+    client = ApiClient(world.start("a").transport)
     with pytest.raises(ValueError, match="identity"):
         LeaderElection(client, namespace="n", name="m", identity="")
 
@@ -394,11 +394,11 @@ def test_stands_for_election_until_answers_can_be_read_again(
     if exists:
         world.server.put(holder="gone", duration=1)
     a = world.start("a")
-    a.wire.fault, a.wire.garbage = "garbled", garbage
+    a.transport.fault, a.transport.garbage = "garbled", garbage
     world.advance(60)
     assert not a.task.done()
     assert world.leaders() == []
-    a.wire.fault = ""
+    a.transport.fault = ""
     world.advance(30)
     assert world.leaders() == ["a"]
 
@@ -406,7 +406,7 @@ def test_stands_for_election_until_answers_can_be_read_again(
 @pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT, ABSURD])
 def test_releases_a_lease_without_raising_whatever_the_answer(world: World, garbage: bytes) -> None:
     a = world.start("a")
-    a.wire.fault, a.wire.garbage = "garbled", garbage
+    a.transport.fault, a.transport.garbage = "garbled", garbage
     a.shut_down()
     assert a.task.done()
     assert a.task.exception() is None

@@ -16,7 +16,7 @@ from tests.garbage import NO_OBJECT, NO_TEXT
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.permissions import Permission, PermissionCheck
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.simulator.clock import VirtualLoop
 
 LIST_NODES = Permission("list", "nodes")
@@ -33,12 +33,12 @@ class Reviewer:
 
     def __init__(self) -> None:
         self.revoked: set[tuple[str, str]] = set()  # verb, resource
-        self.trouble: Answer | Exception | None = None
+        self.trouble: Response | Exception | None = None
         self.asked: list[dict[str, str]] = []
         self.at_once: int = 0
         self.most_at_once: int = 0
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         assert fence is None, "a question is no write"
         assert request.path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         review = json.loads(request.body)
@@ -55,7 +55,7 @@ class Reviewer:
         if self.trouble is not None:
             return self.trouble
         allowed = (wanted["verb"], wanted["resource"]) not in self.revoked
-        return Answer(201, {}, json.dumps(review | {"status": {"allowed": allowed}}).encode())
+        return Response(201, {}, json.dumps(review | {"status": {"allowed": allowed}}).encode())
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise AssertionError(f"nobody watches reviews: {request.path}")
@@ -64,7 +64,7 @@ class Reviewer:
         """Nothing is held."""
 
 
-class Room:
+class PermissionCheckRig:
     def __init__(self, needed: tuple[Permission, ...] = NEEDED) -> None:
         self.loop = VirtualLoop()
         self.server = Reviewer()
@@ -89,9 +89,9 @@ class Room:
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
-    with Room() as room:
-        yield room
+def rig() -> Iterator[PermissionCheckRig]:
+    with PermissionCheckRig() as rig:
+        yield rig
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -116,9 +116,9 @@ def test_is_spelled_as_people_write_rules(permission: Permission, text: str) -> 
     assert str(permission) == text
 
 
-def test_asks_for_all_that_is_needed(room: Room) -> None:
-    room.loop.advance(1)
-    assert room.server.asked == [
+def test_asks_for_all_that_is_needed(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(1)
+    assert rig.server.asked == [
         {"verb": "list", "resource": "nodes"},
         {"verb": "create", "resource": "pods", "subresource": "binding"},
         {"verb": "patch", "group": "events.k8s.io", "resource": "events"},
@@ -130,30 +130,32 @@ def test_asks_for_all_that_is_needed(room: Room) -> None:
             "name": "mooring",
         },
     ]
-    assert room.check.missing == ()
-    assert room.check.problem == ""
+    assert rig.check.missing == ()
+    assert rig.check.problem == ""
 
 
-def test_asks_again_every_minute(room: Room) -> None:
-    assert room.rounds(200) == 3
+def test_asks_again_every_minute(rig: PermissionCheckRig) -> None:
+    assert rig.rounds(200) == 3
 
 
 def test_asks_for_eight_at_once_at_most() -> None:
-    with Room(tuple(Permission("get", f"things{number}") for number in range(30))) as room:
-        room.loop.advance(1)
-        assert room.server.most_at_once == 8
-        assert len(room.server.asked) == 30
+    with PermissionCheckRig(
+        tuple(Permission("get", f"things{number}") for number in range(30))
+    ) as rig:
+        rig.loop.advance(1)
+        assert rig.server.most_at_once == 8
+        assert len(rig.server.asked) == 30
 
 
 def test_names_what_is_missing_once_and_again_when_it_is_restored(
-    room: Room, caplog: pytest.LogCaptureFixture
+    rig: PermissionCheckRig, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    room.server.revoked = {("create", "pods"), ("list", "nodes")}
-    room.loop.advance(60)
-    room.loop.advance(60)
-    assert room.check.missing == (LIST_NODES, BIND)
-    assert room.check.problem == "missing permissions: list nodes; create pods/binding"
+    rig.server.revoked = {("create", "pods"), ("list", "nodes")}
+    rig.loop.advance(60)
+    rig.loop.advance(60)
+    assert rig.check.missing == (LIST_NODES, BIND)
+    assert rig.check.problem == "missing permissions: list nodes; create pods/binding"
     assert told(caplog) == [
         ("permission missing", "list nodes"),
         ("permission missing", "create pods/binding"),
@@ -162,33 +164,33 @@ def test_names_what_is_missing_once_and_again_when_it_is_restored(
     assert caplog.records[1].__dict__["verb"] == "create"
     assert caplog.records[1].__dict__["resource"] == "pods"
     caplog.clear()
-    room.server.revoked = {("create", "pods")}
-    room.loop.advance(6)
+    rig.server.revoked = {("create", "pods")}
+    rig.loop.advance(6)
     assert told(caplog) == [("permission restored", "list nodes")]
-    assert room.check.problem == "missing permissions: create pods/binding"
+    assert rig.check.problem == "missing permissions: create pods/binding"
 
 
-def test_asks_every_five_seconds_while_something_is_missing(room: Room) -> None:
-    room.server.revoked = {("list", "nodes")}
-    room.loop.advance(61)
-    assert room.rounds(51) == 10
+def test_asks_every_five_seconds_while_something_is_missing(rig: PermissionCheckRig) -> None:
+    rig.server.revoked = {("list", "nodes")}
+    rig.loop.advance(61)
+    assert rig.rounds(51) == 10
 
 
-def test_asks_soon_after_something_was_refused(room: Room) -> None:
-    room.loop.advance(30)
-    room.server.revoked = {("list", "nodes")}
-    room.check.poke()
-    room.loop.advance(1.2)
-    assert room.check.missing == (LIST_NODES,)
+def test_asks_soon_after_something_was_refused(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(30)
+    rig.server.revoked = {("list", "nodes")}
+    rig.check.poke()
+    rig.loop.advance(1.2)
+    assert rig.check.missing == (LIST_NODES,)
 
 
-def test_a_swarm_of_refusals_does_not_become_a_swarm_of_questions(room: Room) -> None:
-    room.loop.advance(30)
-    before = len(room.server.asked)
+def test_a_swarm_of_refusals_does_not_become_a_swarm_of_questions(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(30)
+    before = len(rig.server.asked)
     for _ in range(1000):
-        room.check.poke()
-        room.loop.advance(0.1)
-    assert (len(room.server.asked) - before) / len(NEEDED) <= 21
+        rig.check.poke()
+        rig.loop.advance(0.1)
+    assert (len(rig.server.asked) - before) / len(NEEDED) <= 21
 
 
 @pytest.mark.parametrize(
@@ -198,58 +200,58 @@ def test_a_swarm_of_refusals_does_not_become_a_swarm_of_questions(room: Room) ->
         refused(404, "NotFound"),
         refused(500, "InternalError"),
         Unreachable("connection refused", sent=True),
-        Answer(201, {}, b"<html>"),
+        Response(201, {}, b"<html>"),
     ],
 )
 def test_claims_nothing_when_it_gets_no_answer(
-    room: Room, trouble: Answer | Exception, caplog: pytest.LogCaptureFixture
+    rig: PermissionCheckRig, trouble: Response | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    room.server.revoked = {("list", "nodes")}
-    room.loop.advance(61)
+    rig.server.revoked = {("list", "nodes")}
+    rig.loop.advance(61)
     caplog.clear()
-    room.server.trouble = trouble
-    room.server.revoked = {("create", "pods")}
-    room.loop.advance(300)
-    assert room.check.missing == (LIST_NODES,)
+    rig.server.trouble = trouble
+    rig.server.revoked = {("create", "pods")}
+    rig.loop.advance(300)
+    assert rig.check.missing == (LIST_NODES,)
     assert caplog.messages == ["could not ask which permissions there are"]
-    room.server.trouble = None
-    room.loop.advance(6)
-    assert room.check.missing == (BIND,)
+    rig.server.trouble = None
+    rig.loop.advance(6)
+    assert rig.check.missing == (BIND,)
 
 
-def test_a_review_that_is_refused_does_not_ask_for_itself(room: Room) -> None:
-    room.server.trouble = refused(403, "Forbidden")
-    room.loop.advance(59)
-    assert room.rounds(600) == 10
+def test_a_review_that_is_refused_does_not_ask_for_itself(rig: PermissionCheckRig) -> None:
+    rig.server.trouble = refused(403, "Forbidden")
+    rig.loop.advance(59)
+    assert rig.rounds(600) == 10
 
 
 def test_asks_again_soon_when_the_server_was_away_at_the_start() -> None:
-    with Room() as room:
-        room.server.trouble = Unreachable("connection refused", sent=True)
-        room.loop.advance(20)
-        room.server.trouble = None
-        room.server.revoked = {("list", "nodes")}
-        room.loop.advance(5.2)
-        assert room.check.missing == (LIST_NODES,)
+    with PermissionCheckRig() as rig:
+        rig.server.trouble = Unreachable("connection refused", sent=True)
+        rig.loop.advance(20)
+        rig.server.trouble = None
+        rig.server.revoked = {("list", "nodes")}
+        rig.loop.advance(5.2)
+        assert rig.check.missing == (LIST_NODES,)
 
 
 def test_asks_once_for_what_is_named_twice() -> None:
-    with Room((LIST_NODES, LIST_NODES)) as room:
-        room.loop.advance(1)
-        assert len(room.server.asked) == 1
+    with PermissionCheckRig((LIST_NODES, LIST_NODES)) as rig:
+        rig.loop.advance(1)
+        assert len(rig.server.asked) == 1
 
 
 @pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT])
 def test_asks_again_after_a_few_seconds_when_an_answer_cannot_be_read(
-    room: Room, garbage: bytes
+    rig: PermissionCheckRig, garbage: bytes
 ) -> None:
-    room.loop.advance(1)
-    room.server.trouble = Answer(201, {}, garbage)
-    room.server.revoked.add(("list", "nodes"))
-    room.loop.advance(61)
-    assert not room.task.done()
-    assert room.check.problem == ""
-    assert room.rounds(50) >= 8
-    room.server.trouble = None
-    room.loop.advance(6)
-    assert room.check.missing == (LIST_NODES,)
+    rig.loop.advance(1)
+    rig.server.trouble = Response(201, {}, garbage)
+    rig.server.revoked.add(("list", "nodes"))
+    rig.loop.advance(61)
+    assert not rig.task.done()
+    assert rig.check.problem == ""
+    assert rig.rounds(50) >= 8
+    rig.server.trouble = None
+    rig.loop.advance(6)
+    assert rig.check.missing == (LIST_NODES,)

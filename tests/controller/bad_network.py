@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Fence, Request, Stream, Transport
+from mooring.client.transport import Fence, Request, Response, Stream, Transport
 
 OK = ""
 LOST_REQUEST = "the request is lost"
@@ -22,11 +22,11 @@ class BadNetwork:
         self._inner = inner
         self._fate = fate
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         fate = self._fate(request)
         if fate == LOST_REQUEST:
             raise Unreachable("connection refused", sent=True)
-        broken = Answer(500, {}, b'{"message": "etcdserver: request timed out"}')
+        broken = Response(500, {}, b'{"message": "etcdserver: request timed out"}')
         if fate == BROKEN:
             return broken
         answer = await self._inner.send(request, fence)

@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.controller.stage import Stage
+from tests.controller.loop_rig import LoopRig
 
 from mooring.controller import Backoff, TokenBucket
 
@@ -43,12 +43,12 @@ def test_refuses_times_that_make_no_sense(first: float, longest: float, jitter: 
 
 
 def test_tells_each_who_asks_when_its_turn_is() -> None:
-    with Stage() as stage:
+    with LoopRig() as rig:
         bucket = TokenBucket(rate=10, burst=2)
-        turns = [stage.call(bucket.reserve) for _ in range(4)]
+        turns = [rig.call(bucket.reserve) for _ in range(4)]
         assert turns == pytest.approx([0.0, 0.0, 0.1, 0.2])
-        stage.advance(10)
-        assert stage.call(bucket.reserve) == 0.0
+        rig.advance(10)
+        assert rig.call(bucket.reserve) == 0.0
 
 
 def test_lets_everybody_through_without_a_rate() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api import core
-from mooring.client.errors import Conflict
+from mooring.client.errors import ConflictError
 from mooring.controller import (
     Backoff,
     ControllerMetrics,
@@ -148,7 +148,7 @@ def test_tries_again_what_failed_and_says_so_once(
     seen.answers = [
         RuntimeError("oh"),
         RuntimeError("oh"),
-        Conflict("the object has been modified", code=409),
+        ConflictError("the object has been modified", code=409),
         None,
         RuntimeError("oh"),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.controller.stage import Stage
+from tests.controller.loop_rig import LoopRig
 
 from mooring.controller import Backoff, TokenBucket, WorkQueue
 
@@ -25,7 +25,7 @@ class Promises(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stage = Stage()
+        self._stage = LoopRig()
         backoff: Backoff[str] = Backoff(1.0, 4.0, jitter=0.0)
         self._queue: WorkQueue[str] = WorkQueue(backoff=backoff, rate=TokenBucket(0))
         self._owed: set[str] = set()

@@ -1,6 +1,6 @@
 """What is watched follows from the plugins; what does not matter is not even asked for."""
 
-from tests.client.stage import Stage
+from tests.client.client_rig import ClientRig
 
 import mooring.framework as fw
 from mooring import config as cfg
@@ -66,15 +66,15 @@ def test_order_is_always_the_same() -> None:
 
 
 def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
-    with Simulation() as sim, Stage() as stage:
+    with Simulation() as sim, ClientRig() as rig:
         handlers = sim.scheduler.handlers
-        informers = informers_for(handlers, [Namespace], stage.client, "pool=mine")
-        stage.server.put(Node, "n", status={"allocatable": {"cpu": "1"}})
-        stage.start(informers.run())
+        informers = informers_for(handlers, [Namespace], rig.client, "pool=mine")
+        rig.server.put(Node, "n", status={"allocatable": {"cpu": "1"}})
+        rig.start(informers.run())
         assert informers.all_synced
         asked = {
             (request.verb, request.place): request.query
-            for request in stage.server.seen
+            for request in rig.server.seen
             if request.verb in ("list", "watch")
         }
         for verb in ("list", "watch"):

@@ -15,8 +15,8 @@ from mooring.api import core
 from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, Forbidden, Garbled, NotFound, Unreachable
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.scheduler.cluster import Writer, merge_patch
 from mooring.simulator.clock import VirtualLoop
 from mooring.testing.builders import pod
@@ -25,7 +25,7 @@ BINDING = core.Binding(
     metadata=ObjectMeta(namespace="default", name="p", uid="uid-p"),
     target=ObjectReference(kind="Node", name="a"),
 )
-Step = Callable[[Request], Answer]
+Step = Callable[[Request], Response]
 
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
         self.bodies: list[Any] = []
         self.steps: list[Step] = []
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         if fence is not None:
             fence()
         self.asked.append(f"{request.method} {request.path.rsplit('/', 1)[-1]}")
@@ -45,29 +45,29 @@ class Server:
         step = self.steps.pop(0) if self.steps else self.do
         return step(request)
 
-    def do(self, request: Request) -> Answer:
+    def do(self, request: Request) -> Response:
         if self.pod is None:
-            return Answer(404, {}, b'{"message": "pods \\"p\\" not found", "reason": "NotFound"}')
+            return Response(404, {}, b'{"message": "pods \\"p\\" not found", "reason": "NotFound"}')
         if request.method == "GET":
-            return Answer(200, {}, encode(self.pod))
+            return Response(200, {}, encode(self.pod))
         if request.path.endswith("/binding"):
             if self.pod.spec.node_name:
-                return Answer(409, {}, b'{"message": "already assigned", "reason": "Conflict"}')
+                return Response(409, {}, b'{"message": "already assigned", "reason": "Conflict"}')
             self.pod = pod(
                 "p", uid="uid-p", on=msgspec.json.decode(request.body)["target"]["name"]
             ).api
-            return Answer(201, {}, b"{}")
-        return Answer(200, {}, encode(self.pod))
+            return Response(201, {}, b"{}")
+        return Response(200, {}, encode(self.pod))
 
-    def do_and_lose_the_answer(self, request: Request) -> Answer:
+    def do_and_lose_the_answer(self, request: Request) -> Response:
         self.do(request)
         raise Unreachable("connection reset", sent=True)
 
-    def lose(self, request: Request) -> Answer:
+    def lose(self, request: Request) -> Response:
         raise Unreachable("connection refused", sent=True)
 
-    def forbid(self, request: Request) -> Answer:
-        return Answer(403, {}, b'{"message": "pods is forbidden", "reason": "Forbidden"}')
+    def forbid(self, request: Request) -> Response:
+        return Response(403, {}, b'{"message": "pods is forbidden", "reason": "Forbidden"}')
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise NotImplementedError
@@ -143,9 +143,9 @@ def test_waits_for_a_server_that_is_away() -> None:
 def test_knows_its_own_bind_when_the_second_one_is_refused() -> None:
     rig = Rig()
 
-    def still_unbound(request: Request) -> Answer:
+    def still_unbound(request: Request) -> Response:
         """The first request is still on its way through the server."""
-        answer = Answer(200, {}, encode(rig.server.pod))
+        answer = Response(200, {}, encode(rig.server.pod))
         rig.server.pod = pod("p", uid="uid-p", on="a").api
         return answer
 
@@ -158,16 +158,16 @@ def test_knows_its_own_bind_when_the_second_one_is_refused() -> None:
 def test_reports_a_pod_that_somebody_else_has_bound() -> None:
     rig = Rig()
     rig.server.pod = pod("p", uid="uid-p", on="elsewhere").api
-    with pytest.raises(Conflict, match="already assigned"):
+    with pytest.raises(ConflictError, match="already assigned"):
         rig.bind()
     assert rig.conflicts == ["already_bound"]
 
 
 def test_does_not_blame_others_for_a_pod_that_is_bound_nowhere() -> None:
     rig = Rig()
-    being_deleted = Answer(409, {}, b'{"message": "is being deleted", "reason": "Conflict"}')
+    being_deleted = Response(409, {}, b'{"message": "is being deleted", "reason": "Conflict"}')
     rig.server.steps = [lambda _: being_deleted]
-    with pytest.raises(Conflict, match="being deleted"):
+    with pytest.raises(ConflictError, match="being deleted"):
         rig.bind()
     assert rig.conflicts == []
 
@@ -182,8 +182,8 @@ def test_goes_on_looking_for_a_lost_answer_while_the_server_forbids_it() -> None
 def test_does_not_take_the_refusal_of_a_second_try_for_the_fate_of_the_first() -> None:
     rig = Rig()
 
-    def not_yet(request: Request) -> Answer:
-        return Answer(200, {}, encode(pod("p", uid="uid-p").api))
+    def not_yet(request: Request) -> Response:
+        return Response(200, {}, encode(pod("p", uid="uid-p").api))
 
     rig.server.steps = [rig.server.do_and_lose_the_answer, not_yet, rig.server.forbid]
     rig.bind()
@@ -296,12 +296,12 @@ UNREADABLE = [body for body in NO_OBJECT if not body.endswith(b"}")]
 def test_looks_up_a_bind_that_was_answered_with_garbage(is_done: bool, body: bytes) -> None:
     rig = Rig()
 
-    def garble(request: Request) -> Answer:
+    def garble(request: Request) -> Response:
         if is_done:
             rig.server.do(request)
-        return Answer(201, {}, body)
+        return Response(201, {}, body)
 
-    rig.server.steps = [garble, lambda _: Answer(200, {}, body)]
+    rig.server.steps = [garble, lambda _: Response(200, {}, body)]
     rig.bind()
     again = [] if is_done else ["POST binding"]
     assert rig.server.asked == ["POST binding", "GET p", "GET p", *again]
@@ -313,10 +313,10 @@ def test_looks_up_a_bind_that_was_answered_with_garbage(is_done: bool, body: byt
 @pytest.mark.parametrize("body", NO_OBJECT)
 def test_repeats_a_status_patch_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Answer(200, {}, body)] * 2
+    rig.server.steps = [lambda _: Response(200, {}, body)] * 2
     rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
     assert rig.server.asked == ["PATCH status"] * 3
-    rig.server.steps = [lambda _: Answer(200, {}, body)] * 10
+    rig.server.steps = [lambda _: Response(200, {}, body)] * 10
     with pytest.raises(Garbled):  # an ApiError, which callers log
         rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
 
@@ -324,7 +324,7 @@ def test_repeats_a_status_patch_that_was_answered_with_garbage(body: bytes) -> N
 @pytest.mark.parametrize("body", UNREADABLE)
 def test_repeats_a_deletion_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Answer(200, {}, body)] * 2
+    rig.server.steps = [lambda _: Response(200, {}, body)] * 2
     rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
     assert rig.server.asked == ["DELETE p"] * 3
 
@@ -332,6 +332,6 @@ def test_repeats_a_deletion_that_was_answered_with_garbage(body: bytes) -> None:
 @pytest.mark.parametrize("body", NO_OBJECT)
 def test_reports_an_update_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Answer(200, {}, body)]
+    rig.server.steps = [lambda _: Response(200, {}, body)]
     with pytest.raises(Garbled):
         rig.run(rig.writer.update(pod("p", uid="uid-p").api))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import NotFound, Refused
+from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.embedded import RunningScheduler
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox, SeenEvent
@@ -80,7 +80,7 @@ def test_takes_null_for_nothing_and_a_typing_error_for_one() -> None:
         box.apply(value)
         box.wait_until_running()
         value["spec"]["nodeSelektor"] = {}
-        with pytest.raises(Refused, match="nodeSelektor"):
+        with pytest.raises(StatusError, match="nodeSelektor"):
             box.apply(value)
 
 

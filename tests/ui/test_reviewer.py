@@ -10,7 +10,7 @@ from tests.garbage import NO_JSON
 from mooring.api.auth import Extra, UserInfo
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.errors import ApiError
 from mooring.ui.reviewer import ApiReviewer
 
@@ -20,10 +20,10 @@ class OneAnswer:
 
     def __init__(self, status: int, body: Any) -> None:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        self.answer = Answer(status, {}, raw)
+        self.answer = Response(status, {}, raw)
         self.requests: list[Request] = []
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         self.requests.append(request)
         return self.answer
 

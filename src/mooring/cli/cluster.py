@@ -17,7 +17,7 @@ from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
 from mooring.cli.cluster_report import Report
 from mooring.cli.config import print_problems, registry_with
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
 from mooring.cluster.apiserver.persistence import Persistence
 from mooring.cluster.apiserver.resources import known
@@ -174,7 +174,7 @@ class _Up:
             name = f"{value['kind']} {(value.get('metadata') or {}).get('name', '')}"
             try:
                 cluster.apply(value)
-            except (Refused, ValueError, LookupError) as error:
+            except (StatusError, ValueError, LookupError) as error:
                 problems.append(Problem(f"--apply: {name}", str(error)))
         if problems:
             raise ConfigError(problems)

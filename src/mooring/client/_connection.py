@@ -19,12 +19,12 @@ import ssl
 import sys
 from typing import Final, Protocol, cast
 
-from mooring.client._failures import Broken, is_distrust, words_of
+from mooring.client._failures import Broken, describe_error, is_certificate_error
 from mooring.client._tls_layer import TlsLayer
 
 READ_SIZE: Final = 256 * 1024  # bytes taken from the socket at a time
 
-_SHORTLY: Final = 0.001  # seconds; a timer this early is on time
+_TIMER_SLACK: Final = 0.001  # seconds; a timer this early is on time
 _LONG_IDLE: Final = 0.05  # seconds after which to ask the socket before trusting it
 # A peer that vanished without a word is noticed within 30 s, idle or not.
 _SOCKET_OPTIONS: Final = (
@@ -54,7 +54,7 @@ class Receiver(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class ConnectionTracker(Protocol):
     """Who knows all connections."""
 
     def opening(self, connection: Connection) -> None: ...
@@ -69,16 +69,20 @@ class Keeper(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A socket as asyncio sees it. `space` may be shared: bytes are taken out at once."""
+    """A socket as asyncio sees it. `buffer` may be shared: bytes are taken out at once."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, keeper: Keeper, space: memoryview, idle_limit: float
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tracker: ConnectionTracker,
+        buffer: memoryview,
+        idle_limit: float,
     ) -> None:
         self.context: ssl.SSLContext | None = None  # with which the server was verified
         self.reusable: bool = False
         self._loop = loop
-        self._keeper = keeper
-        self._space = space
+        self._tracker = tracker
+        self._buffer = buffer
         self._idle_limit = idle_limit
         self._idle_since = 0.0
         self._transport: asyncio.Transport | None = None
@@ -87,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._given_up = False
-        keeper.opening(self)
+        tracker.opening(self)
 
     # --- for the holder --------------------------------------------------------------------------
 
@@ -112,21 +116,21 @@ class Connection(asyncio.BufferedProtocol):
             for layer in reversed(self._layers):
                 data = layer.encrypt(data)
         except ssl.SSLError as error:
-            self.fail(Broken(words_of(error)))
+            self.fail(Broken(describe_error(error)))
             return
         self._transport.write(data)
 
     def add_layer(self, layer: TlsLayer) -> None:
         """From now on everything goes through it too."""
         self._layers = (*self._layers, layer)
-        self._peel(b"", (layer,))  # it may hold bytes already
+        self._decrypt(b"", (layer,))  # it may hold bytes already
 
-    def rest(self) -> None:
+    def mark_idle(self) -> None:
         """Wait for the next request, for as long as idle connections may."""
         self._idle_since = self._loop.time()
         self.expire_at(self._idle_since + self._idle_limit)
 
-    def is_fit(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether a request may be written: open, and not closed by the server meanwhile.
 
         The loop may not have heard yet: a process that was busy or stopped for a while writes
@@ -136,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         if self._loop.time() - self._idle_since < _LONG_IDLE:
             return True
-        return not _readable(self._transport.get_extra_info("socket"))
+        return not _has_input(self._transport.get_extra_info("socket"))
 
     def expire_at(self, due: float) -> None:
         """Set the one timer: of the receiver, or of idleness without one.
@@ -151,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         if timer is None or timer.when() > due:
             if timer is not None:
                 timer.cancel()
-            self._timer = self._loop.call_at(due, self._on_time)
+            self._timer = self._loop.call_at(due, self._on_timer)
 
     def pause(self) -> None:
         """Read no more from the socket until `resume`."""
@@ -179,11 +183,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._keeper.closing(self)
+        self._tracker.closing(self)
         if self._transport is None:
-            self._keeper.lost(self)
+            self._tracker.lost(self)
         elif not self._transport.is_closing():
-            self._say_goodbye(self._transport)
+            self._send_close_notify(self._transport)
             self._transport.abort()
 
     # --- for asyncio -----------------------------------------------------------------------------
@@ -197,12 +201,12 @@ class Connection(asyncio.BufferedProtocol):
         _set_options(transport.get_extra_info("socket"))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._space
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._space[:nbytes]
+        data = self._buffer[:nbytes]
         if self._layers:
-            self._peel(data, self._layers)
+            self._decrypt(data, self._layers)
         else:
             self._deliver(bytes(data))
 
@@ -214,24 +218,24 @@ class Connection(asyncio.BufferedProtocol):
             receiver.ended(clean)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        why = "the connection was closed" if exc is None else words_of(exc)
+        why = "the connection was closed" if exc is None else describe_error(exc)
         self.fail(Broken(why))
         self._transport = None
-        self._keeper.lost(self)
+        self._tracker.lost(self)
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _peel(self, data: bytes | memoryview, layers: tuple[TlsLayer, ...]) -> None:
+    def _decrypt(self, data: bytes | memoryview, layers: tuple[TlsLayer, ...]) -> None:
         inner = b""
         try:
             for layer in layers:
                 inner = layer.decrypt(data)
                 data = inner
         except ssl.SSLError as error:
-            self._answer_layers()
-            self.fail(Broken(words_of(error), distrusted=is_distrust(error)))
+            self._flush_layers()
+            self.fail(Broken(describe_error(error), untrusted=is_certificate_error(error)))
             return
-        self._answer_layers()
+        self._flush_layers()
         self._deliver(inner)
 
     def _deliver(self, data: bytes) -> None:
@@ -243,34 +247,34 @@ class Connection(asyncio.BufferedProtocol):
         if self._layers and self._layers[-1].ended:
             self.eof_received()
 
-    def _answer_layers(self) -> None:
+    def _flush_layers(self) -> None:
         """Send what TLS itself has to say: alerts, changes of keys."""
         for depth, layer in enumerate(self._layers):
-            owed = layer.owed()
-            if owed and self._transport is not None:
+            pending_output = layer.pending_output()
+            if pending_output and self._transport is not None:
                 for outer in reversed(self._layers[:depth]):
-                    owed = outer.encrypt(owed)
-                self._transport.write(owed)
+                    pending_output = outer.encrypt(pending_output)
+                self._transport.write(pending_output)
 
-    def _say_goodbye(self, transport: asyncio.Transport) -> None:
+    def _send_close_notify(self, transport: asyncio.Transport) -> None:
         # Only if it can go out at once: nobody waits for a farewell.
         if not self._layers or transport.get_write_buffer_size():
             return
-        farewell = self._layers[-1].farewell()
+        close_notify = self._layers[-1].close_notify()
         # What is broken already cannot be left in good form.
         with contextlib.suppress(ssl.SSLError):
             for outer in reversed(self._layers[:-1]):
-                farewell = outer.encrypt(farewell)
-            if farewell:
-                transport.write(farewell)
+                close_notify = outer.encrypt(close_notify)
+            if close_notify:
+                transport.write(close_notify)
 
     def _unwritten(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    def _on_time(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        if self._due - self._loop.time() > _SHORTLY:
-            self._timer = self._loop.call_at(self._due, self._on_time)
+        if self._due - self._loop.time() > _TIMER_SLACK:
+            self._timer = self._loop.call_at(self._due, self._on_timer)
         elif self._receiver is not None:
             self._receiver.expired()
         else:
@@ -285,7 +289,7 @@ def _set_options(sock: socket.socket) -> None:
                 sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
 
 
-def _readable(sock: socket.socket) -> bool:
+def _has_input(sock: socket.socket) -> bool:
     if sys.platform == "win32":  # no poll there; the loop notices a little later
         return False
     poller = select.poll()

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from mooring.client._connection import READ_SIZE, Connection, Keeper
+from mooring.client._connection import READ_SIZE, Connection, ConnectionTracker
 from mooring.client._exchange import Exchange, Handshake
-from mooring.client._failures import Broken, is_distrust, words_of
+from mooring.client._failures import Broken, describe_error, is_certificate_error
 from mooring.client._request_format import header_lines
 from mooring.client._tls_layer import TlsLayer
 from mooring.client.endpoint import Endpoint
@@ -68,13 +68,13 @@ class Dialer:
     def __init__(
         self,
         endpoint: Endpoint,
-        keeper: Keeper,
+        tracker: ConnectionTracker,
         *,
         user_agent: str,
         connect_timeout: float,
         idle_limit: float,
     ) -> None:
-        self._keeper = keeper
+        self._tracker = tracker
         self._connect_timeout = connect_timeout
         self._idle_limit = idle_limit
         self._host, self._port = endpoint.host, endpoint.port
@@ -82,7 +82,7 @@ class Dialer:
         self._proxy = parse_proxy(endpoint.proxy)
         self._proxy_context: ssl.SSLContext | None = None
         self._connect_request = self._tunnel_request(user_agent)
-        self._space = memoryview(bytearray(READ_SIZE))  # all connections live on one loop
+        self._buffer = memoryview(bytearray(READ_SIZE))  # all connections live on one loop
         self._guards: set[asyncio.Timeout] = set()
         self._closed = False
 
@@ -101,7 +101,7 @@ class Dialer:
         loop = asyncio.get_running_loop()
         started = loop.time()
         limit = min(deadline, started + self._connect_timeout)
-        connection = Connection(loop, self._keeper, self._space, self._idle_limit)
+        connection = Connection(loop, self._tracker, self._buffer, self._idle_limit)
         guard = asyncio.timeout_at(limit)
         try:
             async with guard:
@@ -113,7 +113,9 @@ class Dialer:
         except (OSError, ValueError) as error:  # ValueError: a name that cannot be one
             connection.close()
             if not guard.expired():
-                raise Broken(words_of(error), distrusted=is_distrust(error)) from error
+                raise Broken(
+                    describe_error(error), untrusted=is_certificate_error(error)
+                ) from error
             if self._closed:
                 raise Broken("the client is closed") from None
             spent = max(limit - started, 0.0)

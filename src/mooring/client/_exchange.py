@@ -10,7 +10,7 @@ import asyncio
 import ssl
 
 from mooring.client._connection import Connection
-from mooring.client._failures import Broken, is_distrust, words_of
+from mooring.client._failures import Broken, describe_error, is_certificate_error
 from mooring.client._http1 import Malformed, ResponseParser
 from mooring.client._tls_layer import TlsLayer
 
@@ -90,10 +90,10 @@ class Handshake:
         try:
             finished = layer.handshake(data)
         except ssl.SSLError as error:
-            self._speak()  # tell the server why, before it is gone
-            connection.fail(Broken(words_of(error), distrusted=is_distrust(error)))
+            self._flush()  # tell the server why, before it is gone
+            connection.fail(Broken(describe_error(error), untrusted=is_certificate_error(error)))
             return
-        self._speak()
+        self._flush()
         if finished:
             connection.detach(reusable=True)
             connection.add_layer(layer)
@@ -110,7 +110,7 @@ class Handshake:
     def expired(self) -> None:
         self._connection.fail(Broken("the TLS handshake took too long", expired=True))
 
-    def _speak(self) -> None:
-        owed = self._layer.owed()
-        if owed:
-            self._connection.write(owed)
+    def _flush(self) -> None:
+        pending_output = self._layer.pending_output()
+        if pending_output:
+            self._connection.write(pending_output)

@@ -11,13 +11,13 @@ import ssl
 class Broken(Exception):
     """The connection did not carry it to the end; the message says why in plain words."""
 
-    def __init__(self, words: str, *, expired: bool = False, distrusted: bool = False) -> None:
+    def __init__(self, words: str, *, expired: bool = False, untrusted: bool = False) -> None:
         super().__init__(words)
         self.expired: bool = expired  # it took too long
-        self.distrusted: bool = distrusted  # one side did not accept the other's certificate
+        self.untrusted: bool = untrusted  # one side did not accept the other's certificate
 
 
-def words_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What happened, in plain words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message.rstrip('.')}"
@@ -42,7 +42,7 @@ def _os_words(error: OSError) -> str:
     return ", ".join(dict.fromkeys(os.strerror(code).lower() for code in codes))
 
 
-def is_distrust(error: BaseException) -> bool:
+def is_certificate_error(error: BaseException) -> bool:
     """Whether TLS failed over a certificate, theirs or ours."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return True

@@ -35,7 +35,7 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KubeconfigEntry:
     """One cluster, user or context, and the file it is in."""
 
     file: str
@@ -43,7 +43,7 @@ class Entry:
     fields: Mapping[str, Any] = field(repr=False)
 
 
-Entries = Mapping[str, Entry]
+Entries = Mapping[str, KubeconfigEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def read_data(raw: object, file: str, problems: list[Problem]) -> Kubeconfig | N
     if not isinstance(raw, dict):
         problems.append(Problem(file, f"expected a kubeconfig, found {_kind(raw)}"))
         return None
-    top = Fields(Entry(file, "", raw), problems)
+    top = Fields(KubeconfigEntry(file, "", raw), problems)
     before = len(problems)
     for key, expected in (("apiVersion", "v1"), ("kind", "Config")):
         if top.text(key) not in ("", expected):
@@ -114,13 +114,13 @@ def read_data(raw: object, file: str, problems: list[Problem]) -> Kubeconfig | N
 
 
 def _entries(top: Fields, key: str, inner: str) -> Entries:
-    found: dict[str, Entry] = {}
+    found: dict[str, KubeconfigEntry] = {}
     for index, item in enumerate(top.items(key)):
         place = f"{key}[{index}]"
         if not isinstance(item, dict):
             top.report(place, f"expected fields, found {_kind(item)}")
             continue
-        name = Fields(Entry(top.entry.file, place, item), top.problems).text("name")
+        name = Fields(KubeconfigEntry(top.entry.file, place, item), top.problems).text("name")
         fields = item.get(inner)
         if not name:
             top.report(f"{place}.name", f"expected the name of a {inner}")
@@ -129,15 +129,15 @@ def _entries(top: Fields, key: str, inner: str) -> Entries:
         elif fields is not None and not isinstance(fields, dict):
             top.report(f"{key}[{name}].{inner}", f"expected fields, found {_kind(fields)}")
         else:
-            found[name] = Entry(top.entry.file, f"{key}[{name}].{inner}", fields or {})
+            found[name] = KubeconfigEntry(top.entry.file, f"{key}[{name}].{inner}", fields or {})
     return found
 
 
 class Fields:
     """Takes fields out of an entry; one of another type is a problem, and as good as absent."""
 
-    def __init__(self, entry: Entry, problems: list[Problem]) -> None:
-        self.entry: Entry = entry
+    def __init__(self, entry: KubeconfigEntry, problems: list[Problem]) -> None:
+        self.entry: KubeconfigEntry = entry
         self.problems: list[Problem] = problems
 
     def place(self, key: str = "") -> str:
@@ -173,7 +173,7 @@ class Fields:
         for index, item in enumerate(self.items(key)):
             if isinstance(item, dict):
                 path = f"{self.entry.path}.{key}[{index}]"
-                found.append(Fields(Entry(self.entry.file, path, item), self.problems))
+                found.append(Fields(KubeconfigEntry(self.entry.file, path, item), self.problems))
             else:
                 self.report(f"{key}[{index}]", f"expected fields, found {_kind(item)}")
         return found
@@ -184,7 +184,7 @@ class Fields:
         if not isinstance(value, dict):
             return None
         path = f"{self.entry.path}.{key}"
-        return Fields(Entry(self.entry.file, path, value), self.problems)
+        return Fields(KubeconfigEntry(self.entry.file, path, value), self.problems)
 
     def data(self, key: str) -> bytes:
         """Base64, as all fields that end in -data are."""

@@ -30,7 +30,7 @@ from mooring.client.tls import Identity, Pem
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class AuthInfo:
     """What a user has to show; nothing at all means that the server decides who that is."""
 
     credentials: Credentials | None = None
@@ -42,7 +42,7 @@ class User:
         return self.credentials is None and self.identity is None
 
 
-def read_user(user: Fields, cluster: ClusterInfo, environ: Mapping[str, str]) -> User:
+def read_user(user: Fields, cluster: ClusterInfo, environ: Mapping[str, str]) -> AuthInfo:
     """Make credentials; what is wrong is reported to the problems of `user`."""
     credentials = _password_or_token(user)
     identity = _identity(user)
@@ -51,9 +51,9 @@ def read_user(user: Fields, cluster: ClusterInfo, environ: Mapping[str, str]) ->
         text = "was removed from Kubernetes (azure and gcp in v1.26); expected exec in its place"
         user.report("auth-provider", text)
     if settings is None or credentials is not None or identity is not None:
-        return User(credentials, identity)
+        return AuthInfo(credentials, identity)
     plugin = ExecPlugin(settings, environ=environ)
-    return User(plugin, None, plugin)
+    return AuthInfo(plugin, None, plugin)
 
 
 def impersonated(user: Fields, inner: Credentials | None) -> Credentials | None:

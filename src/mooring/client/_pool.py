@@ -22,66 +22,66 @@ class Pool:
         if limit < 1:
             raise ValueError(f"max_connections: expected at least 1, got {limit}")
         self._limit = limit
-        self._taken = 0  # places
-        self._resting: list[Connection] = []  # the one used last is the last
-        self._line: deque[asyncio.Future[Connection | None]] = deque()
+        self._in_use = 0  # places
+        self._idle: list[Connection] = []  # the one used last is the last
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
         self._alive: set[Connection] = set()  # all of them, from the first step to the last
         self._context: ssl.SSLContext | None = None
-        self._empty: asyncio.Future[None] | None = None
+        self._all_closed: asyncio.Future[None] | None = None
         self._closed = False
 
-    def trust(self, context: ssl.SSLContext | None) -> None:
+    def use_context(self, context: ssl.SSLContext | None) -> None:
         """From now on only connections that were opened with this context are good."""
         if context is self._context:
             return
         self._context = context
-        for connection in tuple(self._resting):
+        for connection in tuple(self._idle):
             if connection.context is not context:
                 connection.close()
 
-    async def enter(self, deadline: float) -> Connection | None:
-        """Take a place; a connection at rest, or None: open one. To be followed by `leave`."""
+    async def acquire(self, deadline: float) -> Connection | None:
+        """Take a place; a connection at rest, or None: open one. To be followed by `release`."""
         if self._closed:
             raise Broken("the client is closed")
-        if self._taken >= self._limit:
+        if self._in_use >= self._limit:
             connection = await self._wait(deadline)
             return connection if connection is not None and connection.is_open else None
-        self._taken += 1
-        while self._resting:
-            connection = self._resting.pop()
-            if connection.is_fit():
+        self._in_use += 1
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable():
                 return connection
             connection.close()
         return None
 
-    def leave(self, connection: Connection | None) -> None:
+    def release(self, connection: Connection | None) -> None:
         """Give the place back; the connection is kept only if nothing is owed on it."""
-        if connection is not None and not self._is_good(connection):
+        if connection is not None and not self._is_reusable(connection):
             connection.close()
             connection = None
-        while self._line:
-            first = self._line.popleft()
+        while self._waiters:
+            first = self._waiters.popleft()
             if not first.done():
                 if connection is not None:
-                    connection.rest()
+                    connection.mark_idle()
                 first.set_result(connection)
                 return
-        self._taken -= 1
+        self._in_use -= 1
         if connection is not None:
-            connection.rest()
-            self._resting.append(connection)
+            connection.mark_idle()
+            self._idle.append(connection)
 
     async def close(self) -> None:
         """Nobody gets in any more, and nothing stays open."""
         self._closed = True
-        while self._line:
-            _dismiss(self._line.popleft(), Broken("the client is closed"))
+        while self._waiters:
+            _fail_waiter(self._waiters.popleft(), Broken("the client is closed"))
         for connection in tuple(self._alive):
             connection.fail(Broken("the client is closed"))
         if self._alive:
-            if self._empty is None:
-                self._empty = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._empty)  # others may be closing it too
+            if self._all_closed is None:
+                self._all_closed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._all_closed)  # others may be closing it too
 
     # --- the keeper of connections ---------------------------------------------------------------
 
@@ -89,35 +89,35 @@ class Pool:
         self._alive.add(connection)
 
     def closing(self, connection: Connection) -> None:
-        if connection in self._resting:
-            self._resting.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
 
     def lost(self, connection: Connection) -> None:
         self._alive.discard(connection)
-        if self._empty is not None and not self._alive and not self._empty.done():
-            self._empty.set_result(None)
+        if self._all_closed is not None and not self._alive and not self._all_closed.done():
+            self._all_closed.set_result(None)
 
     # --- inside ----------------------------------------------------------------------------------
 
     async def _wait(self, deadline: float) -> Connection | None:
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[Connection | None] = loop.create_future()
+        waiter: asyncio.Future[Connection | None] = loop.create_future()
         late = Broken("all connections were in use for too long", expired=True)
-        timer = loop.call_at(deadline, _dismiss, turn, late)
-        self._line.append(turn)
+        timer = loop.call_at(deadline, _fail_waiter, waiter, late)
+        self._waiters.append(waiter)
         try:
-            return await turn
+            return await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.leave(turn.result())  # it was our turn, but we are gone
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(waiter.result())  # it was our turn, but we are gone
             raise
         finally:
             timer.cancel()
 
-    def _is_good(self, connection: Connection) -> bool:
+    def _is_reusable(self, connection: Connection) -> bool:
         return connection.reusable and connection.context is self._context and not self._closed
 
 
-def _dismiss(turn: asyncio.Future[Connection | None], why: Broken) -> None:
-    if not turn.done():
-        turn.set_exception(why)
+def _fail_waiter(waiter: asyncio.Future[Connection | None], why: Broken) -> None:
+    if not waiter.done():
+        waiter.set_exception(why)

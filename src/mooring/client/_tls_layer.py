@@ -40,7 +40,7 @@ class TlsLayer:
             return False
         return True
 
-    def owed(self) -> bytes:
+    def pending_output(self) -> bytes:
         """What TLS wants to say of its own accord."""
         return self._outgoing.read() if self._outgoing.pending else b""
 
@@ -74,7 +74,7 @@ class TlsLayer:
                 written += self._write(view[written:])
         return self._outgoing.read()
 
-    def farewell(self) -> bytes:
+    def close_notify(self) -> bytes:
         """Tell the other side that nothing more will come; its answer is not waited for."""
         # It raises whenever the answer is not there yet, or the session is past all words.
         with contextlib.suppress(ssl.SSLError):

@@ -18,8 +18,15 @@ from mooring.api.codec import DecodeError, decode, encode
 from mooring.api.core import Binding, Pod
 from mooring.api.meta import Object
 from mooring.client import paths
-from mooring.client.errors import Forbidden, Garbled, NotFound, Refused, Unreachable, refusal
-from mooring.client.limits import Limiter, Priority
+from mooring.client.errors import (
+    Forbidden,
+    Garbled,
+    NotFound,
+    StatusError,
+    Unreachable,
+    status_error,
+)
+from mooring.client.flowcontrol import RateLimiter, RequestPriority
 from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Stream, Transport
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
@@ -29,7 +36,7 @@ _TRIES: Final = 10  # of a request that the server asks to repeat
 _LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
 
 
-class Page(msgspec.Struct, frozen=True):
+class ListPage(msgspec.Struct, frozen=True):
     """Some objects of a list, still as they came."""
 
     items: tuple[msgspec.Raw, ...]
@@ -61,7 +68,7 @@ class ApiClient:
         self,
         transport: Transport,
         *,
-        limiter: Limiter | None = None,
+        limiter: RateLimiter | None = None,
         fence: Fence | None = None,
         on_forbidden: Callable[[Forbidden], None] | None = None,
     ) -> None:
@@ -85,7 +92,7 @@ class ApiClient:
         fields: str = "",
         limit: int = 500,
         continue_: str = "",
-    ) -> Page:
+    ) -> ListPage:
         """One page of a list, as new as the server can tell; no `limit` with 0."""
         asked = {"labelSelector": labels, "fieldSelector": fields, "continue": continue_}
         asked["limit"] = str(limit) if limit else ""
@@ -94,7 +101,7 @@ class ApiClient:
         body = await self._send(Request(method="GET", path=path, timeout=60.0))
         found = _read(body, _List)
         meta = found.metadata
-        return Page(found.items or (), meta.resource_version, meta.continue_)
+        return ListPage(found.items or (), meta.resource_version, meta.continue_)
 
     @asynccontextmanager
     async def watch(
@@ -114,7 +121,7 @@ class ApiClient:
         request = Request(method="GET", path=paths.collection(kind, namespace, query))
         async with self.transport.stream(request) as stream:
             if stream.status != 200:
-                error = refusal(stream.status, await stream.read(), stream.headers)
+                error = status_error(stream.status, await stream.read(), stream.headers)
                 raise self._noticed(error)
             yield stream
 
@@ -125,13 +132,15 @@ class ApiClient:
     # --- writing -------------------------------------------------------------------------------
 
     async def create(
-        self, value: O, *, priority: Priority = Priority.WRITE, subresource: str = ""
+        self, value: O, *, priority: RequestPriority = RequestPriority.WRITE, subresource: str = ""
     ) -> O:
         """Create an object; what the server made of it."""
         answer = await self._create(value, priority, subresource)
         return _read(answer, type(value))
 
-    async def tell(self, value: Object, *, priority: Priority = Priority.WRITE) -> None:
+    async def tell(
+        self, value: Object, *, priority: RequestPriority = RequestPriority.WRITE
+    ) -> None:
         """Create an object that is of no further interest, such as an Event."""
         _read(await self._create(value, priority), _Outcome)
 
@@ -152,7 +161,7 @@ class ApiClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
-        priority: Priority = Priority.WRITE,
+        priority: RequestPriority = RequestPriority.WRITE,
     ) -> O:
         """Change some fields of an object; what it is then."""
         path = paths.single(kind, name, namespace, subresource)
@@ -174,7 +183,7 @@ class ApiClient:
         meta = binding.metadata
         path = paths.single(Pod, meta.name, meta.namespace, "binding")
         request = Request(method="POST", path=path, body=encode(binding))
-        _read(await self._send(request, Priority.BIND, self._fence), _Outcome)
+        _read(await self._send(request, RequestPriority.BIND, self._fence), _Outcome)
 
     async def ask(self, path: str, question: Any, answer: type[T]) -> T:
         """Ask a question by POST that changes nothing, such as a review; not fenced."""
@@ -183,7 +192,9 @@ class ApiClient:
 
     # --- inside --------------------------------------------------------------------------------
 
-    async def _create(self, value: Object, priority: Priority, subresource: str = "") -> bytes:
+    async def _create(
+        self, value: Object, priority: RequestPriority, subresource: str = ""
+    ) -> bytes:
         kind, meta = type(value), value.metadata
         if subresource:
             path = paths.single(kind, meta.name, meta.namespace, subresource)
@@ -195,7 +206,7 @@ class ApiClient:
     async def _send(
         self,
         request: Request,
-        priority: Priority = Priority.WRITE,
+        priority: RequestPriority = RequestPriority.WRITE,
         fence: Fence | None = None,
     ) -> bytes:
         for tried in range(1, _TRIES + 1):
@@ -210,14 +221,14 @@ class ApiClient:
                 continue
             if answer.status < 300:
                 return answer.body
-            error_ = refusal(answer.status, answer.body, answer.headers)
+            error_ = status_error(answer.status, answer.body, answer.headers)
             pause = _pause(error_)
             if pause is None or tried == _TRIES:
                 raise self._noticed(error_)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _noticed(self, error: Refused) -> Refused:
+    def _noticed(self, error: StatusError) -> StatusError:
         if isinstance(error, Forbidden) and self._on_forbidden is not None:
             self._on_forbidden(error)
         return error
@@ -230,7 +241,7 @@ def _read(body: bytes, kind: type[T]) -> T:
         raise Garbled(f"the answer of the API server can't be read: {error}") from error
 
 
-def _pause(error: Refused) -> float | None:
+def _pause(error: StatusError) -> float | None:
     """How long to wait before the same request may be sent again; None: never."""
     if error.code == 429:
         return min(error.retry_after or 1.0, _LONGEST_PAUSE)
@@ -239,4 +250,4 @@ def _pause(error: Refused) -> float | None:
     return None
 
 
-__all__ = ["JSON", "ApiClient", "NotFound", "Page"]
+__all__ = ["JSON", "ApiClient", "ListPage", "NotFound"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from mooring.client._filewatch import Clock, FileWatch
+from mooring.client._file_watch import Clock, FileWatch
 from mooring.client.endpoint import Credentials, Headers
 from mooring.client.errors import Unreachable
 

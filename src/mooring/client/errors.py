@@ -27,7 +27,7 @@ from mooring.errors import ApiError
 _LONGEST_WAIT: Final = 86_400.0  # seconds; whatever a Status asks for
 
 
-class Refused(ApiError):
+class StatusError(ApiError):
     """The server answered with a failure; `details` is what its Status says beyond the words."""
 
     def __init__(
@@ -46,31 +46,31 @@ class Refused(ApiError):
         self.details: Mapping[str, Any] | None = details
 
 
-class Unauthorized(Refused):
+class Unauthorized(StatusError):
     """The credentials are missing, wrong or expired."""
 
 
-class Forbidden(Refused):
+class Forbidden(StatusError):
     """No RBAC rule allows it; the message names verb and resource."""
 
 
-class NotFound(Refused):
+class NotFound(StatusError):
     """There is no such object, or no such kind."""
 
 
-class Conflict(Refused):
+class ConflictError(StatusError):
     """Somebody else was faster; `reason` is Conflict or AlreadyExists."""
 
 
-class Gone(Refused):
+class Gone(StatusError):
     """The resourceVersion, or the page, that was asked for is no longer kept."""
 
 
-class TooManyRequests(Refused):
+class TooManyRequests(StatusError):
     """The server asks for patience."""
 
 
-class ServerError(Refused):
+class ServerError(StatusError):
     """Something broke on the server's side; a write may have been carried out all the same."""
 
 
@@ -93,11 +93,11 @@ class Fenced(ApiError):
     """Not sent, because this process has lost the right to write."""
 
 
-_BY_CODE: Final[Mapping[int, type[Refused]]] = {
+_BY_CODE: Final[Mapping[int, type[StatusError]]] = {
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,
-    409: Conflict,
+    409: ConflictError,
     410: Gone,
     429: TooManyRequests,
 }
@@ -112,7 +112,7 @@ class _Status(msgspec.Struct, rename="camel"):
     details: dict[str, Any] | None = None
 
 
-def refusal(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> Refused:
+def status_error(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> StatusError:
     """The error for an answer that is none of 2xx; the body is a Status, or whatever came."""
     try:
         status = msgspec.json.decode(body, type=_Status)
@@ -122,14 +122,14 @@ def refusal(code: int, body: bytes, headers: Mapping[str, str] | None = None) ->
     return _refused(status, code, _retry_after(headers or {}, status))
 
 
-def refusal_of_status(status: Mapping[str, Any]) -> Refused:
+def status_error_of_event(status: Mapping[str, Any]) -> StatusError:
     """The error for a Status that came as an event of a watch."""
     found = msgspec.convert(dict(status), type=_Status, strict=False)
     return _refused(found, found.code, _retry_after({}, found))
 
 
-def _refused(status: _Status, code: int, retry_after: float | None) -> Refused:
-    kind = _BY_CODE.get(code, ServerError if code >= 500 else Refused)
+def _refused(status: _Status, code: int, retry_after: float | None) -> StatusError:
+    kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)
     message = status.message or f"the server answered {code}"
     return kind(
         message,

@@ -46,14 +46,14 @@ class Series:
     def namespace(self) -> str:
         return self.regarding.namespace or "default"
 
-    def repeated(self) -> EventSeries | None:
+    def to_series(self) -> EventSeries | None:
         """What a server is told of repeats."""
         if self.count == 1:
             return None
         seen = format_time(self.last_seen, micros=True)
         return EventSeries(count=self.count, last_observed_time=seen)
 
-    def made(self, host: str) -> Event:
+    def to_event(self, host: str) -> Event:
         """The event as it is created."""
         self.name = self.name or _name(self.regarding.name, self.nanos)
         return Event(
@@ -67,7 +67,7 @@ class Series:
             related=self.related,
             note=truncated(self.note),
             type=self.type,
-            series=self.repeated(),
+            series=self.to_series(),
         )
 
 

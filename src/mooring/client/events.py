@@ -24,16 +24,16 @@ from mooring.api.events import Event
 from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import (
-    Conflict,
+    ConflictError,
     Garbled,
     NotFound,
-    Refused,
     ServerError,
+    StatusError,
     TooManyRequests,
     Unreachable,
 )
 from mooring.client.event_series import Series, word
-from mooring.client.limits import Priority, Rush
+from mooring.client.flowcontrol import BindsInProgress, RequestPriority
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 
@@ -58,7 +58,7 @@ _Key = tuple[str, str, str, ObjectReference, ObjectReference | None]
 class EventSink:
     """Takes events and sends them when there is time; `emit` is for the thread of the loop.
 
-    `host` tells the processes of one controller apart. Events make way for a `rush`.
+    `host` tells the processes of one controller apart. Events make way for a `binds`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class EventSink:
         capacity: int = 1000,
         concurrency: int = 4,
         rng: random.Random | None = None,
-        rush: Rush | None = None,
+        binds: BindsInProgress | None = None,
     ) -> None:
         self.dropped: int = 0  # not sent, because too many were waiting
         self.sent: int = 0  # requests that were accepted
@@ -81,16 +81,16 @@ class EventSink:
         self._capacity = capacity
         self._concurrency = concurrency
         self._rng = rng or random.Random()
-        self._rush = rush
+        self._binds = binds
         self._go_on = asyncio.Event()  # waiting makes no sense any longer
-        if rush is not None:
-            rush.when_over(self._go_on.set)
+        if binds is not None:
+            binds.on_none(self._go_on.set)
         self._series: OrderedDict[_Key, Series] = OrderedDict()  # the longest unseen first
         self._new: deque[Series] = deque()
         self._repeats: deque[Series] = deque()
         self._arrived = asyncio.Event()
         self._in_flight = 0
-        self._landed = asyncio.Event()
+        self._sent_one = asyncio.Event()
         self._is_closed = False
         self._last_nanos = 0
         self._warned: set[str] = set()
@@ -148,10 +148,10 @@ class EventSink:
             async with asyncio.timeout(seconds):
                 async with asyncio.TaskGroup() as group:
                     for _ in range(self._concurrency):
-                        group.create_task(self._work_off())
+                        group.create_task(self._send_waiting())
                 while self._in_flight:
-                    self._landed.clear()
-                    await self._landed.wait()
+                    self._sent_one.clear()
+                    await self._sent_one.wait()
         except TimeoutError:
             log.warning("not all Events could be sent before the end")
         self.dropped += self._waiting
@@ -188,7 +188,7 @@ class EventSink:
         return len(self._new) + len(self._repeats)
 
     @property
-    def _is_pressed(self) -> bool:
+    def _is_half_full(self) -> bool:
         return 2 * self._waiting > self._capacity
 
     def _enqueue(self, series: Series) -> None:
@@ -205,7 +205,7 @@ class EventSink:
         series.waits_since = self._clock()
         (self._repeats if series.told else self._new).append(series)
         self._arrived.set()
-        if self._is_pressed:
+        if self._is_half_full:
             self._go_on.set()
 
     def _take(self) -> Series | None:
@@ -219,23 +219,23 @@ class EventSink:
 
     async def _work(self) -> None:
         while True:
-            await self._work_off()
+            await self._send_waiting()
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def _work_off(self) -> None:
+    async def _send_waiting(self) -> None:
         while self._waiting:
-            await self._make_way()
+            await self._wait_for_binds()
             series = self._take()
             if series is not None:
                 await self._send(series)
 
-    async def _make_way(self) -> None:
+    async def _wait_for_binds(self) -> None:
         """Wait while there is a rush, unless there is too much to tell or it gets old."""
-        rush = self._rush
-        while rush is not None and rush.is_on and not self._is_closed:
+        binds = self._binds
+        while binds is not None and binds.any and not self._is_closed:
             line = self._new or self._repeats
-            if not line or self._is_pressed:
+            if not line or self._is_half_full:
                 return
             patience = line[0].waits_since + PATIENCE - self._clock()
             if patience <= 0:
@@ -254,7 +254,7 @@ class EventSink:
         series.is_sending = True
         self._in_flight += 1
         try:
-            await self._insist(series)
+            await self._send_with_retries(series)
         except asyncio.CancelledError:
             if self._is_closed:
                 self.dropped += 1
@@ -268,20 +268,20 @@ class EventSink:
         finally:
             series.is_sending = False
             self._in_flight -= 1
-            self._landed.set()
+            self._sent_one.set()
         if series.told and series.tried < 2 <= series.count:  # repeated while it was sent
             self._enqueue(series)
 
-    async def _insist(self, series: Series) -> None:
+    async def _send_with_retries(self, series: Series) -> None:
         for _ in range(TRIES):
-            pause = await self._tell(series)
+            pause = await self._try_once(series)
             if pause is None:
                 return
             await asyncio.sleep(pause)
         self.failed += 1
         self._warn("retries", "gave up on an Event after many tries", _named(series))
 
-    async def _tell(self, series: Series) -> float | None:
+    async def _try_once(self, series: Series) -> float | None:
         """One request; None when all is said, or else the seconds until it is tried again."""
         count = series.tried = series.count
         try:
@@ -292,7 +292,7 @@ class EventSink:
                 return None
             series.told = 0  # the server has forgotten it: create it anew
             return 0.0
-        except Conflict as error:
+        except ConflictError as error:
             if error.reason != "AlreadyExists":
                 return self._pause()
             # Created by a request whose answer was lost.
@@ -311,15 +311,15 @@ class EventSink:
 
     async def _request(self, series: Series) -> None:
         if not series.told:
-            await self._client.tell(series.made(self._host), priority=Priority.EVENT)
+            await self._client.tell(series.to_event(self._host), priority=RequestPriority.EVENT)
             return
         await self._client.patch(
             Event,
             series.name,
             series.namespace,
-            {"series": series.repeated()},
+            {"series": series.to_series()},
             content_type=STRATEGIC_MERGE_PATCH,
-            priority=Priority.EVENT,
+            priority=RequestPriority.EVENT,
         )
 
     def _pause(self) -> float:
@@ -328,7 +328,9 @@ class EventSink:
     def _give_up(self, series: Series, error: ApiError) -> None:
         self.failed += 1
         kind = (
-            f"{error.code} {error.reason}" if isinstance(error, Refused) else type(error).__name__
+            f"{error.code} {error.reason}"
+            if isinstance(error, StatusError)
+            else type(error).__name__
         )
         extra = {**_named(series), "error": str(error)}
         if "is being terminated" in str(error):  # of a namespace; that is nobody's mistake

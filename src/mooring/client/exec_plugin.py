@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from mooring.api.unreadable import NOT_JSON, why_unreadable
-from mooring.client._filewatch import Clock
+from mooring.client._file_watch import Clock
 from mooring.client._subprocess import CommandFailed, printable, run_command
 from mooring.client.credentials import token_problem
 from mooring.client.endpoint import Headers
@@ -214,7 +214,7 @@ class ExecPlugin:
         try:
             output = await run_command(
                 [program, *self._settings.args],
-                {**self._environ, **dict(self._settings.env), **self._question(is_interactive)},
+                {**self._environ, **dict(self._settings.env), **self._exec_info(is_interactive)},
                 is_interactive=is_interactive,
                 time_limit=self._time_limit,
                 secrets=[value for name, value in self._settings.env if _SECRET.search(name)],
@@ -233,7 +233,7 @@ class ExecPlugin:
             raise Unreachable(self._named(text), sent=False)
         return has_terminal
 
-    def _question(self, is_interactive: bool) -> dict[str, str]:
+    def _exec_info(self, is_interactive: bool) -> dict[str, str]:
         spec: dict[str, Any] = {}
         if self._settings.cluster is not None:
             try:
@@ -251,7 +251,7 @@ class ExecPlugin:
         except NOT_JSON as error:
             text = f"printed something that is no ExecCredential: {why_unreadable(error)}"
             raise Unreachable(self._named(text), sent=False) from None
-        if complaint := self._complaint(found):
+        if complaint := self._problem_of(found):
             raise Unreachable(self._named(complaint), sent=False)
         status = found.status or _Status()
         identity = None
@@ -267,7 +267,7 @@ class ExecPlugin:
         end = status.expiration_timestamp
         return _Granted(headers, identity, end.timestamp() if end is not None else None)
 
-    def _complaint(self, found: _ExecCredential) -> str:
+    def _problem_of(self, found: _ExecCredential) -> str:
         if found.kind != "ExecCredential":
             return f'printed kind "{printable(found.kind)}", expected "ExecCredential"'
         if found.api_version != self._settings.api_version:

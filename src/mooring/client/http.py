@@ -20,14 +20,14 @@ from typing import NamedTuple
 from mooring.client._connection import Connection
 from mooring.client._dial import Dialer, host_header
 from mooring.client._exchange import Exchange
-from mooring.client._failures import Broken, words_of
+from mooring.client._failures import Broken, describe_error
 from mooring.client._http1 import Malformed, ResponseParser, decoded
 from mooring.client._pool import Pool
 from mooring.client._request_format import RequestFormat, header_lines
 from mooring.client._stream import HttpStream
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Fence, Request, Stream, Transport
+from mooring.client.transport import Fence, Request, Response, Stream, Transport
 
 OnAnswer = Callable[[str, str, int, float], None]
 """Told of every try: method, host, status (0 without an answer) and seconds."""
@@ -69,12 +69,12 @@ class HttpTransport(Transport):
         self._proof: tuple[tuple[str, str], ...] = ()  # of whom we know
         self._known = _Identity(b"", None)
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         deadline = asyncio.get_running_loop().time() + request.timeout
         used = await self._identity()
         try:
             answer = await self._ask(request, used, fence, deadline)
-        except _Distrusted:
+        except _Untrusted:
             if not await self._renewed(used, deadline):
                 raise
         else:
@@ -92,7 +92,7 @@ class HttpTransport(Transport):
         used = await self._identity()
         try:
             stream = await self._begin_stream(request, used, deadline)
-        except _Distrusted:
+        except _Untrusted:
             if not await self._renewed(used, deadline):
                 raise
         else:
@@ -110,13 +110,13 @@ class HttpTransport(Transport):
 
     async def _ask(
         self, request: Request, identity: _Identity, fence: Fence | None, deadline: float
-    ) -> Answer:
+    ) -> Response:
         loop = asyncio.get_running_loop()
         started = loop.time()
         method = request.method
         payload = self._format.encode(request, identity.proof, compressed=method == "GET")
         try:
-            self._pool.trust(identity.context)
+            self._pool.use_context(identity.context)
             parser = await self._exchange(request, payload, fence, deadline)
             body = decoded(parser.headers, parser.take(), request.max_answer)
         except Malformed as error:
@@ -126,14 +126,14 @@ class HttpTransport(Transport):
             self._notice(method, 0, started)
             raise
         self._notice(method, parser.status, started)
-        return Answer(parser.status, parser.headers, body)
+        return Response(parser.status, parser.headers, body)
 
     async def _exchange(
         self, request: Request, payload: bytes, fence: Fence | None, deadline: float
     ) -> ResponseParser:
         loop = asyncio.get_running_loop()
         try:
-            connection = await self._pool.enter(deadline)
+            connection = await self._pool.acquire(deadline)
         except Broken as why:
             raise self._unreachable(why, sent=False) from why
         rested = connection is not None
@@ -160,7 +160,7 @@ class HttpTransport(Transport):
                 else:
                     return exchange.parser
         finally:
-            self._pool.leave(connection)
+            self._pool.release(connection)
 
     async def _begin_stream(
         self, request: Request, identity: _Identity, deadline: float
@@ -192,7 +192,7 @@ class HttpTransport(Transport):
 
     async def _dial(self, deadline: float) -> Connection:
         context = self._context()  # of now: there may have been a wait
-        self._pool.trust(context)
+        self._pool.use_context(context)
         try:
             return await self._dialer.open(context, deadline)
         except Broken as why:
@@ -204,7 +204,9 @@ class HttpTransport(Transport):
         try:
             return self._tls.context()
         except OSError as error:  # a file that is gone, or holds no certificate
-            raise Unreachable(f"{self._dialer.where}: {words_of(error)}", sent=False) from error
+            raise Unreachable(
+                f"{self._dialer.where}: {describe_error(error)}", sent=False
+            ) from error
 
     async def _identity(self) -> _Identity:
         known = self._known
@@ -234,10 +236,10 @@ class HttpTransport(Transport):
 
     def _failed(self, why: Broken, *, begun: bool, rested: bool, sent: bool = True) -> Unreachable:
         """The error for a connection that broke before, or after, a request was written."""
-        if why.distrusted and not begun and not rested:
+        if why.untrusted and not begun and not rested:
             # With TLS 1.3 the verdict on our certificate comes after we may have written, but
             # before the server reads any of it.
-            return _Distrusted(f"{self._dialer.where}: {why}", sent=False)
+            return _Untrusted(f"{self._dialer.where}: {why}", sent=False)
         return self._unreachable(why, sent=sent)
 
     def _unreachable(self, why: Broken, *, sent: bool) -> Unreachable:
@@ -249,7 +251,7 @@ class HttpTransport(Transport):
             self._on_answer(method, self._host, status, seconds)
 
 
-class _Distrusted(Unreachable):
+class _Untrusted(Unreachable):
     """A certificate was not accepted, theirs or ours; nothing was done."""
 
 

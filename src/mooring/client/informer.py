@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Generic, NoReturn
 
 from mooring.api.meta import Object
-from mooring.client._reading import O, is_older
+from mooring.client._decoding import O, is_older
 from mooring.client.client import ApiClient
-from mooring.client.originals import Originals
-from mooring.client.pulse import Pulse
+from mooring.client.liveness_probe import LivenessProbe
+from mooring.client.raw_objects import RawObjects
 from mooring.client.watch import Reflector
 from mooring.errors import InternalError
 
@@ -29,8 +29,8 @@ class Informer(Generic[O]):
     """All objects of one kind, by `namespace/name`; it is the sink of its reflector.
 
     `keep` may trim an object before it is stored and handed on; it must leave its identity and
-    version alone. `originals` keeps the JSON of objects beside the store. A handler that raises is
-    logged, and the informer goes on.
+    version alone. `raw_objects` keeps the JSON of objects beside the store. A handler that raises
+    is logged, and the informer goes on.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Informer(Generic[O]):
         fields: str = "",
         page_size: int = 500,
         keep: Callable[[O], O] | None = None,
-        originals: Originals[O] | None = None,
+        raw_objects: RawObjects[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.kind: type[O] = kind
@@ -58,10 +58,10 @@ class Informer(Generic[O]):
             labels=labels,
             fields=fields,
             page_size=page_size,
-            on_read=originals.put if originals is not None else None,
+            on_read=raw_objects.put if raw_objects is not None else None,
             rng=rng,
         )
-        self._originals = originals
+        self._raw_objects = raw_objects
         self._on_put = on_put
         self._on_remove = on_remove
         self._keep = keep
@@ -123,8 +123,8 @@ class Informer(Generic[O]):
             self._drop(value.key, known)
 
     def remove(self, value: O) -> None:
-        if self._originals is not None:
-            self._originals.drop(value.metadata.uid)  # also of one that was never put
+        if self._raw_objects is not None:
+            self._raw_objects.drop(value.metadata.uid)  # also of one that was never put
         known = self._store.get(value.key)
         if known is None or is_older(_version(value), _version(known)):
             return
@@ -147,8 +147,8 @@ class Informer(Generic[O]):
 
     def _drop(self, key: str, known: O) -> None:
         del self._store[key]
-        if self._originals is not None:
-            self._originals.drop(known.metadata.uid)
+        if self._raw_objects is not None:
+            self._raw_objects.drop(known.metadata.uid)
         try:
             self._on_remove(known)
         except Exception:
@@ -186,8 +186,8 @@ class Informers:
             for informer in self._informers:
                 group.create_task(informer.run(), name=f"informer of {informer.resource}")
             if self._client is not None:
-                pulse = Pulse(self._client, [one.reflector for one in self._informers])
-                group.create_task(pulse.run(), name="pulse")
+                probe = LivenessProbe(self._client, [one.reflector for one in self._informers])
+                group.create_task(probe.run(), name="liveness probe")
 
     async def wait_synced(self) -> None:
         """Wait until all handlers have heard a complete list."""

@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from mooring.client._kubeconfig_file import Entries, Entry, Fields, Kubeconfig, merge, read_file
-from mooring.client._kubeconfig_user import User, impersonated, read_pem, read_user
+from mooring.client._kubeconfig_file import (
+    Entries,
+    Fields,
+    Kubeconfig,
+    KubeconfigEntry,
+    merge,
+    read_file,
+)
+from mooring.client._kubeconfig_user import AuthInfo, impersonated, read_pem, read_user
 from mooring.client.credentials import WithCertificates
 from mooring.client.endpoint import Address, Endpoint, parse_server
 from mooring.client.exec_plugin import ClusterInfo
@@ -53,7 +60,7 @@ def load_kubeconfig(
     config = _read_all((path,) if path else default_files(environ), problems)
     if problems:
         raise ConfigError(problems, path)
-    endpoint = _Reading(config, problems, environ).endpoint(context, master)
+    endpoint = _EndpointBuilder(config, problems, environ).endpoint(context, master)
     if problems or endpoint is None:
         # Fields are taken out more than once; a problem is told once.
         raise ConfigError(dict.fromkeys(problems), path)
@@ -78,7 +85,7 @@ def _read_all(files: tuple[str, ...], problems: list[Problem]) -> Kubeconfig:
     return merge(found)
 
 
-class _Reading:
+class _EndpointBuilder:
     """One pass over a merged kubeconfig."""
 
     def __init__(
@@ -115,7 +122,7 @@ class _Reading:
         """The cluster or the user that a context names; one that it need not name is empty."""
         name = chosen.text(kind)
         if not name and optional:
-            return Fields(Entry(chosen.entry.file, chosen.entry.path, {}), self.problems)
+            return Fields(KubeconfigEntry(chosen.entry.file, chosen.entry.path, {}), self.problems)
         entry = self._find(kind, name, entries, chosen.place(kind))
         return Fields(entry, self.problems) if entry is not None else None
 
@@ -157,7 +164,7 @@ class _Reading:
             self.problems.append(Problem(place, str(error)))
             return None
 
-    def _tls(self, info: ClusterInfo, user: User) -> ReloadingTls | None:
+    def _tls(self, info: ClusterInfo, user: AuthInfo) -> ReloadingTls | None:
         try:
             return ReloadingTls(
                 authority=info.authority,
@@ -169,7 +176,7 @@ class _Reading:
             self.problems.extend(error.problems)
             return None
 
-    def _find(self, kind: str, name: str, entries: Entries, place: str) -> Entry | None:
+    def _find(self, kind: str, name: str, entries: Entries, place: str) -> KubeconfigEntry | None:
         if name in entries:
             return entries[name]
         known = _known(f"{kind}s", entries)

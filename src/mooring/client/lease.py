@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from mooring.api.coordination import Lease, LeaseSpec
 from mooring.api.meta import ObjectMeta, format_time
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, NotFound
+from mooring.client.errors import ConflictError, Fenced, NotFound
 from mooring.errors import ApiError, Problem
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class LeaderElection:
         self._renew_deadline = renew_deadline
         self._retry_period = retry_period
         # One request that hangs must leave time for another, as client-go arranges it.
-        self._patience = max(renew_deadline / 2, 1.0)
+        self._request_timeout = max(renew_deadline / 2, 1.0)
         self._on_started = on_started
         self._on_stopped = on_stopped
         self._on_new_leader = on_new_leader
@@ -115,14 +115,14 @@ class LeaderElection:
         self._wall = wall
         self._rng = rng or random.Random()
 
-        self._seen: Lease | None = None  # as last read or written
-        self._seen_at = 0.0  # our clock, when that record was new to us
+        self._observed: Lease | None = None  # as last read or written
+        self._observed_at = 0.0  # our clock, when that record was new to us
         self._reported = ""  # the last leader that `on_new_leader` was told
         self._leading = False
         self._renewed_at = -math.inf  # our clock, at the start of the last accepted write
         self._stopped_at: float | None = None  # our clock, when we last ceased to lead
         self._may_hold = False  # a write of ours may have put our name into the lease
-        self._complaint = ""  # the last failure told, so that it is told once
+        self._last_error = ""  # the last failure told, so that it is told once
 
     # --- what others ask -----------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class LeaderElection:
     @property
     def leader(self) -> str:
         """Who held the lease when it was last seen; empty if nobody, or not seen yet."""
-        return _holder(self._seen)
+        return _holder(self._observed)
 
     def fence(self) -> None:
         """Raise `Fenced` unless this process is the leader in this moment."""
@@ -168,7 +168,7 @@ class LeaderElection:
             while True:
                 await self._acquire()
                 self._start()
-                self._stop(await self._keep())
+                self._stop(await self._renew())
         finally:
             if self._leading:
                 self._stop(STOPPED)
@@ -208,15 +208,15 @@ class LeaderElection:
     async def _acquire(self) -> None:
         """Try until a write of ours is accepted in time for us to lead."""
         while True:
-            if await self._try(self._renew_deadline) and self._now() < self._deadline:
+            if await self._try_to_hold(self._renew_deadline) and self._now() < self._deadline:
                 return
             pause = self._retry_period * self._rng.uniform(1.0, JITTER)
-            remaining = self._claimed_for()
+            remaining = self._held_by_other_for()
             if remaining > 0:
                 pause = min(pause, remaining)  # be there when it lapses
             await asyncio.sleep(max(pause, _SHORTEST_PAUSE))
 
-    async def _keep(self) -> str:
+    async def _renew(self) -> str:
         """Renew for as long as that works; why it does not any more."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._retry_period
@@ -227,7 +227,7 @@ class LeaderElection:
             left = deadline - self._now()
             if left > 0:
                 due = loop.time() + self._retry_period
-                await self._try(left)
+                await self._try_to_hold(left)
                 if self.leader != self.identity:
                     return f"the lease is held by {self.leader or 'nobody'}"
             # A write that began after our time was up may follow the reign of somebody else.
@@ -249,53 +249,53 @@ class LeaderElection:
 
     # --- one try -------------------------------------------------------------------------------
 
-    async def _try(self, seconds: float) -> bool:
+    async def _try_to_hold(self, seconds: float) -> bool:
         """Write our name into the lease if we may; whether that was accepted, and in time."""
         try:
             async with asyncio.timeout(seconds):
-                accepted = await self._renew_or_claim()
+                accepted = await self._acquire_or_renew()
         except _FAILURES as error:
             text = _text(error)
             # The same words every other second would hide what else there is to read.
-            level = logging.DEBUG if text == self._complaint else logging.WARNING
+            level = logging.DEBUG if text == self._last_error else logging.WARNING
             log.log(level, "could not acquire or renew the lease", extra=self._named(error=text))
-            self._complaint = text
+            self._last_error = text
             return False
-        self._complaint = ""
+        self._last_error = ""
         return accepted
 
-    async def _renew_or_claim(self) -> bool:
-        if self._seen is not None and self.leader == self.identity:
+    async def _acquire_or_renew(self) -> bool:
+        if self._observed is not None and self.leader == self.identity:
             try:
-                return await self._write(self._seen)
-            except (Conflict, NotFound):  # what we know is old
+                return await self._write(self._observed)
+            except (ConflictError, NotFound):  # what we know is old
                 log.debug("the lease has changed since it was read", extra=self._named())
         try:
-            return await self._claim()
-        except Conflict:  # somebody was faster: see who
-            return await self._claim()
+            return await self._acquire_if_free()
+        except ConflictError:  # somebody was faster: see who
+            return await self._acquire_if_free()
 
-    async def _claim(self) -> bool:
+    async def _acquire_if_free(self) -> bool:
         """Read the lease, and write our name into it if nobody else's has to be respected."""
         try:
             lease = await self._read()
         except NotFound:
             # Deleted by hand, perhaps; who held it can't know yet, so their time is respected.
-            return self._claimed_for() <= 0 and await self._create()
+            return self._held_by_other_for() <= 0 and await self._create()
         self._observe(lease)
         if self._leading and self.leader != self.identity:
             return False  # lost: even if nobody holds it now, somebody may have in between
-        return self._claimed_for() <= 0 and await self._write(lease)
+        return self._held_by_other_for() <= 0 and await self._write(lease)
 
-    def _claimed_for(self) -> float:
+    def _held_by_other_for(self) -> float:
         """Seconds for which somebody else's claim has to be respected; none if not positive."""
-        if self._seen is None or self.leader in ("", self.identity):
+        if self._observed is None or self.leader in ("", self.identity):
             return 0.0
-        duration = self._seen.spec.lease_duration_seconds or self._lease_duration
-        return self._seen_at + duration - self._now()
+        duration = self._observed.spec.lease_duration_seconds or self._lease_duration
+        return self._observed_at + duration - self._now()
 
     async def _read(self) -> Lease:
-        return await self._soon(self._client.get(Lease, self._name, self._namespace))
+        return await self._in_time(self._client.get(Lease, self._name, self._namespace))
 
     async def _create(self) -> bool:
         meta = ObjectMeta(name=self._name, namespace=self._namespace)
@@ -303,17 +303,17 @@ class LeaderElection:
         started = self._now()
         self._may_hold = True
         asked = self._client.create(Lease(metadata=meta, spec=spec))
-        return self._accepted(await self._soon(asked), started)
+        return self._accepted(await self._in_time(asked), started)
 
     async def _write(self, lease: Lease) -> bool:
         wanted = replace(lease, spec=self._ours(lease.spec))
         started = self._now()
         self._may_hold = True
         asked = self._client.replace(wanted, fenced=False)
-        return self._accepted(await self._soon(asked), started)
+        return self._accepted(await self._in_time(asked), started)
 
-    async def _soon(self, asked: Awaitable[Lease]) -> Lease:
-        async with asyncio.timeout(self._patience):
+    async def _in_time(self, asked: Awaitable[Lease]) -> Lease:
+        async with asyncio.timeout(self._request_timeout):
             return await asked
 
     def _ours(self, spec: LeaseSpec) -> LeaseSpec:
@@ -350,9 +350,9 @@ class LeaderElection:
 
         To be called after the answer came: at the time of the question it may have been different.
         """
-        if self._seen is None or lease.spec != self._seen.spec:
-            self._seen_at = self._now()
-        self._seen = lease
+        if self._observed is None or lease.spec != self._observed.spec:
+            self._observed_at = self._now()
+        self._observed = lease
         if self.leader and self.leader != self._reported:
             self._reported = self.leader
             if self.leader != self.identity:

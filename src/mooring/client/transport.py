@@ -33,7 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_answer: int | None = None  # bytes; a longer one is not read to its end. Not for streams
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """A complete answer."""
 
     status: int
@@ -62,7 +62,7 @@ class Stream(Protocol):
 class Transport(Protocol):
     """Carries requests to one API server."""
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         """Send and wait for the answer. Raises `Unreachable` or what the fence raises."""
         ...
 

@@ -18,7 +18,7 @@ from typing import Final, Generic, NoReturn, Protocol
 
 from mooring.client import paths
 from mooring.client._backoff import LONGEST, Backoff
-from mooring.client._reading import (
+from mooring.client._decoding import (
     BOOKMARK,
     Lines,
     O,
@@ -29,7 +29,7 @@ from mooring.client._reading import (
     read_event,
 )
 from mooring.client.client import ApiClient
-from mooring.client.errors import Gone, Refused, TooManyRequests, Unreachable
+from mooring.client.errors import Gone, StatusError, TooManyRequests, Unreachable
 from mooring.client.transport import Stream
 from mooring.errors import ApiError
 
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 _WATCH_SECONDS: Final = (300, 600)  # how long to ask for; random, so that not all end at once
 _GRACE: Final = 30.0  # seconds after which a watch that should have ended counts as dead
-_STANDING: Final = 1.0  # seconds after which a watch counts as healthy
-_PATIENCE: Final = 3  # watches in a row that tell nothing before we complain, or list again
-_TURN: Final = 256  # objects handled before others on the loop get a turn
+_HEALTHY_AFTER: Final = 1.0  # seconds after which a watch counts as healthy
+_MOST_FAILURES: Final = 3  # watches in a row that tell nothing before we complain, or list again
+_YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
 _LONGEST_UNREACHABLE: Final = 5.0  # seconds; to ask a server that is gone costs it nothing
 _LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a list took
 
@@ -108,16 +108,16 @@ class Reflector(Generic[O]):
 
         self._version = ""  # the newest one seen
         self._list_took = 0.0  # seconds
-        self._is_standing = False  # the present or the last watch
+        self._is_healthy = False  # the present or the last watch
         self._is_expired = False  # the last watch that did not stand
         self._failures = 0  # watches in a row that neither stood nor told anything
         self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
         self._unknown_types: set[str] = set()
-        self._life: asyncio.Timeout | None = None  # of the watch that is open, or opened
+        self._watch_timeout: asyncio.Timeout | None = None  # of the watch that is open, or opened
         self._refreshing: list[asyncio.Future[None]] = []  # who waits for a new list
         self._is_wanted = asyncio.Event()  # a new list, and no waits before it
         self._was_unreachable = False  # in the last trouble
-        self._doubt = ""  # why it was ended by us
+        self._restart_reason = ""  # why it was ended by us
 
     @property
     def undecodable(self) -> int:
@@ -128,12 +128,12 @@ class Reflector(Generic[O]):
         """Keep the sink current until cancelled."""
         while True:
             await self._list()
-            await self._follow()
+            await self._watch_until_stale()
 
-    def doubt(self, why: str) -> None:
+    def restart_watch(self, why: str) -> None:
         """End the watch that is open, if any, and begin another where it was."""
         if self._end_watch(why):
-            self._complain("watch", Unreachable(why, sent=True))
+            self._report_problem("watch", Unreachable(why, sent=True))
 
     async def refresh(self) -> None:
         """Wait until the sink has heard a list that was asked for after this call."""
@@ -144,10 +144,10 @@ class Reflector(Generic[O]):
         await done
 
     def _end_watch(self, why: str) -> bool:
-        if self._life is None or self._life.expired():
+        if self._watch_timeout is None or self._watch_timeout.expired():
             return False
-        self._doubt = why
-        self._life.reschedule(_now())
+        self._restart_reason = why
+        self._watch_timeout.reschedule(_now())
         return True
 
     # --- listing -------------------------------------------------------------------------------
@@ -162,15 +162,15 @@ class Reflector(Generic[O]):
                 objects, unread, version = await self._list_once()
             except ApiError as error:
                 self._refreshing += refreshing
-                self._complain("list", error)
-                await self._rest(self._pause(error))
+                self._report_problem("list", error)
+                await self._wait(self._pause(error))
                 continue
             self._version = version
             self._list_took = _now() - began
             self.lists += 1
             self._reader.forget_all_but(value.key for value in unread)
             self._sink.replace(objects, unread)
-            self._relieve("list")
+            self._clear_problem("list")
             for waiting in refreshing:
                 if not waiting.done():
                     waiting.set_result(None)
@@ -211,20 +211,20 @@ class Reflector(Generic[O]):
             value, is_whole = self._reader.read(raw)
             if value is not None:
                 (objects if is_whole else unread).append(value)
-            if count % _TURN == 0:
+            if count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return page.resource_version, page.continue_
 
     # --- watching ------------------------------------------------------------------------------
 
-    async def _follow(self) -> None:
+    async def _watch_until_stale(self) -> None:
         """Watch, again and again, until only a new list can help."""
         while not self._refreshing:
-            before, self._is_standing = self._version, False
+            before, self._is_healthy = self._version, False
             trouble = await self._watch()
             if self._refreshing:
                 return
-            if self._is_standing and isinstance(trouble, Unreachable):
+            if self._is_healthy and isinstance(trouble, Unreachable):
                 continue
             has_told = self._version != before
             was_expired, self._is_expired = self._is_expired, _is_expired(trouble)
@@ -233,38 +233,38 @@ class Reflector(Generic[O]):
                 self._failures = 0
                 self._backoff.reset()
             if has_told:
-                self._relieve("watch")
+                self._clear_problem("watch")
             self._failures += 1
             is_usual = isinstance(trouble, TooManyRequests | _EndedEarly) or self._is_expired
-            if self._failures >= _PATIENCE or not (is_usual or has_told):
-                self._complain("watch", trouble)
+            if self._failures >= _MOST_FAILURES or not (is_usual or has_told):
+                self._report_problem("watch", trouble)
             pause = self._pause(trouble)
             if self._is_expired:
                 log.info("watch has expired, listing again", extra={"resource": self.resource})
                 # A server may drop us because we are slow; lists must not take all of our time.
-                await self._rest(max(pause, min(self._list_took, _LONGEST_PAUSE)))
+                await self._wait(max(pause, min(self._list_took, _LONGEST_PAUSE)))
                 return
-            await self._rest(pause)
+            await self._wait(pause)
             if isinstance(trouble, Unreachable | TooManyRequests):
                 continue
-            if self._failures % _PATIENCE == 0:
+            if self._failures % _MOST_FAILURES == 0:
                 # Perhaps it is the version that offends: one from before a restored backup.
                 return
 
     async def _watch(self) -> Exception:
         """Hold one watch for as long as it lasts; how it ended."""
         seconds = self._rng.randint(*_WATCH_SECONDS)
-        self._doubt = ""
+        self._restart_reason = ""
         try:
-            async with asyncio.timeout(seconds + _GRACE) as self._life:
+            async with asyncio.timeout(seconds + _GRACE) as self._watch_timeout:
                 await self._hold_watch(seconds)
         except TimeoutError:
-            why = self._doubt or f"silent for longer than the {seconds} s asked for"
+            why = self._restart_reason or f"silent for longer than the {seconds} s asked for"
             return Unreachable(why, sent=True)
         except ApiError as error:
             return error
         finally:
-            self._life = None
+            self._watch_timeout = None
         return _EndedEarly("the stream ended as soon as it had begun", sent=True)
 
     async def _hold_watch(self, seconds: int) -> None:
@@ -278,16 +278,16 @@ class Reflector(Generic[O]):
         ) as stream:
             loop = asyncio.get_running_loop()
             self.last_contact = loop.time()
-            standing = loop.call_later(_STANDING, self._stand)
+            timer = loop.call_later(_HEALTHY_AFTER, self._mark_healthy)
             try:
                 await self._read(stream)
             finally:
-                standing.cancel()
+                timer.cancel()
 
-    def _stand(self) -> None:
-        self._is_standing = True
+    def _mark_healthy(self) -> None:
+        self._is_healthy = True
         self._failures = 0
-        self._relieve("watch")
+        self._clear_problem("watch")
 
     async def _read(self, stream: Stream) -> None:
         lines = Lines()
@@ -298,7 +298,7 @@ class Reflector(Generic[O]):
                 if line:
                     self._take(line)
                     count += 1
-                    if count % _TURN == 0:
+                    if count % _YIELD_EVERY == 0:
                         await asyncio.sleep(0)
 
     def _take(self, line: bytes) -> None:
@@ -340,7 +340,7 @@ class Reflector(Generic[O]):
 
     # --- trouble -------------------------------------------------------------------------------
 
-    def _complain(self, verb: str, error: Exception) -> None:
+    def _report_problem(self, verb: str, error: Exception) -> None:
         self.problem = f"cannot {verb} {self.resource}: {error}"
         cause = (verb, type(error))
         if self._cause != cause:  # the same again is no news, even if the words differ a little
@@ -348,7 +348,7 @@ class Reflector(Generic[O]):
             extra = {"resource": self.resource, "verb": verb, "error": str(error)}
             log.warning("objects may be out of date", extra=extra)
 
-    def _relieve(self, verb: str) -> None:
+    def _clear_problem(self, verb: str) -> None:
         if self._cause is not None and self._cause[0] == verb:
             self.problem = ""
             self._cause = None
@@ -367,7 +367,7 @@ class Reflector(Generic[O]):
         longest = _LONGEST_UNREACHABLE if self._was_unreachable else LONGEST
         return self._backoff.next(_now(), longest)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _wait(self, seconds: float) -> None:
         """Wait before the next try, unless somebody wants it now."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -379,7 +379,9 @@ class _EndedEarly(Unreachable):
 
 
 def _is_expired(error: Exception) -> bool:
-    return isinstance(error, Refused) and (error.code == 410 or error.reason in ("Expired", "Gone"))
+    return isinstance(error, StatusError) and (
+        error.code == 410 or error.reason in ("Expired", "Gone")
+    )
 
 
 def _now() -> float:

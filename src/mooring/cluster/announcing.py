@@ -6,7 +6,7 @@ import logging
 from typing import Any, Final
 
 from mooring.api.meta import format_time
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.verbs import Verbs
@@ -46,7 +46,7 @@ class Announcer:
         try:
             event = self._event(about, type_, reason, message, component, host)
             self._verbs.create(EVENTS, event, namespace=event["metadata"]["namespace"])
-        except Refused as error:
+        except StatusError as error:
             log.debug("an Event was refused", extra={"reason": reason, "error": str(error)})
 
     def _event(

@@ -22,8 +22,8 @@ from mooring.client.incluster import find_endpoint
 from mooring.client.informer import Informer, Informers
 from mooring.client.lease import LeaderElection, default_identity
 from mooring.controller.app import Controller, controller
-from mooring.controller.asking import NotNow
 from mooring.controller.backoff import Backoff, TokenBucket
+from mooring.controller.chooser import NotNow
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.reconciler import Reconciler, Requeue
 from mooring.controller.recorder import Recorder

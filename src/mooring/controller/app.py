@@ -23,7 +23,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.client.endpoint import Endpoint
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
-from mooring.controller.asking import Answer, Choose
+from mooring.controller.chooser import Choice, Choose
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.runner import Options, Runner
 from mooring.observe import log as logs
@@ -53,7 +53,7 @@ class Controller:
         self.__doc__ = function.__doc__
         self.__name__: str = getattr(function, "__name__", type(function).__name__)
 
-    def __call__(self, pod: Pod, nodes: Nodes) -> Answer | Awaitable[Answer]:
+    def __call__(self, pod: Pod, nodes: Nodes) -> Choice | Awaitable[Choice]:
         return self.function(pod, nodes)
 
     def __repr__(self) -> str:

@@ -14,10 +14,10 @@ from typing import Final
 from mooring.api import core
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.cache.pods import Pod
-from mooring.client.binding import AlreadyBound, PodBinder
 from mooring.client.errors import Fenced, NotFound
 from mooring.client.event_series import truncated
-from mooring.controller.asking import NotNow, Question
+from mooring.client.pod_binder import AlreadyBound, PodBinder
+from mooring.controller.chooser import NodeChooser, NotNow
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.reconciler import Requeue
 from mooring.controller.recorder import Recorder
@@ -42,7 +42,7 @@ class Placer:
 
     def __init__(
         self,
-        question: Question,
+        chooser: NodeChooser,
         *,
         name: str,
         view: ClusterView,
@@ -52,7 +52,7 @@ class Placer:
         metrics: ControllerMetrics,
         at_once: int = 1,
     ) -> None:
-        self._question = question
+        self._chooser = chooser
         self._name = name
         self._view = view
         self._queue = queue
@@ -103,7 +103,7 @@ class Placer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            return await self._question.ask(pod, nodes)
+            return await self._chooser.ask(pod, nodes)
         finally:
             self._choice_duration.observe(loop.time() - began)
 

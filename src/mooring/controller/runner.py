@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from mooring.api import core
-from mooring.client.binding import PodBinder
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
 from mooring.client.events import EventSink
+from mooring.client.flowcontrol import RateLimiter
 from mooring.client.informer import Informer, Informers
 from mooring.client.lease import STOPPED, LeaderElection, default_identity, uptime
-from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
+from mooring.client.pod_binder import PodBinder
 from mooring.client.transport import Fence, Transport
 from mooring.controller import rbac
-from mooring.controller.asking import Question
 from mooring.controller.backoff import Backoff, TokenBucket
+from mooring.controller.chooser import NodeChooser
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.placing import Placer
 from mooring.controller.reconciler import Reconciler
@@ -131,7 +131,7 @@ class Runner:
             rate=TokenBucket(*_RETRIES),
             metrics=self.metrics,
         )
-        self._question = Question(controller.function, budget=options.budget)
+        self._chooser = NodeChooser(controller.function, budget=options.budget)
         self.view: ClusterView = ClusterView(
             self.name,
             on_pod=queue.add,
@@ -139,7 +139,7 @@ class Runner:
             on_room=lambda: self._placer.wake(),
         )
         self._placer = Placer(
-            self._question,
+            self._chooser,
             name=self.name,
             view=self.view,
             queue=queue,
@@ -165,11 +165,11 @@ class Runner:
         self._transports.append(transport)
         return transport
 
-    def _limiter(self) -> Limiter:
-        return Limiter(self._options.qps, self._options.burst)
+    def _limiter(self) -> RateLimiter:
+        return RateLimiter(self._options.qps, self._options.burst)
 
     def _make_client(
-        self, transport: Transport, limiter: Limiter | None = None, fence: Fence | None = None
+        self, transport: Transport, limiter: RateLimiter | None = None, fence: Fence | None = None
     ) -> ApiClient:
         return ApiClient(transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden)
 
@@ -241,7 +241,7 @@ class Runner:
     @property
     def guard(self) -> Guard:
         """Watches over the user's function; for a `Watchdog`."""
-        return self._question.guard
+        return self._chooser.guard
 
     @property
     def is_stopping(self) -> bool:

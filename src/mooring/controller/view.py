@@ -54,7 +54,7 @@ class ClusterView:
 
     def put_node(self, node: core.Node) -> None:
         old = self.cache.put_node(node)
-        if old is None or _differs(old, node):
+        if old is None or _has_changed(old, node):
             self._on_room()
 
     def remove_node(self, node: core.Node) -> None:
@@ -88,7 +88,7 @@ class ClusterView:
         self._pending[pod.key] = pod
         if self.cache.is_assumed(pod.uid):
             return
-        if old is None or _is_other_question(old, pod):
+        if old is None or _needs_new_decision(old, pod):
             self._on_pod(pod.key)
 
     def _remove(self, pod: Pod) -> None:
@@ -103,7 +103,7 @@ class ClusterView:
             self._on_gone(key)
 
 
-def _differs(old: core.Node, new: core.Node) -> bool:
+def _has_changed(old: core.Node, new: core.Node) -> bool:
     """Whether a node may be another choice than before; a heartbeat is no news."""
     return (
         old.spec != new.spec
@@ -118,6 +118,6 @@ def _conditions(node: core.Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
 
 
-def _is_other_question(old: Pod, new: Pod) -> bool:
+def _needs_new_decision(old: Pod, new: Pod) -> bool:
     """Whether a pod may be answered otherwise than before; its status is no reason."""
     return old.spec != new.spec or old.labels != new.labels or old.annotations != new.annotations

@@ -51,9 +51,9 @@ class WorkQueue(Generic[K]):
         self._working: dict[K, float] = {}  # since when
         self._again: set[K] = set()  # those of `_working` that were added meanwhile
         self._due: dict[K, float] = {}  # when a key will be added
-        self._timers: list[tuple[float, int, K]] = []  # a heap; only what `_due` says counts
+        self._delayed: list[tuple[float, int, K]] = []  # a heap; only what `_due` says counts
         self._order = itertools.count()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
         self._is_shut = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,8 +101,8 @@ class WorkQueue(Generic[K]):
         when = self._now() + seconds
         if when < self._due.get(key, when + 1.0):
             self._due[key] = when
-            heapq.heappush(self._timers, (when, next(self._order), key))
-            self._set_alarm()
+            heapq.heappush(self._delayed, (when, next(self._order), key))
+            self._set_timer()
 
     def add_rate_limited(self, key: K) -> None:
         """Add this key after its backoff, and when the rate of retries allows it."""
@@ -160,10 +160,10 @@ class WorkQueue(Generic[K]):
         """
         self._is_shut = True
         self._due.clear()
-        self._timers.clear()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._delayed.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if drop:
             self._ready.clear()
             self._again.clear()
@@ -185,24 +185,24 @@ class WorkQueue(Generic[K]):
                 getter.set_result(None)
                 return
 
-    def _set_alarm(self) -> None:
-        when = self._timers[0][0]
-        if self._alarm is not None:
-            if self._alarm.when() <= when:
+    def _set_timer(self) -> None:
+        when = self._delayed[0][0]
+        if self._timer is not None:
+            if self._timer.when() <= when:
                 return
-            self._alarm.cancel()
-        self._alarm = self._running_loop().call_at(when, self._ring)
+            self._timer.cancel()
+        self._timer = self._running_loop().call_at(when, self._on_timer)
 
-    def _ring(self) -> None:
-        self._alarm = None
+    def _on_timer(self) -> None:
+        self._timer = None
         due = self._now() + _RESOLUTION
-        while self._timers and self._timers[0][0] <= due:
-            when, _, key = heapq.heappop(self._timers)
+        while self._delayed and self._delayed[0][0] <= due:
+            when, _, key = heapq.heappop(self._delayed)
             if self._due.get(key) == when:  # else it was wanted sooner
                 del self._due[key]
                 self.add(key)
-        if self._timers:
-            self._set_alarm()
+        if self._delayed:
+            self._set_timer()
 
     def _now(self) -> float:
         return self._running_loop().time()

@@ -16,10 +16,17 @@ from mooring.api.codec import to_builtins
 from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.client import paths
-from mooring.client.binding import AlreadyBound, PodBinder, pod_not_found
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Garbled, NotFound, Refused, ServerError, Unreachable
-from mooring.client.limits import Rush
+from mooring.client.errors import (
+    ConflictError,
+    Garbled,
+    NotFound,
+    ServerError,
+    StatusError,
+    Unreachable,
+)
+from mooring.client.flowcontrol import BindsInProgress
+from mooring.client.pod_binder import AlreadyBound, PodBinder, pod_not_found
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 from mooring.scheduler import conflicts
@@ -51,7 +58,7 @@ class Writer:
         self._binder = PodBinder(client)
         self._on_conflict = on_conflict
         self._on_congestion = on_congestion
-        self.rush: Rush = Rush()  # while binds are under way
+        self.binds: BindsInProgress = BindsInProgress()  # while binds are under way
         self._under_way = 0
         self._is_congested = False
 
@@ -59,14 +66,14 @@ class Writer:
 
     async def bind(self, binding: core.Binding) -> None:
         self._count(+1)
-        self.rush.begin()
+        self.binds.begin()
         try:
             await self._binder.bind(binding)
         except AlreadyBound:
             self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
             raise
         finally:
-            self.rush.end()
+            self.binds.end()
             self._count(-1)
 
     def _count(self, change: int) -> None:
@@ -101,7 +108,7 @@ class Writer:
                     subresource="status",
                 )
             )
-        except Refused as error:
+        except StatusError as error:
             if error.code == 422 and "metadata.uid" in str(error):
                 raise pod_not_found(pod.name) from error
             raise
@@ -111,7 +118,7 @@ class Writer:
             await self._insist(
                 lambda: self._client.delete(core.Pod, pod.name, pod.namespace, uid=pod.uid)
             )
-        except (NotFound, Conflict):
+        except (NotFound, ConflictError):
             return  # gone, or replaced by a namesake
 
     async def update(self, value: Object) -> None:
@@ -159,4 +166,4 @@ def _modified(value: Object) -> ApiError:
         f'Operation cannot be fulfilled on {paths.resource_of(type(value))} "{value.name}": the'
         " object has been modified; please apply your changes to the latest version and try again"
     )
-    return Conflict(text, code=409, reason="Conflict")
+    return ConflictError(text, code=409, reason="Conflict")

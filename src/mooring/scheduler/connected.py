@@ -67,7 +67,7 @@ class Connected:
         self._extenders = extenders
         writer = Writer(client, on_conflict=self._count, on_congestion=self._on_congestion)
         self.events: EventSink = EventSink(
-            client, host=host, clock=clock.now, capacity=_EVENTS_WAITING, rush=writer.rush
+            client, host=host, clock=clock.now, capacity=_EVENTS_WAITING, binds=writer.binds
         )
         self.scheduler: Scheduler = Scheduler(
             config,

@@ -55,7 +55,7 @@ def informers_for(
             on_put=handlers.put_node,
             on_remove=handlers.remove_node,
             labels=node_selector,
-            originals=documents.nodes,
+            raw_objects=documents.nodes,
         )
     )
     informers.add(
@@ -65,7 +65,7 @@ def informers_for(
             on_put=handlers.put_pod,
             on_remove=handlers.remove_pod,
             fields=UNFINISHED_PODS,
-            originals=documents.pods,
+            raw_objects=documents.pods,
         )
     )
     for kind in kinds:

@@ -19,7 +19,7 @@ from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.client.errors import Conflict, NotFound
+from mooring.client.errors import ConflictError, NotFound
 from mooring.scheduler.handlers import Handlers
 
 AnyObject = Any  # any struct of mooring.api with metadata, or a Pod or Node view of one
@@ -197,8 +197,8 @@ class LocalCluster:
             loop.call_soon(_tell_put, handlers, stored)
 
 
-def _conflict(message: str) -> Conflict:
-    return Conflict(message, code=409, reason="Conflict")
+def _conflict(message: str) -> ConflictError:
+    return ConflictError(message, code=409, reason="Conflict")
 
 
 def _key(value: Any) -> tuple[type[Any], str, str]:

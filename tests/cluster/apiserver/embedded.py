@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 from tests.controlplane.build import binaries
 from tests.controlplane.waiting import wait_until
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.announcing import Announcer
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.resources import known
@@ -183,5 +183,5 @@ class _Binder:
                 meta["name"],
                 {"metadata": {"name": meta["name"]}, "target": target},
             )
-        except Refused:
+        except StatusError:
             return  # it is gone already

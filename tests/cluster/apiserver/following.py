@@ -15,7 +15,7 @@ from mooring.api.core import Pod
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.informer import Informer
-from mooring.client.transport import Answer, Fence, Request, Stream, Transport
+from mooring.client.transport import Fence, Request, Response, Stream, Transport
 from mooring.cluster.apiserver.fields import parse_fields
 from mooring.cluster.apiserver.label_queries import parse_labels
 from mooring.cluster.apiserver.options import Chosen
@@ -36,7 +36,7 @@ class FlakyTransport(LocalTransport):
         super().__init__(server)
         self.losses = 0  # of the next requests
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         self._lose()
         return await super().send(request, fence)
 

@@ -15,7 +15,7 @@ from tests.cluster.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import MERGE_PATCH, STRATEGIC_PATCH, AdminApi, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import Conflict, Refused
+from mooring.client.errors import ConflictError, StatusError
 from mooring.cluster.apiserver.patching.apply import LAST_APPLIED
 from mooring.cluster.apiserver.patching.fieldsets import from_tree, to_tree
 from mooring.cluster.apiserver.patching.managers import tracked
@@ -157,7 +157,7 @@ def test_shares_what_several_apply_alike() -> None:
 
 def test_names_the_one_who_owns_what_is_to_change() -> None:
     made = apply(None, deployment(replicas=2))
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         apply(made, deployment(replicas=3), "other")
     assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "me": .spec.replicas'
     assert caught.value.details == {
@@ -173,7 +173,7 @@ def test_names_the_one_who_owns_what_is_to_change() -> None:
 
 def test_names_the_version_and_the_part_an_update_came_by() -> None:
     made = tracked(None, deployment(replicas=2), "kubectl-client-side-apply", "Update", "", EARLY)
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         apply(made, deployment(replicas=3))
     assert str(caught.value) == (
         'Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using apps/v1: '
@@ -182,7 +182,9 @@ def test_names_the_version_and_the_part_an_update_came_by() -> None:
     scaled = copy.deepcopy(made)
     scaled["spec"]["replicas"] = 5
     scaled = tracked(made, scaled, "scaler", "Update", "scale", LATE)
-    with pytest.raises(Conflict, match='with "scaler" with subresource "scale" using apps/v1: '):
+    with pytest.raises(
+        ConflictError, match='with "scaler" with subresource "scale" using apps/v1: '
+    ):
         apply(scaled, deployment(replicas=3))
 
 
@@ -190,7 +192,7 @@ def test_lists_several_conflicts_by_manager() -> None:
     made = apply(None, deployment(replicas=2, template=containers("c", image="i")))
     made = apply(made, deployment(paused=True), "other")
     config = deployment(replicas=3, paused=False, template=containers("c", image="j"))
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         apply(made, config, "third")
     assert str(caught.value) == (
         'Apply failed with 3 conflicts: conflicts with "me":\n'
@@ -206,13 +208,15 @@ def test_takes_fields_over_by_force() -> None:
     made = apply(made, deployment(replicas=3), "other", force=True)
     assert made["spec"] == {"replicas": 3, "paused": True}
     assert owned(made, "me") == {"f:spec": {"f:paused": {}}}
-    with pytest.raises(Conflict, match='conflict with "other"'):
+    with pytest.raises(ConflictError, match='conflict with "other"'):
         apply(made, deployment(replicas=2, paused=True))
 
 
 def test_finds_everything_owned_where_nobody_kept_count() -> None:
     live = deployment(replicas=2, paused=True)
-    with pytest.raises(Conflict, match=r'"before-first-apply" using apps/v1: \.spec\.replicas'):
+    with pytest.raises(
+        ConflictError, match=r'"before-first-apply" using apps/v1: \.spec\.replicas'
+    ):
         apply(live, deployment(replicas=3))
     made = apply(live, deployment(replicas=2))
     assert owned(made, "before-first-apply") == {"f:spec": {"f:paused": {}, "f:replicas": {}}}
@@ -223,7 +227,7 @@ def test_lets_kubectl_take_over_what_it_applied_without_the_server() -> None:
     live = deployment(replicas=2)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}
     live = tracked(None, live, "kubectl-client-side-apply", "Update", "", EARLY)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         apply(live, deployment(replicas=3), "somebody")
     made = apply(live, deployment(replicas=3), "kubectl")
     assert made["spec"]["replicas"] == 3
@@ -235,7 +239,7 @@ def test_passes_over_a_record_of_kubectl_that_cannot_be_read(last: str) -> None:
     live = deployment(replicas=2)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}
     live = tracked(None, live, "kubectl-client-side-apply", "Update", "", EARLY)
-    with pytest.raises(Conflict, match='conflict with "kubectl-client-side-apply"'):
+    with pytest.raises(ConflictError, match='conflict with "kubectl-client-side-apply"'):
         apply(live, deployment(replicas=3), "kubectl")
 
 
@@ -352,14 +356,14 @@ def test_believes_whoever_writes_the_books_himself() -> None:
     ],
 )
 def test_says_what_is_wrong_with_an_apply(config: Any, code: int, message: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         apply(None, config)
     assert str(caught.value) == message
     assert caught.value.code == code
 
 
 def test_wants_to_know_who_applies() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         apply(None, deployment(), "")
     assert str(caught.value) == (
         'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
@@ -408,7 +412,7 @@ class _Story:
             theirs = self._admin.request("PATCH", self._path + query, config, APPLY_PATCH)
         except ApiFailure as failure:
             if failure.code == 409:
-                with pytest.raises(Conflict, match=f"^{re.escape(failure.message)}$"):
+                with pytest.raises(ConflictError, match=f"^{re.escape(failure.message)}$"):
                     ours()
                 self.agreed += 1
             return

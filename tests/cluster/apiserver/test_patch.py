@@ -13,7 +13,7 @@ from tests.cluster.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import JSON_PATCH, MERGE_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import NotFound, Refused
+from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.apiserver.patching.patch import patched
 from mooring.cluster.apiserver.resources import known
 
@@ -93,7 +93,7 @@ def test_reads_escaped_names() -> None:
     ],
 )
 def test_refuses_what_does_not_apply(operation: Object) -> None:
-    with pytest.raises(Refused, match="rejected our request due to an error in our") as caught:
+    with pytest.raises(StatusError, match="rejected our request due to an error in our") as caught:
         operate(operation)
     assert (caught.value.code, caught.value.reason) == (422, "Invalid")
 
@@ -119,19 +119,19 @@ def test_tests_values_as_json_does(one: Any, other: Any) -> None:
     step = {"op": "test", "path": "/spec/v"}
     operate({**step, "value": one}, value=copy.deepcopy(base))
     if json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True):
-        with pytest.raises(Refused):
+        with pytest.raises(StatusError):
             operate({**step, "value": other}, value=base)
 
 
 def test_tells_numbers_from_truth() -> None:
     base: Object = {"metadata": {"name": "p"}, "spec": {"v": True}}
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         operate({"op": "test", "path": "/spec/v", "value": 1}, value=base)
 
 
 def test_refuses_very_long_patches() -> None:
     step = {"op": "test", "path": "/metadata/name", "value": "p"}
-    with pytest.raises(Refused, match="allowed maximum operations in a JSON patch is 10000"):
+    with pytest.raises(StatusError, match="allowed maximum operations in a JSON patch is 10000"):
         operate(*[step] * 10_001)
 
 
@@ -204,14 +204,14 @@ def test_leaves_scales_alone_but_for_what_is_sent() -> None:
     ],
 )
 def test_says_what_is_wrong_with_a_patch(content_type: str, body: bytes, message: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         change(body, content_type)
     assert str(caught.value) == message
     assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
 
 
 def test_takes_only_the_media_types_of_patches() -> None:
-    with pytest.raises(Refused, match="415: Unsupported Media Type") as caught:
+    with pytest.raises(StatusError, match="415: Unsupported Media Type") as caught:
         change({}, "application/json")
     assert caught.value.code == 415
 
@@ -248,7 +248,7 @@ def test_makes_the_same_of_an_object_as_the_real_server(
             theirs = admin.request("PATCH", path, patch, content_type)
         except ApiFailure as failure:
             if failure.code == 422 and failure.message.startswith("the server rejected"):
-                with pytest.raises(Refused, match="the server rejected"):
+                with pytest.raises(StatusError, match="the server rejected"):
                     patched(DEPLOYMENTS, copy.deepcopy(live), body, content_type)
             continue
         ours = patched(DEPLOYMENTS, copy.deepcopy(live), body, content_type)

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.apiserver.both import Object, patch, pod, post
 from tests.cluster.apiserver.desk import PODS, Desk
 
-from mooring.client.errors import Conflict, TooManyRequests
+from mooring.client.errors import ConflictError, TooManyRequests
 from mooring.cluster.apiserver.pods import quality_of_service
 from mooring.cluster.apiserver.resources import known
 
@@ -92,7 +92,7 @@ def test_refuses_to_bind_what_can_not_be_bound(
     desk: Desk, spec: Object, meta: Object, words: str
 ) -> None:
     desk.verbs.create(PODS, pod("p", spec), namespace="default")
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         desk.verbs.bind("default", "p", binding("p", **meta))
     assert words in str(caught.value)
 
@@ -100,7 +100,7 @@ def test_refuses_to_bind_what_can_not_be_bound(
 def test_refuses_to_bind_what_is_ending(desk: Desk) -> None:
     desk.create(PODS, "p", metadata={"finalizers": ["a.b/c"]})
     desk.verbs.delete(PODS, "default", "p")
-    with pytest.raises(Conflict, match="pod p is being deleted, cannot be assigned to a host"):
+    with pytest.raises(ConflictError, match="pod p is being deleted, cannot be assigned to a host"):
         desk.verbs.bind("default", "p", binding("p"))
 
 

@@ -14,7 +14,7 @@ from tests.cluster.apiserver.make_numbers import describe
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.calls import JSON, Call
 from mooring.cluster.apiserver.protobuf import NUMBERS_FILE, PROTOBUF, as_json, decode_protobuf
 
@@ -105,7 +105,7 @@ def _field(number: int, content: bytes) -> bytes:
     ],
 )
 def test_refuses_what_it_can_not_read(body: bytes) -> None:
-    with pytest.raises(Refused, match="the object provided is unrecognized") as caught:
+    with pytest.raises(StatusError, match="the object provided is unrecognized") as caught:
         decode_protobuf(body)
     assert caught.value.code == 400
 
@@ -113,5 +113,5 @@ def test_refuses_what_it_can_not_read(body: bytes) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_reads_or_refuses_anything(garbage: bytes) -> None:
-    with suppress(Refused):
+    with suppress(StatusError):
         decode_protobuf(_envelope("v1", "Pod", garbage))

@@ -9,7 +9,7 @@ from tests.cluster.apiserver.desk import PODS, Desk
 
 from mooring.api._names import is_label_value, is_qualified_name
 from mooring.api.selectors import SelectorError, parse_label_query
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.fields import parse_fields
 from mooring.cluster.apiserver.label_queries import parse_labels
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
@@ -54,7 +54,7 @@ def test_reads_as_much_as_the_rest_of_the_house(text: str) -> None:
     try:
         selector = parse_labels(text)
         expected = parse_label_query(text)
-    except (Refused, SelectorError):  # the server is more generous, as the real one is
+    except (StatusError, SelectorError):  # the server is more generous, as the real one is
         return
     for labels in ({}, {"a": "b"}, {"a": "", "b": "a"}):
         assert selector.matches(labels) == expected.matches(labels)
@@ -124,6 +124,6 @@ def test_gives_the_first_form_there_is(header: str, form: str) -> None:
     ["application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Foo;v=v1"],
 )
 def test_says_so_if_there_is_no_such_form(header: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         accepted(header)
     assert (caught.value.code, caught.value.reason) == (406, "NotAcceptable")

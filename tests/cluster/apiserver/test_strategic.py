@@ -11,7 +11,7 @@ from tests.cluster.apiserver.dice import Dice, comparable, take_away
 from tests.controlplane.admin import STRATEGIC_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.patching.patch import patched
 from mooring.cluster.apiserver.resources import known
 
@@ -170,7 +170,7 @@ def test_writes_no_directive_into_what_is_new() -> None:
     ],
 )
 def test_says_what_is_wrong_with_a_patch(patch: Any, code: int, message: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         merged(patch)
     assert str(caught.value) == message
     assert caught.value.code == code

@@ -14,11 +14,11 @@ from mooring.api.core import Binding, ConfigMap, Namespace, Pod
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import (
-    Conflict,
+    ConflictError,
     Fenced,
     Forbidden,
     NotFound,
-    Refused,
+    StatusError,
     TooManyRequests,
     Unreachable,
 )
@@ -77,7 +77,7 @@ def test_creates_reads_and_deletes(room: Room) -> None:
 
 def test_refusals_come_as_typed_errors(room: Room) -> None:
     room.run(room.client.create(config("a")))
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         room.run(room.client.create(config("a")))
     assert caught.value.reason == "AlreadyExists"
     assert caught.value.details == {"name": "a", "kind": "configmaps"}
@@ -166,7 +166,7 @@ def test_a_stream_that_is_refused_says_why(room: Room) -> None:
         async with room.client.watch(Pod, version="abc", seconds=60):
             pass
 
-    with pytest.raises(Refused, match="invalid syntax"):
+    with pytest.raises(StatusError, match="invalid syntax"):
         room.run(watch())
 
 

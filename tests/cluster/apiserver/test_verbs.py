@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cluster.apiserver.both import Object, pod
 from tests.cluster.apiserver.desk import DEPLOYMENTS, LEASES, MAPS, NAMESPACES, PODS, Desk
 
-from mooring.client.errors import Conflict, Forbidden, NotFound, Refused
+from mooring.client.errors import ConflictError, Forbidden, NotFound, StatusError
 from mooring.cluster.apiserver.names import label_faults
 from mooring.cluster.apiserver.store import Change
 
@@ -82,7 +82,7 @@ def test_a_long_prefix_still_makes_a_name(prefix: str) -> None:
 
 def test_refuses_a_second_object_of_the_same_name(desk: Desk) -> None:
     desk.create(MAPS, "m")
-    with pytest.raises(Conflict, match='configmaps "m" already exists') as caught:
+    with pytest.raises(ConflictError, match='configmaps "m" already exists') as caught:
         desk.create(MAPS, "m")
     assert caught.value.reason == "AlreadyExists"
 
@@ -116,7 +116,9 @@ def put(desk: Desk, value: Object, **options: Any) -> Object:
 def test_refuses_an_update_of_an_old_version(desk: Desk) -> None:
     first = desk.create(MAPS, "m")
     second = put(desk, {**first, "data": {"a": "1"}})
-    with pytest.raises(Conflict, match="the object has been modified; please apply your changes"):
+    with pytest.raises(
+        ConflictError, match="the object has been modified; please apply your changes"
+    ):
         put(desk, {**first, "metadata": {**first["metadata"], "resourceVersion": "1"}})
     meta = {**second["metadata"], "resourceVersion": ""}
     assert put(desk, {"metadata": meta, "data": {"a": "2"}})["data"] == {"a": "2"}
@@ -136,7 +138,7 @@ def test_a_lease_says_which_version_it_renews(desk: Desk) -> None:
         LEASES, {"metadata": {"name": "l"}, "spec": {}}, namespace="default", name="l"
     )
     assert made["metadata"]["uid"]
-    with pytest.raises(Refused, match="must be specified for an update"):
+    with pytest.raises(StatusError, match="must be specified for an update"):
         desk.verbs.replace(
             LEASES,
             {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}},
@@ -226,9 +228,9 @@ def test_a_finalizer_keeps_an_object_until_it_is_taken_away(desk: Desk) -> None:
 
 def test_deletes_only_the_object_that_is_meant(desk: Desk) -> None:
     value = desk.create(MAPS, "m")
-    with pytest.raises(Conflict, match="does not match the UID in record"):
+    with pytest.raises(ConflictError, match="does not match the UID in record"):
         desk.verbs.delete(MAPS, "default", "m", uid="other")
-    with pytest.raises(Conflict, match="does not match the ResourceVersion in record"):
+    with pytest.raises(ConflictError, match="does not match the ResourceVersion in record"):
         desk.verbs.delete(MAPS, "default", "m", version="1")
     last = desk.verbs.delete(MAPS, "default", "m", uid=value["metadata"]["uid"])
     assert int(last["metadata"]["resourceVersion"]) == desk.store.version

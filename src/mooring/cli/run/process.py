@@ -28,10 +28,10 @@ from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Forbidden
 from mooring.client.events import EventSink
+from mooring.client.flowcontrol import RateLimiter
 from mooring.client.http import HttpTransport
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, LeaderElection, default_identity
-from mooring.client.limits import Limiter
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.transport import Fence
 from mooring.extender.calling.connecting import connect, documents_for
@@ -79,17 +79,17 @@ class Process:
         writing, connection = self._connect(endpoint), config.client_connection
         self._client = self._make_client(
             writing,
-            Limiter(connection.qps, connection.burst),
+            RateLimiter(connection.qps, connection.burst),
             self.election.fence if self.election is not None else None,
         )
         self._writer = Writer(
             self._client, on_conflict=self._count, on_congestion=self._on_congestion
         )
         self._events = EventSink(
-            self._make_client(writing, Limiter(connection.qps, connection.burst)),
+            self._make_client(writing, RateLimiter(connection.qps, connection.burst)),
             host=socket.gethostname(),
             capacity=_EVENTS_WAITING,
-            rush=self._writer.rush,
+            binds=self._writer.binds,
         )
         documents = documents_for(config.extenders)
         self._extenders = connect(
@@ -148,7 +148,7 @@ class Process:
     def _make_client(
         self,
         transport: HttpTransport,
-        limiter: Limiter | None = None,
+        limiter: RateLimiter | None = None,
         fence: Fence | None = None,
     ) -> ApiClient:
         return ApiClient(transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden)

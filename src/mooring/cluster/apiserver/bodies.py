@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.calls import Call
 from mooring.cluster.apiserver.decoding import YAML, check_kind, decode_object, fit, unknown_fields
 from mooring.cluster.apiserver.failures import bad_request, invalid_kind, wrong
@@ -26,7 +26,7 @@ def whole_object(resource: Resource, call: Call, options: WriteOptions) -> tuple
     """An object of this kind, and what to warn of."""
     media = media_of(call)
     if media not in _READABLE:
-        raise Refused(
+        raise StatusError(
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json, application/yaml",
             code=415,

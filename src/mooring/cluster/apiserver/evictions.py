@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
 from mooring.cluster.apiserver.failures import bad_request, not_found
 from mooring.cluster.apiserver.preconditions import check_preconditions
@@ -56,7 +56,7 @@ def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: 
     all_budgets = (item.decoded() for item in store.list(pods.BUDGETS, namespace))
     budgets = pods.budgets_of(pod, all_budgets)
     if len(budgets) > 1:
-        raise Refused(
+        raise StatusError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
             "not support.",
             code=500,

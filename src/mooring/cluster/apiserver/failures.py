@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mooring.client.errors import Conflict, Forbidden, NotFound, Refused, TooManyRequests
+from mooring.client.errors import ConflictError, Forbidden, NotFound, StatusError, TooManyRequests
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 
@@ -77,12 +77,12 @@ def shown(value: Any) -> str:
 # --- one request -------------------------------------------------------------------------------
 
 
-def invalid(resource: Resource, name: str, problems: Sequence[Problem]) -> Refused:
+def invalid(resource: Resource, name: str, problems: Sequence[Problem]) -> StatusError:
     # Objects in two groups are checked as what they are stored as.
     return invalid_kind(resource.kind, "" if resource.storage else resource.group, name, problems)
 
 
-def invalid_kind(kind: str, group: str, name: str, problems: Sequence[Problem]) -> Refused:
+def invalid_kind(kind: str, group: str, name: str, problems: Sequence[Problem]) -> StatusError:
     """422 with all that is wrong, each thing said once."""
     texts = list(dict.fromkeys(str(problem) for problem in problems))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -93,7 +93,7 @@ def invalid_kind(kind: str, group: str, name: str, problems: Sequence[Problem]) 
     ]
     details = _details(name, group, kind) | {"causes": causes}
     message = f'{called} "{name}" is invalid: {listed}'
-    return Refused(message, code=422, reason="Invalid", details=details)
+    return StatusError(message, code=422, reason="Invalid", details=details)
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -105,8 +105,8 @@ def not_found(resource: Resource, name: str) -> NotFound:
     )
 
 
-def already_exists(resource: Resource, name: str) -> Conflict:
-    return Conflict(
+def already_exists(resource: Resource, name: str) -> ConflictError:
+    return ConflictError(
         f'{resource.qualified} "{name}" already exists',
         code=409,
         reason="AlreadyExists",
@@ -114,10 +114,10 @@ def already_exists(resource: Resource, name: str) -> Conflict:
     )
 
 
-def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> Conflict:
+def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> ConflictError:
     """409; `what` is a resource as messages name it, without the group."""
     called = f"{what}.{group}" if group else what
-    return Conflict(
+    return ConflictError(
         f'Operation cannot be fulfilled on {called} "{name}": {why}',
         code=409,
         reason="Conflict",
@@ -125,7 +125,7 @@ def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> Conflict:
     )
 
 
-def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> Conflict:
+def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> ConflictError:
     """409 for a uid or a version that is another one, as found in the moment of writing."""
     place = "/".join(filter(None, ("/registry", _registry(resource), namespace, name)))
     why = (
@@ -146,8 +146,8 @@ def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
     )
 
 
-def bad_request(message: str) -> Refused:
-    return Refused(message, code=400, reason="BadRequest")
+def bad_request(message: str) -> StatusError:
+    return StatusError(message, code=400, reason="BadRequest")
 
 
 def too_many(message: str, seconds: int, cause: str) -> TooManyRequests:
@@ -169,15 +169,15 @@ def no_such_path() -> NotFound:
     return NotFound(message, code=404, reason="NotFound", details={})
 
 
-def no_such_method() -> Refused:
+def no_such_method() -> StatusError:
     message = "the server does not allow this method on the requested resource"
-    return Refused(message, code=405, reason="MethodNotAllowed", details={})
+    return StatusError(message, code=405, reason="MethodNotAllowed", details={})
 
 
 # --- over the wire -----------------------------------------------------------------------------
 
 
-def status_of(error: Refused) -> Object:
+def status_of(error: StatusError) -> Object:
     """The Status object for a failure."""
     status: Object = {
         "kind": "Status",

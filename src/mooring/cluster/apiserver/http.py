@@ -30,7 +30,7 @@ from aiohttp.http import RawRequestMessage
 
 from mooring.client import certificates
 from mooring.client.certificates import Authority, Pair
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import kubeconfig
 from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
 from mooring.cluster.apiserver.bootstrap import publish_authority
@@ -208,11 +208,13 @@ class HttpServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             answer = await self._server.handle(await self._call(request))
-        except Refused as error:
+        except StatusError as error:
             answer = _refusal(error)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            answer = _refusal(Refused("Internal error occurred", code=500, reason="InternalError"))
+            answer = _refusal(
+                StatusError("Internal error occurred", code=500, reason="InternalError")
+            )
         if isinstance(answer, Watching):
             return await self._stream(request, answer)
         return await _response(request, answer)
@@ -245,7 +247,7 @@ class HttpServer:
         return msgspec.structs.replace(call, body=await self._body(request))
 
     async def _body(self, request: web.BaseRequest) -> bytes:
-        too_large = Refused(
+        too_large = StatusError(
             f"Request entity too large: limit is {self._body_limit}",
             code=413,
             reason="RequestEntityTooLarge",
@@ -299,7 +301,7 @@ async def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
     return web.Response(body=body, status=reply.status, headers=headers)
 
 
-def _refusal(error: Refused) -> Reply:
+def _refusal(error: StatusError) -> Reply:
     return Reply(status=error.code, body=msgspec.json.encode(status_of(error)))
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from mooring.api.selectors import LabelRequirement, Selector
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.failures import bad_request
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
 
@@ -121,5 +121,5 @@ def _checked(key: str, operator: str, values: list[str]) -> LabelRequirement:
     return LabelRequirement(key, operator, frozenset(values))
 
 
-def _unreadable(why: str) -> Refused:
+def _unreadable(why: str) -> StatusError:
     return bad_request(f"unable to parse requirement: {why}")

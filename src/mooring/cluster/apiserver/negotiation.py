@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, Literal
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 
 Form = Literal["whole", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -35,9 +35,9 @@ def accepted(header: str) -> Form:
                 return "PartialObjectMetadataList"
     if is_json:
         message = "only the following media types are accepted: application/json"
-        raise Refused(message, code=406, reason="NotAcceptable")
+        raise StatusError(message, code=406, reason="NotAcceptable")
     message = "406: Not Acceptable\n\nAvailable representations: application/json"
-    raise Refused(message, code=406, reason="NotAcceptable", details={})
+    raise StatusError(message, code=406, reason="NotAcceptable", details={})
 
 
 def check_form(form: Form, kind: str, *, is_list: bool) -> None:
@@ -48,4 +48,4 @@ def check_form(form: Form, kind: str, *, is_list: bool) -> None:
         why = f"but the requested object is not a list (*core.{kind})"
     else:
         return
-    raise Refused(f"you requested {form}, {why}", code=406, reason="NotAcceptable")
+    raise StatusError(f"you requested {form}, {why}", code=406, reason="NotAcceptable")

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from mooring.api.selectors import Selector
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.calls import Call
 from mooring.cluster.apiserver.failures import (
     Problems,
@@ -116,7 +116,7 @@ def read_version(options: ListOptions) -> int:
         "invalid syntax"
     )
     if options.is_watch:
-        raise Refused(why, code=500)
+        raise StatusError(why, code=500)
     raise bad_request(f"invalid resource version: {why}")
 
 

@@ -9,7 +9,7 @@ from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector, format_time, parse_time
 from mooring.api.quantity import parse_quantity
 from mooring.api.selectors import Selector, SelectorError
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.failures import (
     Problems,
     bad_request,
@@ -52,7 +52,7 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
     if problems:
         texts = [str(problem) for problem in problems]
         # The real server lets this through as an error without a code of its own.
-        raise Refused(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", code=500)
+        raise StatusError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", code=500)
 
 
 def bind(pod: Object, binding: Mapping[str, Any], labels: Mapping[str, str], now: str) -> None:
@@ -82,7 +82,7 @@ def bind(pod: Object, binding: Mapping[str, Any], labels: Mapping[str, str], now
     set_condition(status, {"type": "PodScheduled", "status": "True"}, now)
 
 
-def _unbindable(name: str, why: str) -> Refused:
+def _unbindable(name: str, why: str) -> StatusError:
     return conflict("pods/binding", "", name, why)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.failures import conflict, invalid_kind, precondition_failed, wrong
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
@@ -25,7 +25,7 @@ def check_basis(resource: Resource, item: Item, meta: Object) -> None:
             raise invalid_kind(resource.name, resource.group, item.name, [problem])
     elif version != str(item.version):
         if not version.isdecimal():
-            raise Refused(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500)
+            raise StatusError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500)
         raise conflict(resource.name, resource.group, item.name)
     meta["resourceVersion"] = str(item.version)
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._auth import Authorize
 from mooring.cluster.apiserver.bootstrap import bootstrap
 from mooring.cluster.apiserver.calls import Call, Reply, Watching
@@ -80,7 +80,7 @@ class ApiServer:
         """The same, at once."""
         try:
             return self._answer(call)
-        except Refused as error:
+        except StatusError as error:
             return _refusal(error)
         except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
             return _refusal(bad_request("the body is nested too deeply"))
@@ -88,7 +88,7 @@ class ApiServer:
             extra = {"method": call.method, "path": call.path}
             log.exception("answering a request broke", extra=extra)
             text = f"Internal error occurred: {type(error).__name__}: {error}"
-            return _refusal(Refused(text, code=500, reason="InternalError"))
+            return _refusal(StatusError(text, code=500, reason="InternalError"))
 
     def _answer(self, call: Call) -> Reply | Watching:
         call = as_json(call)
@@ -126,6 +126,6 @@ class ApiServer:
         return self._rest.answer(Target(PODS, namespace, name, "binding"), call)
 
 
-def _refusal(error: Refused) -> Reply:
+def _refusal(error: StatusError) -> Reply:
     headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
     return Reply(status=error.code, body=_encode(status_of(error)), headers=headers)

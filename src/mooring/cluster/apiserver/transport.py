@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.cluster.apiserver.calls import ADMIN, Call, Caller, Reply, Watching
 from mooring.cluster.apiserver.server import ApiServer
 
@@ -30,7 +30,7 @@ class LocalTransport:
         self._streams: set[LocalStream] = set()
         self._is_closed = False
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         await asyncio.sleep(0)
         self._check_open()
         if fence is not None:
@@ -38,7 +38,7 @@ class LocalTransport:
         reply = self._server.answer(self._call(request))
         if isinstance(reply, Watching):
             raise ValueError(f"expected a request that ends, got a watch: {request.path}")
-        return Answer(reply.status, _lowered(reply.headers), reply.body)
+        return Response(reply.status, _lowered(reply.headers), reply.body)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:

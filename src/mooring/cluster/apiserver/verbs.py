@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from mooring.api.meta import format_time
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import metadata, pods
 from mooring.cluster.apiserver.admission import (
     admit_new,
@@ -126,7 +126,9 @@ class Verbs:
         if resource.namespaced:
             check_namespace(self.store, resource, meta)
         if meta.pop("resourceVersion", ""):
-            raise Refused("resourceVersion should not be set on objects to be created", code=500)
+            raise StatusError(
+                "resourceVersion should not be set on objects to be created", code=500
+            )
         fill_in(resource, value)
         admit_new(self.store, resource, value)
         prepare_new(resource, value)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.api.meta import format_time
-from mooring.client.errors import Conflict, NotFound
+from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.announcing import NORMAL, Announcer
 from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import Resource, known
@@ -122,7 +122,7 @@ class Controller(abc.ABC):
         pod = pod_of(owner, template, **meta)
         try:
             made = self.verbs.create(PODS, pod, namespace=pod["metadata"]["namespace"])
-        except Conflict as error:
+        except ConflictError as error:
             if error.reason != "AlreadyExists":
                 raise
             return None
@@ -133,7 +133,7 @@ class Controller(abc.ABC):
         meta = pod.metadata
         try:
             self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
-        except (NotFound, Conflict):
+        except (NotFound, ConflictError):
             return  # gone already, or another one by now
         self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.client.errors import Conflict
+from mooring.client.errors import ConflictError
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Change, Object
 from mooring.cluster.controllers import rollout
@@ -132,7 +132,7 @@ class Deployments(Controller):
         }
         try:
             made = self.verbs.create(REPLICASETS, value, namespace=meta["namespace"])
-        except Conflict as error:
+        except ConflictError as error:
             if error.reason == "AlreadyExists":  # somebody else's: another name next time
                 self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
             raise

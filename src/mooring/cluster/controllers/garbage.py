@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from mooring.client.errors import Conflict, NotFound
+from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
 from mooring.cluster.apiserver.store import Change, Object
 from mooring.cluster.controllers.base import Controller, Shared
@@ -116,7 +116,7 @@ class Garbage(Controller):
         resource, namespace, name = who
         try:
             self.verbs.delete(_BY_KEY[resource], namespace, name, uid=uid, propagation=propagation)
-        except (NotFound, Conflict):
+        except (NotFound, ConflictError):
             return  # gone already, or another one by now
 
     def _disown(self, who: Dependent, uids: set[str]) -> None:

@@ -12,7 +12,7 @@ import itertools
 import logging
 from typing import Final, Protocol
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class WorkQueue:
         who, key = work
         try:
             again = who.reconcile(key)
-        except Refused as error:
+        except StatusError as error:
             extra = {"controller": type(who).__name__, "key": "/".join(key), "error": str(error)}
             log.debug("a controller was refused, trying again", extra=extra)
             again = self._pause(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from mooring.client.errors import Conflict, Forbidden
+from mooring.client.errors import ConflictError, Forbidden
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Change
 from mooring.cluster.controllers.base import Controller
@@ -41,6 +41,6 @@ class ServiceAccounts(Controller):
             }
             try:
                 self.verbs.create(SERVICE_ACCOUNTS, value, namespace=namespace)
-            except (Conflict, Forbidden):
+            except (ConflictError, Forbidden):
                 return None  # there is one by now, or the namespace goes away
         return None

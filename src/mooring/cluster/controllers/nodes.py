@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from mooring.client.errors import Conflict, NotFound
+from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Change, Object
 from mooring.cluster.controllers.base import NODES, PODS, Controller
@@ -76,7 +76,7 @@ class PodCollector(Controller):
                 if not pod.is_finished:
                     self._fail(meta.namespace, meta.name)
                 self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)
-            except (NotFound, Conflict):
+            except (NotFound, ConflictError):
                 continue  # gone already, or another one by now
         return None
 

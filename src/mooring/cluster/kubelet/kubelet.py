@@ -26,7 +26,7 @@ import msgspec
 
 from mooring.api import codec, core
 from mooring.api.meta import format_time
-from mooring.client.errors import NotFound, Refused
+from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.announcing import NORMAL, WARNING, Announcer
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Change, Item, Object
@@ -265,7 +265,7 @@ class Kubelets:
             _STEPS[run.stage](self, run, machine)
         except NotFound:
             self._forget(run.uid)
-        except Refused as error:
+        except StatusError as error:
             extra = {"pod": f"{run.namespace}/{run.name}", "error": str(error)}
             log.warning("a kubelet could not write", extra=extra)
 

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from mooring.api.meta import format_time
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.apiserver.verbs import Verbs
@@ -108,5 +108,5 @@ class NodeLeases:
                 self._verbs.create(LEASES, made, namespace=NAMESPACE)
             else:
                 self._verbs.modify(LEASES, NAMESPACE, name, renewed)
-        except Refused as error:
+        except StatusError as error:
             log.debug("a lease was refused", extra={"node": name, "error": str(error)})

@@ -8,7 +8,7 @@ from mooring import config as cfg
 from mooring.api import core
 from mooring.client.endpoint import Endpoint, Tls, parse_server
 from mooring.client.http import HttpTransport, OnAnswer
-from mooring.client.originals import Originals
+from mooring.client.raw_objects import RawObjects
 from mooring.client.tls import Identity, Pem, ReloadingTls
 from mooring.client.transport import Fence
 from mooring.errors import ConfigError, Problem
@@ -27,8 +27,8 @@ def documents_for(extenders: Iterable[cfg.Extender]) -> Documents:
     full = [one for one in extenders if not one.node_cache_capable]
     all_pods = any(one.preempt_verb for one in full)
     asks_nodes = any(one.filter_verb or one.prioritize_verb for one in full)
-    pods: Originals[core.Pod] = Originals(lambda pod: all_pods or not pod.spec.node_name)
-    return Documents(pods, Originals() if asks_nodes else None)
+    pods: RawObjects[core.Pod] = RawObjects(lambda pod: all_pods or not pod.spec.node_name)
+    return Documents(pods, RawObjects() if asks_nodes else None)
 
 
 def connect(

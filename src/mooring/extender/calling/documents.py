@@ -7,7 +7,7 @@ import msgspec
 from mooring.api import core
 from mooring.api.codec import encode
 from mooring.cache.pods import Pod
-from mooring.client.originals import Originals
+from mooring.client.raw_objects import RawObjects
 
 
 class Documents:
@@ -15,11 +15,11 @@ class Documents:
 
     def __init__(
         self,
-        pods: Originals[core.Pod] | None = None,
-        nodes: Originals[core.Node] | None = None,
+        pods: RawObjects[core.Pod] | None = None,
+        nodes: RawObjects[core.Node] | None = None,
     ) -> None:
-        self.pods: Originals[core.Pod] | None = pods
-        self.nodes: Originals[core.Node] | None = nodes
+        self.pods: RawObjects[core.Pod] | None = pods
+        self.nodes: RawObjects[core.Node] | None = nodes
 
     def pod(self, pod: Pod) -> msgspec.Raw:
         found = self.pods.get(pod.uid) if self.pods is not None else None

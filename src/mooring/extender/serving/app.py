@@ -15,9 +15,9 @@ import msgspec
 from mooring import config as cfg
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Tls
+from mooring.client.flowcontrol import RateLimiter
 from mooring.client.http import HttpTransport, OnAnswer
 from mooring.client.incluster import find_endpoint
-from mooring.client.limits import Limiter
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
@@ -233,7 +233,7 @@ async def connected(
         on_answer=on_answer,
     )
     try:
-        yield ApiClient(transport, limiter=Limiter(connection.qps, connection.burst))
+        yield ApiClient(transport, limiter=RateLimiter(connection.qps, connection.burst))
     finally:
         await transport.close()
 

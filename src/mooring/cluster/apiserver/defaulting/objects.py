@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.defaulting.pods import fill_in_pod
 from mooring.cluster.apiserver.defaulting.workloads import (
     fill_in_claim,
@@ -44,7 +44,7 @@ def fill_in(resource: Resource, value: Object) -> None:
         raise _unreadable(resource, error) from error
 
 
-def _unreadable(resource: Resource, error: BadQuantity) -> Refused:
+def _unreadable(resource: Resource, error: BadQuantity) -> StatusError:
     kind = resource.kind
     return bad_request(
         f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'

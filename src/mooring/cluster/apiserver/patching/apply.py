@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, YAML_INT, readable_int, why_unreadable
-from mooring.client.errors import Conflict, ServerError
+from mooring.client.errors import ConflictError, ServerError
 from mooring.cluster.apiserver.failures import bad_request
 from mooring.cluster.apiserver.patching.fieldsets import (
     Fields,
@@ -243,7 +243,7 @@ def _kind(config: Object) -> str:
     return f"{group}/{version}, Kind={config.get('kind') or ''}"
 
 
-def _refused(conflicts: list[tuple[Entry, Fields]]) -> Conflict:
+def _refused(conflicts: list[tuple[Entry, Fields]]) -> ConflictError:
     conflicts.sort(key=lambda pair: pair[0].identity)
     causes = [
         {
@@ -264,4 +264,4 @@ def _refused(conflicts: list[tuple[Entry, Fields]]) -> Conflict:
             lines += [f"- {path_text(path)}" for path in in_reading_order(fields)]
         said = f"{len(causes)} conflicts: " + "\n".join(lines)
     message = f"Apply failed with {said}"
-    return Conflict(message, code=409, reason="Conflict", details={"causes": causes})
+    return ConflictError(message, code=409, reason="Conflict", details={"causes": causes})

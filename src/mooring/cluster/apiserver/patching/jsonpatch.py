@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind
 
 _MOST_OPERATIONS: Final = 10_000
@@ -30,7 +30,7 @@ def apply_operations(document: Any, operations: Any) -> Any:
                 raise _DoesNotApply
             document = apply(document, step)
     except _DoesNotApply:
-        raise Refused(
+        raise StatusError(
             "the server rejected our request due to an error in our request",
             code=422,
             reason="Invalid",
@@ -51,7 +51,7 @@ def _checked(operations: Any) -> list[dict[str, Any]]:
             if not isinstance(step.get(key, ""), str):
                 raise _not_a_patch(step[key], f"struct field jsonPatchOp.{key} of type string")
     if len(operations) > _MOST_OPERATIONS:
-        raise Refused(
+        raise StatusError(
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
             f"got {len(operations)}",
             code=413,
@@ -60,9 +60,9 @@ def _checked(operations: Any) -> list[dict[str, Any]]:
     return operations
 
 
-def _not_a_patch(value: Any, expected: str) -> Refused:
+def _not_a_patch(value: Any, expected: str) -> StatusError:
     message = f"error decoding patch: json: cannot unmarshal {go_kind(value)} into Go {expected}"
-    return Refused(message, code=400, reason="BadRequest")
+    return StatusError(message, code=400, reason="BadRequest")
 
 
 # --- operations -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind, json_error
 from mooring.cluster.apiserver.failures import bad_request, invalid_kind, not_found, required
 from mooring.cluster.apiserver.patching.apply import applied
@@ -64,7 +64,7 @@ def patched(
         )
     else:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
-            raise Refused(
+            raise StatusError(
                 "415: Unsupported Media Type",
                 code=415,
                 reason="UnsupportedMediaType",

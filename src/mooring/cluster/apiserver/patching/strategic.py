@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mooring.client.errors import Refused, ServerError
+from mooring.client.errors import ServerError, StatusError
 from mooring.cluster.apiserver._gotext import go_text
 from mooring.cluster.apiserver.failures import bad_request
 from mooring.cluster.apiserver.schema import ANY, Shape
@@ -263,7 +263,7 @@ def _element_type(original: list[Any], patch: list[Any]) -> type:
         raise _broken(f"list element types are not identical: {go_text([original, patch])}")
     found = types.pop()
     if found is list:
-        raise Refused(
+        raise StatusError(
             "the server rejected our request due to an error in our request",
             code=422,
             reason="Invalid",
@@ -310,10 +310,10 @@ def _go_type(value: Any) -> str:
     return _GO_TYPES.get(type(value), "[]interface {}")
 
 
-def _unknown_directive(patch: Map) -> Refused:
+def _unknown_directive(patch: Map) -> StatusError:
     return _broken(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
 
 
-def _broken(message: str) -> Refused:
+def _broken(message: str) -> StatusError:
     """The server takes these for faults of its own."""
     return ServerError(message, code=500)

@@ -9,7 +9,7 @@ import pytest
 
 import mooring.framework as fw
 from mooring.controller import NotNow, controller
-from mooring.controller.asking import Answer, Choose, Question
+from mooring.controller.chooser import Choice, Choose, NodeChooser
 from mooring.errors import PluginError
 from mooring.runtime.guard import Watchdog
 from mooring.testing import pod
@@ -17,7 +17,7 @@ from mooring.testing.sandbox import Sandbox
 
 
 @controller(scheduler_name="nobody")
-def _never_asked(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+def _never_asked(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
     return None
 
 
@@ -25,21 +25,21 @@ def ask(choose: Choose, budget: float = 5.0) -> str | NotNow:
     with Sandbox(controllers=False, kubelets=False) as cluster:
         cluster.add_nodes(2)
         running = cluster.start_controller(_never_asked)
-        question = Question(choose, budget=budget)
-        with Watchdog(question.guard):
-            asking = cluster.loop.create_task(question.ask(pod("p"), running.runner.view.nodes))
+        chooser = NodeChooser(choose, budget=budget)
+        with Watchdog(chooser.guard):
+            asking = cluster.loop.create_task(chooser.ask(pod("p"), running.runner.view.nodes))
             cluster.advance(60)
         return asking.result()
 
 
-def _first(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+def _first(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
     return nodes[0]
 
 
 class _Careful:
     """A function may be an object, too."""
 
-    async def __call__(self, pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    async def __call__(self, pod: fw.Pod, nodes: fw.Nodes) -> Choice:
         await asyncio.sleep(1)
         return nodes.names[1]
 
@@ -55,7 +55,7 @@ def test_takes_whatever_can_be_called() -> None:
 
 
 def test_interrupts_what_never_returns() -> None:
-    def forever(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    def forever(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
         while True:
             len(nodes)
 
@@ -77,7 +77,7 @@ def test_survives_an_exception_that_ends_the_process_when_it_is_shown() -> None:
         def __str__(self) -> str:
             raise SystemExit(9)
 
-    def choose(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    def choose(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
         raise Parting
 
     with pytest.raises(PluginError, match="Parting: <Parting that can't be shown>"):
@@ -85,7 +85,7 @@ def test_survives_an_exception_that_ends_the_process_when_it_is_shown() -> None:
 
 
 def test_does_not_mistake_what_the_function_raises_for_the_end() -> None:
-    async def confused(pod: fw.Pod, nodes: fw.Nodes) -> Answer:
+    async def confused(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
         raise asyncio.CancelledError
 
     with pytest.raises(PluginError, match="CancelledError"):

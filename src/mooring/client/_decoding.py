@@ -11,7 +11,7 @@ import msgspec
 from mooring.api.codec import DecodeError, decode
 from mooring.api.meta import Object, ObjectMeta
 from mooring.api.unreadable import NOT_JSON, why_unreadable
-from mooring.client.errors import Garbled, refusal_of_status
+from mooring.client.errors import Garbled, status_error_of_event
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ BOOKMARK: Final = "BOOKMARK"
 _ERROR: Final = "ERROR"
 
 
-class Event(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """One line of a watch."""
 
     type: str
@@ -44,22 +44,22 @@ class _Bare(msgspec.Struct):
     metadata: _Meta
 
 
-_read_event: Final = msgspec.json.Decoder(Event).decode
+_read_event: Final = msgspec.json.Decoder(WatchEvent).decode
 _read_bare: Final = msgspec.json.Decoder(_Bare).decode
 
 
-def read_event(line: bytes) -> Event:
+def read_event(line: bytes) -> WatchEvent:
     """The event of a line; one that reports an error is raised as what it reports."""
     try:
         event = _read_event(line)
         if event.type == _ERROR:
-            raise refusal_of_status(msgspec.json.decode(event.object, type=dict))
+            raise status_error_of_event(msgspec.json.decode(event.object, type=dict))
     except NOT_JSON as error:
         raise _garbled(line, error) from error
     return event
 
 
-def bookmarked(event: Event) -> str:
+def bookmarked(event: WatchEvent) -> str:
     """The version that a bookmark tells."""
     try:
         return _read_bare(event.object).metadata.resource_version

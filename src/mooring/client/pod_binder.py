@@ -12,7 +12,7 @@ from typing import Final
 
 from mooring.api import core
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict, Fenced, Garbled, NotFound, ServerError, Unreachable
+from mooring.client.errors import ConflictError, Fenced, Garbled, NotFound, ServerError, Unreachable
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -21,10 +21,10 @@ _SHORTEST_PAUSE: Final = 0.1  # seconds
 _LONGEST_PAUSE: Final = 5.0
 
 
-class AlreadyBound(Conflict):
+class AlreadyBound(ConflictError):
     """Somebody else was faster; `node` is where the pod is."""
 
-    def __init__(self, error: Conflict, node: str) -> None:
+    def __init__(self, error: ConflictError, node: str) -> None:
         super().__init__(str(error), code=error.code, reason=error.reason, details=error.details)
         self.node: str = node
 
@@ -47,7 +47,7 @@ class PodBinder:
             try:
                 await self._client.bind(binding)
                 return
-            except Conflict as error:
+            except ConflictError as error:
                 node = await self._node_of(binding)
                 # It is there by a request of ours whose answer was lost; or by somebody else's
                 # who had the same idea, and then there is nothing left to do either.

@@ -22,13 +22,13 @@ from tests.client.http_server import (
 )
 
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Request
+from mooring.client.transport import Request, Response
 
 
-def ask(handler: Handler, *requests: Request) -> list[Answer]:
+def ask(handler: Handler, *requests: Request) -> list[Response]:
     """The answers to requests that are sent one after the other."""
 
-    async def scenario() -> list[Answer]:
+    async def scenario() -> list[Response]:
         async with serve(handler) as server, client(server.port) as transport:
             return [await transport.send(request) for request in requests]
 

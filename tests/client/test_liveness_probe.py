@@ -7,33 +7,33 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 
 import pytest
+from tests.client.client_rig import ClientRig
 from tests.client.memory_server import Hang
-from tests.client.stage import Stage
 
 from mooring.api.core import Pod
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
-from mooring.client.pulse import Pulse
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.liveness_probe import LivenessProbe
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.client.watch import Reflector
 from mooring.simulator.clock import VirtualLoop
 
 
-class Wire:
+class ScriptedTransport:
     """Fulfils `Transport`: answers, refuses or swallows whatever comes."""
 
     def __init__(self) -> None:
-        self.mood: str = "answers"
+        self.behaviour: str = "answers"
         self.asked: list[str] = []
 
-    async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+    async def send(self, request: Request, fence: Fence | None = None) -> Response:
         self.asked.append(f"{request.method} {request.path}")
-        if self.mood == "refuses":
+        if self.behaviour == "refuses":
             raise Unreachable("connection refused", sent=False)
-        if self.mood == "swallows":
+        if self.behaviour == "swallows":
             await asyncio.sleep(request.timeout)
             raise Unreachable("no answer", sent=True)
-        return Answer(403 if self.mood == "forbids" else 200, {}, b"{}")
+        return Response(403 if self.behaviour == "forbids" else 200, {}, b"{}")
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise NotImplementedError
@@ -41,7 +41,7 @@ class Wire:
     async def close(self) -> None: ...
 
 
-class Ear:
+class FakeListener:
     """A listener that heard the server `every` seconds, or never."""
 
     def __init__(self, loop: VirtualLoop, every: float | None) -> None:
@@ -54,17 +54,19 @@ class Ear:
         now = self._loop.time()
         return None if self._every is None else now - now % self._every
 
-    def doubt(self, why: str) -> None:
+    def restart_watch(self, why: str) -> None:
         self.doubts.append(why)
 
 
 @contextmanager
-def running(wire: Wire, *every: float | None) -> Iterator[tuple[VirtualLoop, list[Ear]]]:
+def running(
+    wire: ScriptedTransport, *every: float | None
+) -> Iterator[tuple[VirtualLoop, list[FakeListener]]]:
     loop = VirtualLoop()
-    ears = [Ear(loop, seconds) for seconds in every]
-    task = loop.create_task(Pulse(ApiClient(wire), ears).run())
+    listeners = [FakeListener(loop, seconds) for seconds in every]
+    task = loop.create_task(LivenessProbe(ApiClient(wire), listeners).run())
     try:
-        yield loop, ears
+        yield loop, listeners
     finally:
         task.cancel()
         loop.settle()
@@ -72,59 +74,59 @@ def running(wire: Wire, *every: float | None) -> Iterator[tuple[VirtualLoop, lis
 
 
 def test_asks_nothing_while_somebody_hears_something() -> None:
-    wire = Wire()
-    with running(wire, None, 10.0) as (loop, ears):
+    wire = ScriptedTransport()
+    with running(wire, None, 10.0) as (loop, listeners):
         loop.advance(600)
     assert wire.asked == []
-    assert [ear.doubts for ear in ears] == [[], []]
+    assert [listener.doubts for listener in listeners] == [[], []]
 
 
-@pytest.mark.parametrize("mood", ["answers", "forbids", "refuses"])
-def test_takes_any_answer_for_a_sign_of_life(mood: str) -> None:
-    wire = Wire()
-    wire.mood = mood
-    with running(wire, None, None) as (loop, ears):
+@pytest.mark.parametrize("behaviour", ["answers", "forbids", "refuses"])
+def test_takes_any_answer_for_a_sign_of_life(behaviour: str) -> None:
+    wire = ScriptedTransport()
+    wire.behaviour = behaviour
+    with running(wire, None, None) as (loop, listeners):
         loop.advance(61)
     assert wire.asked == ["GET /version"] * 4
-    assert [ear.doubts for ear in ears] == [[], []]
+    assert [listener.doubts for listener in listeners] == [[], []]
 
 
 def test_doubts_all_who_heard_nothing_once_a_question_is_swallowed() -> None:
-    wire = Wire()
-    wire.mood = "swallows"
-    with running(wire, None, 1000.0) as (loop, ears):
+    wire = ScriptedTransport()
+    wire.behaviour = "swallows"
+    with running(wire, None, 1000.0) as (loop, listeners):
         loop.advance(40)
-        heard = [list(ear.doubts) for ear in ears]
+        heard = [list(listener.doubts) for listener in listeners]
     words = "the server gave no sign of life within 8 s"
     assert heard == [[words], [words]]
 
 
 def test_spares_who_was_heard_while_the_question_was_under_way() -> None:
-    wire = Wire()
-    wire.mood = "swallows"
-    with running(wire, None, 34.0) as (loop, ears):  # the question is of 30 s
+    wire = ScriptedTransport()
+    wire.behaviour = "swallows"
+    with running(wire, None, 34.0) as (loop, listeners):  # the question is of 30 s
         loop.advance(40)
-        heard = [len(ear.doubts) for ear in ears]
+        heard = [len(listener.doubts) for listener in listeners]
     assert heard == [1, 0]
 
 
 async def doubting(reflector: Reflector[Pod]) -> None:
-    reflector.doubt("no sign of life")
+    reflector.restart_watch("no sign of life")
 
 
 def test_a_doubted_watch_is_resumed_and_a_problem_until_it_stands() -> None:
-    with Stage() as stage:
-        stage.server.put(Pod, "a")
-        reflector = stage.follow()
-        stage.advance(5)
-        stage.server.silence()
-        stage.server.put(Pod, "b")
-        stage.server.fail("watch", Hang())
-        stage.start(doubting(reflector))
-        stage.advance(1)
+    with ClientRig() as rig:
+        rig.server.put(Pod, "a")
+        reflector = rig.follow()
+        rig.advance(5)
+        rig.server.silence()
+        rig.server.put(Pod, "b")
+        rig.server.fail("watch", Hang())
+        rig.start(doubting(reflector))
+        rig.advance(1)
         assert reflector.problem == "cannot watch pods: no sign of life"
-        assert stage.told == ["all: a"]
-        stage.advance(60)
+        assert rig.told == ["all: a"]
+        rig.advance(60)
         assert reflector.problem == ""
-        assert stage.told == ["all: a", "put b"]
+        assert rig.told == ["all: a", "put b"]
         assert reflector.lists == 1

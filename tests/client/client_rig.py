@@ -39,7 +39,7 @@ class Recorded(Generic[O]):
         self.told.append(f"remove {value.name}")
 
 
-class Stage:
+class ClientRig:
     """A loop, a server, and at the end nothing left running."""
 
     def __init__(self) -> None:
@@ -101,15 +101,15 @@ class Mirror:
     What they must never hear is written down in `wrong`; raised, it would only be logged.
     """
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, rig: ClientRig) -> None:
         self.objects: dict[str, Object] = {}
         self.wrong: list[str] = []
         self.informer: Informer[Pod] = Informer(
-            stage.client, Pod, on_put=self._put, on_remove=self._remove, page_size=5, rng=stage.rng
+            rig.client, Pod, on_put=self._put, on_remove=self._remove, page_size=5, rng=rig.rng
         )
         self._ended: set[str] = set()  # uids
-        self._server = stage.server
-        stage.start(self.informer.run())
+        self._server = rig.server
+        rig.start(self.informer.run())
 
     @property
     def lists(self) -> int:

@@ -18,8 +18,8 @@ from mooring.errors import ApiError
 log = logging.getLogger(__name__)
 
 _EVERY: Final = 15.0  # seconds
-_PATIENCE: Final = 8.0  # seconds; less than a connection may take, so that we are the first to know
-_SILENCE: Final = f"the server gave no sign of life within {_PATIENCE:g} s"
+_TIMEOUT: Final = 8.0  # seconds; less than a connection may take, so that we are the first to know
+_NO_ANSWER: Final = f"the server gave no sign of life within {_TIMEOUT:g} s"
 
 
 class Listener(Protocol):
@@ -30,12 +30,12 @@ class Listener(Protocol):
         """When, on the loop's clock, the server was last heard."""
         ...
 
-    def doubt(self, why: str) -> None:
+    def restart_watch(self, why: str) -> None:
         """What was heard may be old; begin anew."""
         ...
 
 
-class Pulse:
+class LivenessProbe:
     """Feels for the server on behalf of all who listen to it."""
 
     def __init__(self, client: ApiClient, listeners: Sequence[Listener]) -> None:
@@ -51,17 +51,17 @@ class Pulse:
             if len(self._silent_since(began - _EVERY)) < len(self._listeners):
                 continue
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_TIMEOUT):
                     await self._client.ping()
             except TimeoutError:
-                self._raise_alarm(self._silent_since(began))
+                self._restart_watches(self._silent_since(began))
             except ApiError as error:  # somebody answered, if only that there is no server
                 log.debug("could not ask for a sign of life", extra={"error": str(error)})
 
-    def _raise_alarm(self, silent: list[Listener]) -> None:
-        log.warning("%s; watches are begun anew", _SILENCE, extra={"watches": len(silent)})
+    def _restart_watches(self, silent: list[Listener]) -> None:
+        log.warning("%s; watches are begun anew", _NO_ANSWER, extra={"watches": len(silent)})
         for listener in silent:
-            listener.doubt(_SILENCE)
+            listener.restart_watch(_NO_ANSWER)
 
     def _silent_since(self, time: float) -> list[Listener]:
         return [

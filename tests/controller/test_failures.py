@@ -16,8 +16,8 @@ import mooring.framework as fw
 from mooring.api.core import Binding
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
-from mooring.client.errors import Conflict
-from mooring.client.transport import Answer, Fence, Request, Transport
+from mooring.client.errors import ConflictError
+from mooring.client.transport import Fence, Request, Response, Transport
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Change
 from mooring.controller import Election, Options, Runner, controller
@@ -142,7 +142,7 @@ def test_forgets_a_pod_that_a_rival_has_bound(trouble: Trouble) -> None:
         await rival.bind(Binding(metadata=meta, target=target))
 
     class Overtaken(BadNetwork):
-        async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        async def send(self, request: Request, fence: Fence | None = None) -> Response:
             if is_bind(request):
                 await overtake(request)
             return await super().send(request, fence)
@@ -179,10 +179,10 @@ def test_says_which_right_is_missing_and_goes_on_when_it_is_there(trouble: Troub
     class Forbidding(BadNetwork):
         is_strict = True
 
-        async def send(self, request: Request, fence: Fence | None = None) -> Answer:
+        async def send(self, request: Request, fence: Fence | None = None) -> Response:
             if is_bind(request) and Forbidding.is_strict:
                 words = b'{"message": "pods is forbidden: cannot create pods/binding"}'
-                return Answer(403, {}, words)
+                return Response(403, {}, words)
             return await super().send(request, fence)
 
     trouble.connect = lambda: Forbidding(cluster.cluster.transport(), lambda _: "")  # type: ignore[method-assign]  # this once
@@ -255,4 +255,4 @@ def test_a_rival_meets_the_refusal_that_we_would_meet(trouble: Trouble) -> None:
     second = Binding(metadata=meta, target=ObjectReference(kind="Node", name="node-1"))
     task = cluster.loop.create_task(ApiClient(cluster.cluster.transport()).bind(second))
     cluster.settle()
-    assert isinstance(task.exception(), Conflict)
+    assert isinstance(task.exception(), ConflictError)

@@ -21,7 +21,7 @@ V1BETA1 = "client.authentication.k8s.io/v1beta1"
 NOW = 1_700_000_000.0
 
 
-class Stage:
+class ExecPluginRig:
     """A plugin made of a shell script, with clocks that are moved by hand."""
 
     def __init__(self, folder: Path) -> None:

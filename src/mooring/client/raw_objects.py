@@ -12,12 +12,12 @@ from typing import Any, Final, Generic
 import msgspec
 
 from mooring.api.unreadable import NOT_JSON
-from mooring.client._reading import O
+from mooring.client._decoding import O
 
 _LEFT_OUT: Final = ("apiVersion", "kind")  # lists do not say them of their items either
 
 
-class Originals(Generic[O]):
+class RawObjects(Generic[O]):
     """The JSON of one kind's objects by uid, of those that are `wanted`."""
 
     def __init__(self, wanted: Callable[[O], bool] = lambda value: True) -> None:

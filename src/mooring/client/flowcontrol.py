@@ -2,7 +2,7 @@
 
 The rate is that of `clientConnection.qps` and `.burst`. When tokens are short, a bind overtakes a
 status patch, and both overtake Events; among equals, who came first goes first. A server may be
-short of breath long before tokens are: who can wait does so while there is a `Rush`.
+short of breath long before tokens are: who can wait does so while there is a `BindsInProgress`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable
 
 
-class Priority(enum.IntEnum):
+class RequestPriority(enum.IntEnum):
     """Who goes first when not all can."""
 
     BIND = 0
@@ -22,7 +22,7 @@ class Priority(enum.IntEnum):
     EVENT = 2
 
 
-class Limiter:
+class RateLimiter:
     """At most `burst` requests at once and `qps` a second on average; qps <= 0 means no limit."""
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -34,7 +34,7 @@ class Limiter:
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def acquire(self, priority: Priority = Priority.WRITE) -> None:
+    async def acquire(self, priority: RequestPriority = RequestPriority.WRITE) -> None:
         """Wait for a token."""
         if self._qps <= 0:
             return
@@ -71,26 +71,26 @@ class Limiter:
             self._timer = loop.call_later(max(missing, 0.001), self._serve)
 
 
-class Rush:
+class BindsInProgress:
     """Requests under way that others make way for."""
 
     def __init__(self) -> None:
-        self._going = 0
-        self._told: list[Callable[[], None]] = []
+        self._count = 0
+        self._on_none: list[Callable[[], None]] = []
 
     @property
-    def is_on(self) -> bool:
-        return self._going > 0
+    def any(self) -> bool:
+        return self._count > 0
 
     def begin(self) -> None:
-        self._going += 1
+        self._count += 1
 
     def end(self) -> None:
-        self._going -= 1
-        if not self._going:
-            for tell in self._told:
+        self._count -= 1
+        if not self._count:
+            for tell in self._on_none:
                 tell()
 
-    def when_over(self, tell: Callable[[], None]) -> None:
+    def on_none(self, tell: Callable[[], None]) -> None:
         """Call this each time that none is under way any more."""
-        self._told.append(tell)
+        self._on_none.append(tell)

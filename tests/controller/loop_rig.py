@@ -11,7 +11,7 @@ from mooring.simulator.clock import VirtualLoop
 T = TypeVar("T")
 
 
-class Stage:
+class LoopRig:
     """Calls are made from within the loop, as informers and workers make them."""
 
     def __init__(self) -> None:

@@ -32,12 +32,12 @@ class NotNow(msgspec.Struct, frozen=True):
     after: float | None = None
 
 
-Answer = str | Node | NotNow | None
-Choose = Callable[[Pod, Nodes], Answer | Awaitable[Answer]]
+Choice = str | Node | NotNow | None
+Choose = Callable[[Pod, Nodes], Choice | Awaitable[Choice]]
 """What a user writes: a plain or an async function that picks a node for a pod."""
 
 
-class _Author(Base):
+class _FunctionPlugin(Base):
     """Whom the guard blames."""
 
     name = "controller"
@@ -46,30 +46,30 @@ class _Author(Base):
         """It has neither arguments nor a handle."""
 
 
-class Question:
+class NodeChooser:
     """Asks one function; `guard` is for a `Watchdog`."""
 
     def __init__(self, choose: Choose, *, budget: float = DEFAULT_BUDGET) -> None:
         # The guard counts into metrics of a scheduler, which nobody shows here.
         self.guard: Guard = Guard(Metrics(), budget=budget)
         self._choose = choose
-        self._author = _Author()
+        self._plugin = _FunctionPlugin()
 
     async def ask(self, pod: Pod, nodes: Nodes) -> str | NotNow:
         """A name of a node that exists, or not now; everything else is a PluginError."""
-        answer = await self.guard.acall(self._author, POINT, self._call, pod, nodes)
+        answer = await self.guard.acall(self._plugin, POINT, self._call, pod, nodes)
         if answer is None:
             return NotNow()
         if isinstance(answer, NotNow):
             if not isinstance(answer.reason, str):
-                raise self.guard.wrong_answer(self._author, POINT, answer, _EXPECTED)
+                raise self.guard.wrong_answer(self._plugin, POINT, answer, _EXPECTED)
             return NotNow(cut(answer.reason), answer.after)
         name = answer.name if isinstance(answer, Node) else answer
         if not isinstance(name, str) or not (name := cut(name)):
-            raise self.guard.wrong_answer(self._author, POINT, answer, _EXPECTED)
+            raise self.guard.wrong_answer(self._plugin, POINT, answer, _EXPECTED)
         if nodes.get(name) is None:
             text = f'chose node "{name}", which does not exist'
-            raise PluginError(text, plugin=self._author.name, point=POINT)
+            raise PluginError(text, plugin=self._plugin.name, point=POINT)
         return name
 
     async def _call(self, pod: Pod, nodes: Nodes) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.core import Binding
 from mooring.api.meta import ObjectMeta, ObjectReference
-from mooring.client.binding import AlreadyBound, PodBinder
 from mooring.client.errors import NotFound
+from mooring.client.pod_binder import AlreadyBound, PodBinder
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox
 

@@ -1,0 +1,65 @@
+"""Events make way for binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.client.event_server import EventSinkRig
+
+from mooring.client.events import PATIENCE
+
+
+@pytest.fixture
+def rig() -> Iterator[EventSinkRig]:
+    with EventSinkRig(capacity=10) as rig:
+        yield rig
+
+
+def test_waits_while_binds_are_under_way(rig: EventSinkRig) -> None:
+    rig.binds.begin()
+    rig.binds.begin()
+    rig.emit()
+    rig.binds.end()
+    rig.loop.advance(PATIENCE / 2)
+    assert rig.sink.sent == 0
+    rig.binds.end()
+    rig.loop.settle()
+    assert rig.sink.sent == 1
+
+
+def test_does_not_wait_longer_than_a_few_seconds(rig: EventSinkRig) -> None:
+    rig.binds.begin()
+    rig.emit("early")
+    rig.loop.advance(PATIENCE - 1)
+    rig.emit("late")
+    rig.loop.advance(1)
+    assert [event["regarding"]["name"] for event in rig.server.events.values()] == ["early"]
+    rig.loop.advance(PATIENCE)
+    assert rig.sink.sent == 2
+
+
+def test_goes_out_before_the_line_becomes_too_long(rig: EventSinkRig) -> None:
+    rig.binds.begin()
+    for number in range(20):
+        rig.emit(f"pod-{number}")
+    assert rig.sink.dropped == 0
+    assert rig.sink.sent == 15
+
+
+def test_tells_the_time_when_it_happened_and_not_when_it_was_sent(rig: EventSinkRig) -> None:
+    rig.binds.begin()
+    rig.emit()
+    rig.loop.advance(3)
+    rig.binds.end()
+    rig.loop.settle()
+    assert rig.server.only()["eventTime"] == "2023-11-14T22:13:20.000000Z"
+
+
+def test_what_waits_is_sent_at_the_end_even_if_binds_hang(rig: EventSinkRig) -> None:
+    rig.binds.begin()
+    rig.emit()
+    draining = rig.loop.create_task(rig.sink.drain(1.0))
+    rig.loop.settle()
+    assert draining.done()
+    assert rig.sink.sent == 1
