@@ -20,9 +20,9 @@ from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.api.core import Pod
 from mooring.api.storage import StorageClass
-from mooring.client._backoff import Backoff
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
+from mooring.client.flowcontrol import Backoff
 from mooring.client.watch import Reflector
 
 OUT_OF_DATE = "objects may be out of date"
@@ -116,12 +116,14 @@ def test_begins_with_short_waits_again_when_a_lost_server_answers_at_all(rig: Cl
 
 
 def test_begins_with_short_waits_again_after_two_healthy_minutes() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff: Backoff[str] = Backoff(
+        1.2, 30.0, jitter=1 / 3, forget_after=120.0, rng=random.Random(1)
+    )
     now = 0.0
     for _ in range(10):
-        now += backoff.next(now)
-    assert backoff.next(now + 119) >= 20
-    assert backoff.next(now + 119 + 30 + 120) <= 1.2
+        now += backoff.next("pods", now)
+    assert backoff.next("pods", now + 119) >= 20
+    assert backoff.next("pods", now + 119 + 30 + 120) <= 1.2
 
 
 def test_backs_off_from_a_server_that_ends_every_watch_at_once(rig: ClientRig) -> None:

@@ -9,10 +9,11 @@ from mooring.api.core import ConfigMap, Namespace, Node, PersistentVolume, Pod
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
 from mooring.client import paths
+from mooring.client.informer import UNFINISHED_PODS
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
-from mooring.scheduler.watching import UNFINISHED_PODS, informers_for, kinds_to_watch
+from mooring.scheduler.watching import informers_for, kinds_to_watch
 from mooring.simulator import Simulation
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -223,8 +223,6 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._tracker.lost(self)
 
-    # --- inside ----------------------------------------------------------------------------------
-
     def _decrypt(self, data: bytes | memoryview, layers: tuple[TlsLayer, ...]) -> None:
         inner = b""
         try:

@@ -135,8 +135,6 @@ class Dialer:
         for guard in self._guards:
             guard.reschedule(asyncio.get_running_loop().time())
 
-    # --- inside ----------------------------------------------------------------------------------
-
     async def _build(
         self, connection: Connection, context: ssl.SSLContext | None, limit: float
     ) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mooring.client import exec_plugin
 from mooring.client._kubeconfig_file import Fields, resolved
 from mooring.client.credentials import (
     BasicAuth,
@@ -19,13 +20,7 @@ from mooring.client.credentials import (
     token_problem,
 )
 from mooring.client.endpoint import Credentials
-from mooring.client.exec_plugin import (
-    API_VERSIONS,
-    INTERACTIVE_MODES,
-    ClusterInfo,
-    ExecPlugin,
-    ExecSettings,
-)
+from mooring.client.exec_plugin import ClusterInfo, ExecPlugin, ExecSettings
 from mooring.client.tls import Identity, Pem
 
 
@@ -125,13 +120,15 @@ def _exec_settings(user: Fields, cluster: ClusterInfo) -> ExecSettings | None:
         section.report("command", "expected a command to run")
     if os.sep in command:
         command = resolved(command, section.entry.file)
-    if version not in API_VERSIONS:
-        section.report("apiVersion", f"expected one of: {', '.join(API_VERSIONS)}")
+    if version not in exec_plugin.API_VERSIONS:
+        section.report("apiVersion", f"expected one of: {', '.join(exec_plugin.API_VERSIONS)}")
     mode = section.text("interactiveMode")
-    if not mode and version != API_VERSIONS[0]:
+    if not mode and version != exec_plugin.API_VERSIONS[0]:
         mode = "IfAvailable"  # the field is younger than the older version
-    if mode not in INTERACTIVE_MODES:
-        section.report("interactiveMode", f"expected one of: {', '.join(INTERACTIVE_MODES)}")
+    if mode not in exec_plugin.INTERACTIVE_MODES:
+        section.report(
+            "interactiveMode", f"expected one of: {', '.join(exec_plugin.INTERACTIVE_MODES)}"
+        )
     return ExecSettings(
         command=command,
         api_version=version,

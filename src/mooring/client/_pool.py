@@ -83,8 +83,6 @@ class Pool:
                 self._all_closed = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._all_closed)  # others may be closing it too
 
-    # --- the keeper of connections ---------------------------------------------------------------
-
     def opening(self, connection: Connection) -> None:
         self._alive.add(connection)
 
@@ -96,8 +94,6 @@ class Pool:
         self._alive.discard(connection)
         if self._all_closed is not None and not self._alive and not self._all_closed.done():
             self._all_closed.set_result(None)
-
-    # --- inside ----------------------------------------------------------------------------------
 
     async def _wait(self, deadline: float) -> Connection | None:
         loop = asyncio.get_running_loop()

@@ -93,8 +93,6 @@ class HttpStream:
         self._connection.close()
         self._stop(Broken("the stream was closed"))
 
-    # --- the receiver ----------------------------------------------------------------------------
-
     def received(self, data: bytes) -> None:
         try:
             self._parser.feed(data)
@@ -131,8 +129,6 @@ class HttpStream:
             self._connection.fail(Broken(words, expired=True))
         else:
             self._connection.fail(Broken(f"no answer within {self._timeout:g}s", expired=True))
-
-    # --- inside ----------------------------------------------------------------------------------
 
     def _taken(self) -> bytes:
         data = self._parser.take()

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import socket
 import ssl
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 
 import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mooring.client.tls import as_file
 
 _VALID = datetime.timedelta(days=365)
 _SKEW = datetime.timedelta(hours=1)  # a client's clock may be behind ours
@@ -140,9 +138,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 def _key_pem(key: _Key) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
@@ -163,28 +159,12 @@ def _general(name: str) -> x509.GeneralName:
 
 def load(context: ssl.SSLContext, pair: Pair) -> None:
     """Serve this pair; raises ssl.SSLError if its halves do not belong together."""
-    with _as_file(pair.certificate + b"\n" + pair.key) as path:
+    with as_file(pair.certificate + b"\n" + pair.key) as path:
         # An encrypted key would otherwise be asked for at the terminal.
         context.load_cert_chain(path, password=lambda: b"")
 
 
 def trust(context: ssl.SSLContext, ca: bytes) -> None:
     """Accept what these authorities (PEM) have signed; raises ssl.SSLError if there are none."""
-    with _as_file(ca) as path:
+    with as_file(ca) as path:
         context.load_verify_locations(cafile=path)
-
-
-@contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """OpenSSL reads keys only from files: one in memory, where there is such a thing."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("mooring-key"), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.TemporaryDirectory(prefix="mooring-") as folder:
-            path = Path(folder) / "pair.pem"
-            path.touch(mode=0o600)
-            path.write_bytes(content)
-            yield str(path)

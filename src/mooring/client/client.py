@@ -190,8 +190,6 @@ class ApiClient:
         request = Request(method="POST", path=path, body=encode(question))
         return _read(await self._send(request), answer)
 
-    # --- inside --------------------------------------------------------------------------------
-
     async def _create(
         self, value: Object, priority: RequestPriority, subresource: str = ""
     ) -> bytes:

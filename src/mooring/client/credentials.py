@@ -36,8 +36,8 @@ def token_problem(token: str) -> str:
 class BearerToken:
     """A token that stays the same."""
 
-    def __init__(self, token: str) -> None:
-        self._headers = (("authorization", f"Bearer {token}"),)
+    def __init__(self, token: str, scheme: str = "Bearer") -> None:
+        self._headers = (("authorization", f"{scheme} {token}"),)
 
     async def headers(self) -> Headers:
         return self._headers
@@ -46,18 +46,12 @@ class BearerToken:
         return False
 
 
-class BasicAuth:
+class BasicAuth(BearerToken):
     """A user name and a password."""
 
     def __init__(self, username: str, password: str) -> None:
         both = base64.b64encode(f"{username}:{password}".encode()).decode()
-        self._headers = (("authorization", f"Basic {both}"),)
-
-    async def headers(self) -> Headers:
-        return self._headers
-
-    async def renew(self) -> bool:
-        return False
+        super().__init__(both, "Basic")
 
 
 class TokenFile:

@@ -132,11 +132,7 @@ def _refused(status: _Status, code: int, retry_after: float | None) -> StatusErr
     kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)
     message = status.message or f"the server answered {code}"
     return kind(
-        message,
-        code=code,
-        reason=status.reason,
-        retry_after=retry_after,
-        details=status.details,
+        message, code=code, reason=status.reason, retry_after=retry_after, details=status.details
     )
 
 

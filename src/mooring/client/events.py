@@ -22,16 +22,8 @@ from typing import Final
 
 from mooring.api.events import Event
 from mooring.api.meta import ObjectReference
+from mooring.client import errors
 from mooring.client.client import ApiClient
-from mooring.client.errors import (
-    ConflictError,
-    Garbled,
-    NotFound,
-    ServerError,
-    StatusError,
-    TooManyRequests,
-    Unreachable,
-)
 from mooring.client.event_series import Series, word
 from mooring.client.flowcontrol import BindsInProgress, RequestPriority
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
@@ -286,20 +278,25 @@ class EventSink:
         count = series.tried = series.count
         try:
             await self._request(series)
-        except NotFound as error:
+        except errors.NotFound as error:
             if not series.told:  # there is no such namespace
                 self._give_up(series, error)
                 return None
             series.told = 0  # the server has forgotten it: create it anew
             return 0.0
-        except ConflictError as error:
+        except errors.ConflictError as error:
             if error.reason != "AlreadyExists":
                 return self._pause()
             # Created by a request whose answer was lost.
             series.told = 1
             if count > 1:
                 return 0.0
-        except (Unreachable, TooManyRequests, ServerError, Garbled) as error:
+        except (
+            errors.Unreachable,
+            errors.TooManyRequests,
+            errors.ServerError,
+            errors.Garbled,
+        ) as error:
             log.debug("could not send an Event", extra={**_named(series), "error": str(error)})
             return self._pause()
         except ApiError as error:
@@ -329,7 +326,7 @@ class EventSink:
         self.failed += 1
         kind = (
             f"{error.code} {error.reason}"
-            if isinstance(error, StatusError)
+            if isinstance(error, errors.StatusError)
             else type(error).__name__
         )
         extra = {**_named(series), "error": str(error)}

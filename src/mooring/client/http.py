@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 from mooring.client._connection import Connection
@@ -83,11 +82,16 @@ class HttpTransport(Transport):
         # Who does not know us, or whom we do not know, has done nothing: ask once more.
         return await self._ask(request, await self._identity(), fence, deadline)
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        return _Streaming(self, request)
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        stream = await self.open_stream(request)
+        try:
+            yield stream
+        finally:
+            stream.close()
 
     async def open_stream(self, request: Request) -> HttpStream:
-        """What `stream` enters; to be closed by the caller."""
+        """A stream that the caller has to close."""
         deadline = asyncio.get_running_loop().time() + request.timeout
         used = await self._identity()
         try:
@@ -232,8 +236,6 @@ class HttpTransport(Transport):
         except TimeoutError:
             return False
 
-    # --- inside ----------------------------------------------------------------------------------
-
     def _failed(self, why: Broken, *, begun: bool, rested: bool, sent: bool = True) -> Unreachable:
         """The error for a connection that broke before, or after, a request was written."""
         if why.untrusted and not begun and not rested:
@@ -260,28 +262,6 @@ class _Identity(NamedTuple):
 
     proof: bytes  # credentials as header lines
     context: ssl.SSLContext | None
-
-
-class _Streaming(AbstractAsyncContextManager[Stream]):
-    """A stream that is open as long as its context is."""
-
-    def __init__(self, transport: HttpTransport, request: Request) -> None:
-        self._transport = transport
-        self._request = request
-        self._stream: HttpStream | None = None
-
-    async def __aenter__(self) -> Stream:
-        self._stream = await self._transport.open_stream(self._request)
-        return self._stream
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._stream is not None:
-            self._stream.close()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Generic, NoReturn
+from typing import Any, Final, Generic, NoReturn
 
 from mooring.api.meta import Object
 from mooring.client._decoding import O, is_older
@@ -23,6 +23,9 @@ from mooring.client.watch import Reflector
 from mooring.errors import InternalError
 
 log = logging.getLogger(__name__)
+
+UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""Field selector: a finished pod occupies nothing; the server reports it as deleted."""
 
 
 class Informer(Generic[O]):
@@ -130,8 +133,6 @@ class Informer(Generic[O]):
             return
         # Under another uid, this one's end was missed: there is nothing of that name any more.
         self._drop(value.key, known)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _accept(self, key: str, value: O) -> None:
         if self._keep is not None:

@@ -46,11 +46,7 @@ def default_files(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def load_kubeconfig(
-    path: str = "",
-    *,
-    context: str = "",
-    master: str = "",
-    environ: Mapping[str, str] = os.environ,
+    path: str = "", *, context: str = "", master: str = "", environ: Mapping[str, str] = os.environ
 ) -> Endpoint:
     """The server of a context and who we are there; `master` is a URL to use in its place.
 

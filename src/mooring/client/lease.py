@@ -24,7 +24,6 @@ import logging
 import math
 import random
 import socket
-import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -45,25 +44,12 @@ JITTER: Final = 1.2  # a candidate looks again after one to this many retry peri
 _SHORTEST_PAUSE: Final = 0.01  # seconds; a clock that disagrees with the loop's must not spin it
 _TOLERATED: Final = 20.0  # seconds past the lease's end until a leader is unhealthy, as kube does
 _FAILURES: Final = (ApiError, TimeoutError)
+_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
-if sys.platform == "linux":
-
-    def uptime() -> float:
-        """Seconds on a clock that only goes forward, also while the machine is suspended."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-elif sys.platform == "darwin":
-
-    def uptime() -> float:
-        """Seconds on a clock that only goes forward, also while the machine is suspended."""
-        return time.clock_gettime(time.CLOCK_MONOTONIC)
-
-else:
-
-    def uptime() -> float:
-        """Seconds on a clock that only goes forward."""
-        return time.monotonic()
+def uptime() -> float:
+    """Seconds on a clock that only goes forward; on Linux and macOS also while suspended."""
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
 
 class LeaderElection:

@@ -1,25 +1,23 @@
-"""Which RBAC rule is missing: asked of the API server, said by name.
+"""The permissions a process needs: RBAC rules that grant them, and a check that they are granted.
 
 A scheduler that may not list nodes looks healthy and places nothing. So what it needs is asked for
-at the start, every minute, and soon after any 403; what is missing is logged once, and shown to
-whoever asks for `problem` until it is there.
+at the start, every minute, and soon after any 403; what is missing is logged once, and is part of
+`problem` until it is granted. The rules of a ClusterRole are made of the same list.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from mooring.api.auth import (
-    ResourceAttributes,
-    SelfSubjectAccessReview,
-    SelfSubjectAccessReviewSpec,
-)
+from mooring.api import auth
+from mooring.api.coordination import Lease
+from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.client import ApiClient
 from mooring.client.errors import Garbled, ServerError, Unreachable
@@ -124,20 +122,13 @@ class PermissionCheck:
 
     async def _ask(self, need: Permission, turn: asyncio.Semaphore) -> bool | None:
         """Whether it is allowed; None if there was no answer, which says nothing."""
-        wanted = ResourceAttributes(
-            namespace=need.namespace,
-            verb=need.verb,
-            group=need.group,
-            resource=need.resource,
-            subresource=need.subresource,
-            name=need.name,
-        )
-        spec = SelfSubjectAccessReviewSpec(resource_attributes=wanted)
-        path = paths.collection(SelfSubjectAccessReview)
+        wanted = auth.ResourceAttributes(**msgspec.structs.asdict(need))
+        spec = auth.SelfSubjectAccessReviewSpec(resource_attributes=wanted)
+        review = auth.SelfSubjectAccessReview(spec=spec)
+        path = paths.collection(auth.SelfSubjectAccessReview)
         async with turn:
             try:
-                review = SelfSubjectAccessReview(spec=spec)
-                answer = await self._client.ask(path, review, SelfSubjectAccessReview)
+                answer = await self._client.ask(path, review, auth.SelfSubjectAccessReview)
                 return answer.status.allowed
             except ApiError as error:
                 self._tell_unanswered(error)
@@ -156,3 +147,48 @@ def _named(need: Permission) -> dict[str, str]:
     names = {"verb": need.verb, "resource": need.resource, "permission": str(need)}
     names |= {"group": need.group, "subresource": need.subresource, "namespace": need.namespace}
     return {key: value for key, value in names.items() if value}
+
+
+def permissions_on(kind: type[Object], *verbs: str, subresource: str = "") -> list[Permission]:
+    """Verbs on all objects of a kind."""
+    resource, group = paths.resource_of(kind), paths.group_of(kind)
+    return [Permission(verb, resource, group, subresource) for verb in verbs]
+
+
+def lease_permissions(namespace: str, name: str) -> list[Permission]:
+    """What leader election needs in the namespace of its lease."""
+    resource, group = paths.resource_of(Lease), paths.group_of(Lease)
+    make = Permission("create", resource, group, namespace=namespace)  # it has no name before
+    named = [
+        Permission(verb, resource, group, namespace=namespace, name=name)
+        for verb in ("get", "update")
+    ]
+    return [make, *named]
+
+
+def review_permissions() -> list[Permission]:
+    """For endpoints that ask the cluster who asks, and whether they may."""
+    return [
+        Permission("create", "tokenreviews", "authentication.k8s.io"),
+        Permission("create", "subjectaccessreviews", "authorization.k8s.io"),
+    ]
+
+
+def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """RBAC rules that grant exactly these; verbs on one resource share a rule."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for wanted in permissions:
+        tail = f"/{wanted.subresource}" if wanted.subresource else ""
+        key = wanted.group, wanted.resource + tail, wanted.name
+        known = verbs.setdefault(key, [])
+        if wanted.verb not in known:
+            known.append(wanted.verb)
+    return [
+        {
+            "apiGroups": [group],
+            "resources": [resource],
+            **({"resourceNames": [name]} if name else {}),
+            "verbs": sorted(allowed),
+        }
+        for (group, resource, name), allowed in verbs.items()
+    ]

@@ -179,7 +179,7 @@ def _trust(context: ssl.SSLContext, certificates: bytes, source: Pem) -> tuple[P
 
 def _show(context: ssl.SSLContext, both: bytes, source: Identity) -> tuple[Problem, ...]:
     try:
-        with _as_file(both) as path:
+        with as_file(both) as path:
             context.load_cert_chain(path)
     except (ssl.SSLError, ValueError) as error:
         if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
@@ -234,8 +234,8 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _as_file(text: bytes) -> Iterator[str]:
-    """A path that leads to a text, because OpenSSL reads keys from nothing else."""
+def as_file(text: bytes) -> Iterator[str]:
+    """A path at which OpenSSL finds a text: it reads keys only from files."""
     if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
         # In memory: nothing reaches a disk, and no folder has to be writable.
         descriptor = os.memfd_create("identity", os.MFD_CLOEXEC)

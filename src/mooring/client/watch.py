@@ -16,20 +16,11 @@ import logging
 import random
 from typing import Final, Generic, NoReturn, Protocol
 
-from mooring.client import paths
-from mooring.client._backoff import LONGEST, Backoff
-from mooring.client._decoding import (
-    BOOKMARK,
-    Lines,
-    O,
-    OnRead,
-    Reader,
-    bookmarked,
-    is_older,
-    read_event,
-)
+from mooring.client import _decoding, paths
+from mooring.client._decoding import O, OnRead, Reader, is_older
 from mooring.client.client import ApiClient
 from mooring.client.errors import Gone, StatusError, TooManyRequests, Unreachable
+from mooring.client.flowcontrol import Backoff
 from mooring.client.transport import Stream
 from mooring.errors import ApiError
 
@@ -40,7 +31,8 @@ _GRACE: Final = 30.0  # seconds after which a watch that should have ended count
 _HEALTHY_AFTER: Final = 1.0  # seconds after which a watch counts as healthy
 _MOST_FAILURES: Final = 3  # watches in a row that tell nothing before we complain, or list again
 _YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
-_LONGEST_UNREACHABLE: Final = 5.0  # seconds; to ask a server that is gone costs it nothing
+_FORGOTTEN_AFTER: Final = 120.0  # seconds without failures after which pauses are short again
+_LONGEST_UNREACHABLE: Final = 7.5  # seconds; to ask a server that is gone costs it nothing
 _LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a list took
 
 
@@ -103,7 +95,9 @@ class Reflector(Generic[O]):
         self._fields = fields
         self._page_size = page_size
         self._rng = rng or random.Random()
-        self._backoff = Backoff(self._rng)
+        self._backoff: Backoff[type[O]] = Backoff(
+            1.2, 30.0, jitter=1 / 3, forget_after=_FORGOTTEN_AFTER, rng=self._rng
+        )
         self._reader = Reader(kind, self.resource, on_read)
 
         self._version = ""  # the newest one seen
@@ -231,7 +225,7 @@ class Reflector(Generic[O]):
             # News, or a server that is there again and finds us late: this is no hopeless case.
             if has_told or (self._is_expired and not was_expired):
                 self._failures = 0
-                self._backoff.reset()
+                self._backoff.forget(self._kind)
             if has_told:
                 self._clear_problem("watch")
             self._failures += 1
@@ -290,7 +284,7 @@ class Reflector(Generic[O]):
         self._clear_problem("watch")
 
     async def _read(self, stream: Stream) -> None:
-        lines = Lines()
+        lines = _decoding.Lines()
         count = 0
         async for chunk in stream.chunks():
             self.last_contact = _now()
@@ -303,9 +297,9 @@ class Reflector(Generic[O]):
 
     def _take(self, line: bytes) -> None:
         """Pass one event on."""
-        event = read_event(line)
-        if event.type == BOOKMARK:
-            self._advance(bookmarked(event))
+        event = _decoding.read_event(line)
+        if event.type == _decoding.BOOKMARK:
+            self._advance(_decoding.bookmarked(event))
             return
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
             if event.type not in self._unknown_types:
@@ -363,9 +357,11 @@ class Reflector(Generic[O]):
         was_unreachable = self._was_unreachable
         self._was_unreachable = isinstance(trouble, Unreachable)
         if was_unreachable and not self._was_unreachable:
-            self._backoff.reset()  # it is back, and what it has not got ready yet it soon will
-        longest = _LONGEST_UNREACHABLE if self._was_unreachable else LONGEST
-        return self._backoff.next(_now(), longest)
+            self._backoff.forget(
+                self._kind
+            )  # it is back, and what it has not got ready yet it soon will
+        longest = _LONGEST_UNREACHABLE if self._was_unreachable else _LONGEST_PAUSE
+        return self._backoff.next(self._kind, _now(), longest=longest)
 
     async def _wait(self, seconds: float) -> None:
         """Wait before the next try, unless somebody wants it now."""

@@ -17,12 +17,12 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
+from mooring.client.flowcontrol import Backoff, TokenBucket
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
 from mooring.client.informer import Informer, Informers
 from mooring.client.lease import LeaderElection, default_identity
 from mooring.controller.app import Controller, controller
-from mooring.controller.backoff import Backoff, TokenBucket
 from mooring.controller.chooser import NotNow
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.reconciler import Reconciler, Requeue

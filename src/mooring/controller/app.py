@@ -17,6 +17,7 @@ import platform
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
@@ -33,25 +34,20 @@ from mooring.runtime.guard import Watchdog
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Controller:
     """A function that picks nodes, and for whose pods; may be called like the function itself."""
 
-    def __init__(
-        self,
-        function: Choose,
-        scheduler_name: str,
-        *,
-        first_retry: float = 1.0,
-        longest_retry: float = 60.0,
-        at_once: int = 1,
-    ) -> None:
-        self.function: Choose = function
-        self.scheduler_name: str = scheduler_name
-        self.first_retry: float = first_retry
-        self.longest_retry: float = longest_retry
-        self.at_once: int = at_once
-        self.__doc__ = function.__doc__
-        self.__name__: str = getattr(function, "__name__", type(function).__name__)
+    function: Choose
+    scheduler_name: str
+    _: KW_ONLY
+    first_retry: float = 1.0
+    longest_retry: float = 60.0
+    at_once: int = 1
+
+    def __post_init__(self) -> None:
+        self.__doc__ = self.function.__doc__
+        self.__name__: str = getattr(self.function, "__name__", type(self.function).__name__)
 
     def __call__(self, pod: Pod, nodes: Nodes) -> Choice | Awaitable[Choice]:
         return self.function(pod, nodes)
@@ -83,11 +79,7 @@ class Controller:
 
 
 def controller(
-    scheduler_name: str,
-    *,
-    first_retry: float = 1.0,
-    longest_retry: float = 60.0,
-    at_once: int = 1,
+    scheduler_name: str, *, first_retry: float = 1.0, longest_retry: float = 60.0, at_once: int = 1
 ) -> Callable[[Choose], Controller]:
     """Make a controller of the decorated function, for pods with this `spec.schedulerName`.
 

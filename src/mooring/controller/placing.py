@@ -94,8 +94,6 @@ class Placer:
         if self._refused and self._waking is None:
             self._waking = asyncio.get_running_loop().call_later(_SOON, self._wake_now)
 
-    # --- deciding ------------------------------------------------------------------------------
-
     async def _decide(self, pod: Pod) -> str | NotNow:
         nodes = self._view.nodes
         if not len(nodes):
@@ -119,8 +117,6 @@ class Placer:
         self._waking = None
         for key in self._refused:
             self._queue.add(key)
-
-    # --- binding -------------------------------------------------------------------------------
 
     async def _bind(self, pod: Pod) -> Requeue | None:
         """Carry a decision out; the place is given back if that is not possible."""

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from mooring.api import core
 from mooring.api.events import Event
-from mooring.client.permissions import Permission
-from mooring.client.rights import lease_permissions, permissions_on, review_permissions, rules
+from mooring.client.permissions import (
+    Permission,
+    lease_permissions,
+    permissions_on,
+    review_permissions,
+    rules,
+)
 
 __all__ = ["cluster_permissions", "lease_permissions", "rules"]
 

@@ -110,8 +110,6 @@ class Reconciler:
         self.informers.add(informer)
         return informer
 
-    # --- life ----------------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Until cancelled; or until `stop`, and what is under way then has ended.
 
@@ -151,8 +149,6 @@ class Reconciler:
     def holds(self) -> frozenset[str]:
         """Why nothing is begun at the moment; empty while at work."""
         return frozenset(self._holds)
-
-    # --- work ----------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:

@@ -25,14 +25,13 @@ from mooring.api import core
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
 from mooring.client.events import EventSink
-from mooring.client.flowcontrol import RateLimiter
-from mooring.client.informer import Informer, Informers
+from mooring.client.flowcontrol import Backoff, RateLimiter, TokenBucket
+from mooring.client.informer import UNFINISHED_PODS, Informer, Informers
 from mooring.client.lease import STOPPED, LeaderElection, default_identity, uptime
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.client.pod_binder import PodBinder
 from mooring.client.transport import Fence, Transport
 from mooring.controller import rbac
-from mooring.controller.backoff import Backoff, TokenBucket
 from mooring.controller.chooser import NodeChooser
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.placing import Placer
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from mooring.controller.app import Controller
 
 log = logging.getLogger(__name__)
-
-# A finished pod occupies nothing; the server tells us that it left the selection.
-UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 _WAITING: Final = "another replica is the leader"
 _RETRIES: Final = (100.0, 500)  # a second, and at once: of pods that were put off
@@ -112,9 +108,9 @@ class Runner:
         self.metrics: ControllerMetrics = metrics or ControllerMetrics()
         self.metrics.before_scrape(self._measure)
         self.election: LeaderElection | None = self._make_election()
-        self._reader = self._make_client(self._connect())
-        self._permissions = PermissionCheck(
-            self._reader, self.needed(), every=options.permission_check
+        self.reader: ApiClient = self._make_client(self._connect())  # changes nothing
+        self.permissions: PermissionCheck = PermissionCheck(
+            self.reader, self.needed(), every=options.permission_check
         )
         writing = self._connect()
         fence = self.election.fence if self.election is not None else None
@@ -149,7 +145,7 @@ class Runner:
             at_once=controller.at_once,
         )
         self._reconciler = Reconciler(
-            self._reader,
+            self.reader,
             self._placer.reconcile,
             name=self.name,
             workers=options.workers,
@@ -179,12 +175,8 @@ class Runner:
             return None
         return LeaderElection(
             self._make_client(self._connect()),
-            namespace=election.namespace,
-            name=election.name,
+            **msgspec.structs.asdict(election),
             identity=default_identity(),
-            lease_duration=election.lease_duration,
-            renew_deadline=election.renew_deadline,
-            retry_period=election.retry_period,
             on_started=self._took_over.set,
             on_stopped=self._on_stopped_leading,
             now=self._uptime,
@@ -193,27 +185,25 @@ class Runner:
         )
 
     def _add_informers(self) -> None:
-        view, client, rng = self.view, self._reader, self._rng
-        self.informers.add(
-            Informer(
-                client,
-                core.Node,
-                on_put=view.put_node,
-                on_remove=view.remove_node,
-                labels=self._options.node_selector,
-                rng=rng,
-            )
+        view, client, selector = self.view, self.reader, self._options.node_selector
+        nodes = Informer(
+            client,
+            core.Node,
+            on_put=view.put_node,
+            on_remove=view.remove_node,
+            labels=selector,
+            rng=self._rng,
         )
-        self.informers.add(
-            Informer(
-                client,
-                core.Pod,
-                on_put=view.put_pod,
-                on_remove=view.remove_pod,
-                fields=UNFINISHED_PODS,
-                rng=rng,
-            )
+        pods = Informer(
+            client,
+            core.Pod,
+            on_put=view.put_pod,
+            on_remove=view.remove_pod,
+            fields=UNFINISHED_PODS,
+            rng=self._rng,
         )
+        self.informers.add(nodes)
+        self.informers.add(pods)
 
     def needed(self) -> list[Permission]:
         """What it must be allowed to do."""
@@ -228,15 +218,6 @@ class Runner:
     @property
     def informers(self) -> Informers:
         return self._reconciler.informers
-
-    @property
-    def permissions(self) -> PermissionCheck:
-        return self._permissions
-
-    @property
-    def reader(self) -> ApiClient:
-        """A client for questions that change nothing."""
-        return self._reader
 
     @property
     def guard(self) -> Guard:
@@ -265,7 +246,7 @@ class Runner:
     async def _live(self, tasks: asyncio.TaskGroup) -> None:
         background = [
             tasks.create_task(self._events.run(), name="events"),
-            tasks.create_task(self._permissions.run(), name="permissions"),
+            tasks.create_task(self.permissions.run(), name="permissions"),
             tasks.create_task(self._say_when_synced(), name="first list"),
         ]
         if self.election is not None:
@@ -315,7 +296,7 @@ class Runner:
         self._reconciler.hold(_WAITING)
 
     def _on_forbidden(self, error: Forbidden) -> None:
-        self._permissions.poke()
+        self.permissions.poke()
 
     def _measure(self) -> None:
         self.metrics.dropped_events.labels().set(self._events.dropped)

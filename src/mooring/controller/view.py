@@ -50,8 +50,6 @@ class ClusterView:
     def waiting_count(self) -> int:
         return sum(1 for key in self._pending if self.waiting(key) is not None)
 
-    # --- nodes ---------------------------------------------------------------------------------
-
     def put_node(self, node: core.Node) -> None:
         old = self.cache.put_node(node)
         if old is None or _has_changed(old, node):
@@ -59,8 +57,6 @@ class ClusterView:
 
     def remove_node(self, node: core.Node) -> None:
         self.cache.remove_node(node.metadata.name)
-
-    # --- pods ----------------------------------------------------------------------------------
 
     def put_pod(self, api: core.Pod) -> None:
         pod = Pod(api)

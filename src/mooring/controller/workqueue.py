@@ -17,7 +17,7 @@ import itertools
 from collections import OrderedDict, deque
 from typing import Final, Generic
 
-from mooring.controller.backoff import Backoff, K, TokenBucket
+from mooring.client.flowcontrol import Backoff, K, TokenBucket
 from mooring.controller.metrics import ControllerMetrics
 
 _RESOLUTION: Final = 1e-6  # seconds; a loop may call a little early
@@ -170,8 +170,6 @@ class WorkQueue(Generic[K]):
             self._depth.set(0)
         while self._getters:
             self._call_getter()
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _make_ready(self, key: K) -> None:
         self._ready[key] = self._now()

@@ -12,8 +12,13 @@ from mooring.api import core
 from mooring.api.events import Event
 from mooring.api.meta import Object
 from mooring.client.paths import group_of
-from mooring.client.permissions import Permission
-from mooring.client.rights import lease_permissions, permissions_on, review_permissions, rules
+from mooring.client.permissions import (
+    Permission,
+    lease_permissions,
+    permissions_on,
+    review_permissions,
+    rules,
+)
 from mooring.framework.plugin import PostFilter
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.watching import kinds_to_watch

@@ -9,14 +9,11 @@ from mooring.api import core
 from mooring.api.codec import KINDS
 from mooring.api.meta import Object
 from mooring.client.client import ApiClient
-from mooring.client.informer import Informer, Informers
+from mooring.client.informer import UNFINISHED_PODS, Informer, Informers
 from mooring.client.paths import group_of
 from mooring.extender.calling.documents import Documents
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.handlers import Handlers
-
-# A finished pod occupies nothing; the server tells us that it left the selection.
-UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 _BY_EVENT_NAME: Final = {
     (f"{group_of(kind)}/{kind.KIND}" if group_of(kind) else kind.KIND): kind for kind in KINDS

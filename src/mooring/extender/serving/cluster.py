@@ -19,13 +19,11 @@ from mooring.api.meta import Object, ObjectMeta
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.client.client import ApiClient
-from mooring.client.informer import Informer, Informers
+from mooring.client.informer import UNFINISHED_PODS, Informer, Informers
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
 
-# A finished pod takes nothing; the watch reports it as deleted from the selection.
-UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PATIENCE: Final = 0.5  # seconds for our watch to show a node that the scheduler knows already
 _MANY_NAMES: Final = 50_000  # limit of nodes known by name only, and of nodes that never appeared
 
