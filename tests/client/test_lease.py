@@ -172,7 +172,7 @@ def test_does_not_pass_over_a_reign_that_ended_already(world: World) -> None:
     a = world.start("a")
     world.server.put(holder="")  # somebody took it and gave it back
     world.advance(2)
-    assert a.told[2:] == ["stopped: the lease is held by nobody", "started"]
+    assert a.told[2:] == ["stopped: the lease is held by no replica", "started"]
 
 
 def test_creates_its_lease_again_when_it_is_deleted(world: World) -> None:

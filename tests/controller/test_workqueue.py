@@ -43,7 +43,7 @@ def test_gives_a_key_that_is_added_meanwhile_to_nobody_until_it_is_done() -> Non
 
 
 def test_complains_when_something_is_done_that_nobody_does() -> None:
-    with LoopRig() as rig, pytest.raises(ValueError, match="nobody works on it"):
+    with LoopRig() as rig, pytest.raises(ValueError, match="no worker has it"):
         rig.call(make().done, "a")
 
 

@@ -1,6 +1,5 @@
-"""Talking to an API server: asynchronous, one seam to the wire, no state of the cluster but stores.
+"""An asynchronous client of an API server: requests, reflectors, informers, leases, Events.
 
-Flows in: credentials and typed requests. Flows out: typed objects, `ApiError`s that say what the
-server said, and events in order. The words owned here are *transport*, *reflector*, *informer*,
-*lease* and *fence*. This room knows nothing of scheduling: a small controller may use it alone.
+Flows in: credentials and typed requests. Flows out: typed objects, `ApiError`s with the server's
+message, and events in order. This room knows nothing of scheduling: any controller may use it.
 """

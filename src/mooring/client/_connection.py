@@ -1,12 +1,10 @@
 """One connection: bytes through zero or more layers of TLS, one receiver at a time, one timer.
 
     made ──► (tunnel, handshake) ──► idle ◄──► with a receiver ──► closed
-                                      │                              ▲
-                                      └── idle too long, or bytes ───┘
-                                          that nobody asked for
+                                      └── idle too long, or unexpected bytes ──► closed
 
-A connection is `reusable` as long as nothing is owed on it: no request half written, no answer
-half read. Whoever holds it gives it back to the pool, which closes it if it is not.
+A connection is `reusable` unless a request is half written or a response half read. The pool
+closes connections that are not.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ READ_SIZE: Final = 256 * 1024  # bytes taken from the socket at a time
 
 _TIMER_SLACK: Final = 0.001  # seconds; a timer this early is on time
 _LONG_IDLE: Final = 0.05  # seconds after which to ask the socket before trusting it
-# A peer that vanished without a word is noticed within 30 s, idle or not.
+# A peer that vanished is noticed within 30 s, idle or not.
 _SOCKET_OPTIONS: Final = (
     ("SOL_SOCKET", "SO_KEEPALIVE", 1),
     ("IPPROTO_TCP", "TCP_NODELAY", 1),
@@ -39,32 +37,30 @@ _SOCKET_OPTIONS: Final = (
 
 
 class Receiver(Protocol):
-    """Who gets what arrives. After `broken`, or once it let go, it hears nothing more."""
+    """Gets what arrives; nothing after `broken` or `detach`."""
 
     def received(self, data: bytes) -> None: ...
 
     def ended(self, clean: bool) -> None:
-        """The server will send no more; not `clean` if TLS did not say so."""
+        """The server closed; not `clean` without a close_notify of TLS."""
         ...
 
     def broken(self, why: Broken) -> None: ...
 
     def expired(self) -> None:
-        """The moment given to `expire_at` has come."""
+        """The time given to `expire_at` has come."""
         ...
 
 
 class ConnectionTracker(Protocol):
-    """Who knows all connections."""
+    """Is told of all connections; the pool."""
 
     def opening(self, connection: Connection) -> None: ...
 
-    def closing(self, connection: Connection) -> None:
-        """It will not be used any more."""
-        ...
+    def closing(self, connection: Connection) -> None: ...
 
     def lost(self, connection: Connection) -> None:
-        """Its socket is closed, or there never was one."""
+        """Its socket is closed, or was never opened."""
         ...
 
 
@@ -93,8 +89,6 @@ class Connection(asyncio.BufferedProtocol):
         self._given_up = False
         tracker.opening(self)
 
-    # --- for the holder --------------------------------------------------------------------------
-
     @property
     def is_open(self) -> bool:
         transport = self._transport
@@ -104,12 +98,11 @@ class Connection(asyncio.BufferedProtocol):
         self._receiver = receiver
 
     def detach(self, *, reusable: bool) -> None:
-        """The receiver has all it wanted; nothing may come until the next one."""
+        """Remove the receiver, whose response is complete."""
         self._receiver = None
         self.reusable = reusable and self.is_open and not self._unwritten()
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the socket, in this moment."""
         if self._transport is None:
             raise RuntimeError("written to before the connection was made")
         try:
@@ -121,20 +114,20 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     def add_layer(self, layer: TlsLayer) -> None:
-        """From now on everything goes through it too."""
+        """Send and receive through this layer from now on."""
         self._layers = (*self._layers, layer)
         self._decrypt(b"", (layer,))  # it may hold bytes already
 
     def mark_idle(self) -> None:
-        """Wait for the next request, for as long as idle connections may."""
+        """Close after `idle_limit`, unless there is another request before."""
         self._idle_since = self._loop.time()
         self.expire_at(self._idle_since + self._idle_limit)
 
     def is_usable(self) -> bool:
         """Whether a request may be written: open, and not closed by the server meanwhile.
 
-        The loop may not have heard yet: a process that was busy or stopped for a while writes
-        before it reads. A POST on a dead connection would leave its outcome unknown.
+        The loop may not know yet: a process that was busy or stopped for a while writes before it
+        reads. The outcome of a POST on a dead connection would be unknown.
         """
         if self._transport is None or not self.is_open:
             return False
@@ -143,10 +136,10 @@ class Connection(asyncio.BufferedProtocol):
         return not _has_input(self._transport.get_extra_info("socket"))
 
     def expire_at(self, due: float) -> None:
-        """Set the one timer: of the receiver, or of idleness without one.
+        """Set the timer of the receiver or, without one, of the idle connection.
 
-        A timer that runs is left running and looks at `due` when it fires: a deadline that moves
-        with every request costs nothing that way.
+        A running timer is left running and compares with `due` when it fires, so that a deadline
+        that moves with every request costs nothing.
         """
         if self._given_up:
             return
@@ -167,14 +160,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def fail(self, why: Broken) -> None:
-        """Give it up; the receiver is told."""
+        """Close, and tell the receiver."""
         receiver, self._receiver = self._receiver, None
         self.close()
         if receiver is not None:
             receiver.broken(why)
 
     def close(self) -> None:
-        """Close at once; a receiver hears nothing."""
+        """Close at once, without telling the receiver."""
         self._receiver = None
         if self._given_up:
             return
@@ -239,14 +232,14 @@ class Connection(asyncio.BufferedProtocol):
     def _deliver(self, data: bytes) -> None:
         if data:
             if self._receiver is None:
-                self.close()  # nothing was asked: a farewell such as 408, or not HTTP
+                self.close()  # without a request: a status such as 408, or not HTTP
                 return
             self._receiver.received(data)
         if self._layers and self._layers[-1].ended:
             self.eof_received()
 
     def _flush_layers(self) -> None:
-        """Send what TLS itself has to say: alerts, changes of keys."""
+        """Send what TLS itself wants to send: alerts, key updates."""
         for depth, layer in enumerate(self._layers):
             pending_output = layer.pending_output()
             if pending_output and self._transport is not None:
@@ -255,11 +248,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.write(pending_output)
 
     def _send_close_notify(self, transport: asyncio.Transport) -> None:
-        # Only if it can go out at once: nobody waits for a farewell.
+        # Only if it can be sent at once; closing does not wait.
         if not self._layers or transport.get_write_buffer_size():
             return
         close_notify = self._layers[-1].close_notify()
-        # What is broken already cannot be left in good form.
+        # A broken session cannot be closed in good form.
         with contextlib.suppress(ssl.SSLError):
             for outer in reversed(self._layers[:-1]):
                 close_notify = outer.encrypt(close_notify)
@@ -282,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
 def _set_options(sock: socket.socket) -> None:
     for level, option, value in _SOCKET_OPTIONS:
         if hasattr(socket, option):
-            # Better a connection without it than none.
+            # A connection without the option is better than none.
             with contextlib.suppress(OSError):
                 sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
 

@@ -1,4 +1,4 @@
-"""Bytes of a watch into events, and raw objects into typed ones, if they can be read at all."""
+"""Decodes watch events and objects; an object that cannot be decoded does not stop the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 
 OnRead = Callable[[O, msgspec.Raw], None]
-"""Told of every object that was read, and of the JSON it was read from."""
+"""Called with every decoded object and its JSON."""
 
 BOOKMARK: Final = "BOOKMARK"
 _ERROR: Final = "ERROR"
@@ -39,7 +39,7 @@ class _Meta(msgspec.Struct, rename="camel"):
 
 
 class _Bare(msgspec.Struct):
-    """What is read of a bookmark, and of an object that is beyond reading."""
+    """What is read of a bookmark, and of an object that cannot be decoded."""
 
     metadata: _Meta
 
@@ -49,7 +49,7 @@ _read_bare: Final = msgspec.json.Decoder(_Bare).decode
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """The event of a line; one that reports an error is raised as what it reports."""
+    """The event of a line. Raises the Status of an ERROR event."""
     try:
         event = _read_event(line)
         if event.type == _ERROR:
@@ -60,7 +60,7 @@ def read_event(line: bytes) -> WatchEvent:
 
 
 def bookmarked(event: WatchEvent) -> str:
-    """The version that a bookmark tells."""
+    """The resourceVersion of a bookmark."""
     try:
         return _read_bare(event.object).metadata.resource_version
     except NOT_JSON as error:
@@ -73,7 +73,7 @@ def _garbled(data: bytes, error: Exception) -> Garbled:
 
 
 class Lines:
-    """Cuts chunks into lines; a line of many chunks is put together once, not at each of them."""
+    """Cuts chunks into lines; the parts of a long line are joined once, not for each chunk."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -90,7 +90,7 @@ class Lines:
 
 
 class Reader(Generic[O]):
-    """Decodes objects of one kind, and says once of each that it cannot."""
+    """Decodes objects of one kind; logs once for each object that it cannot decode."""
 
     def __init__(self, kind: type[O], resource: str, on_read: OnRead[O] | None = None) -> None:
         self.unread: dict[str, str] = {}  # key -> why it could not be decoded
@@ -99,10 +99,10 @@ class Reader(Generic[O]):
         self._on_read = on_read
 
     def read(self, raw: msgspec.Raw) -> tuple[O | None, bool]:
-        """The object, and whether that is all of it; only metadata, or None, if it is beyond us."""
+        """The object and True; or False with its metadata alone, or None, if it is undecodable."""
         try:
             value = decode(raw, self._kind)
-        except Exception as error:  # whatever one object does to us, the others go on
+        except Exception as error:  # one object must not stop the others
             return self._read_bare(raw, error), False
         if self.unread:
             self.unread.pop(value.key, None)
@@ -111,7 +111,6 @@ class Reader(Generic[O]):
         return value, True
 
     def forget(self, key: str) -> None:
-        """An object is gone."""
         self.unread.pop(key, None)
 
     def forget_all_but(self, keys: Iterable[str]) -> None:
@@ -144,9 +143,8 @@ class Reader(Generic[O]):
 def is_older(version: str, than: str) -> bool:
     """Whether one resourceVersion of a kind is known to be older than another.
 
-    Once they were opaque. By now (KEP-5504) conforming servers give numbers that grow, without
-    leading zeros, so that the longer is the greater. Where they are no such numbers, nothing is
-    known, and only the order of events can be relied upon.
+    Conforming servers (KEP-5504) give growing numbers without leading zeros, so that the longer is
+    the greater. Of other versions nothing is known, and only the order of events counts.
     """
     if not (_is_number(version) and _is_number(than)):
         return False

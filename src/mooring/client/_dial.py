@@ -1,7 +1,4 @@
-"""How a connection comes about: the socket, perhaps a proxy's tunnel, perhaps TLS.
-
-All of it has to happen within one limit of time, and whatever fails is `Broken`.
-"""
+"""Opens connections: the socket, a proxy's tunnel if there is a proxy, TLS, within one timeout."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _NEXT_ADDRESS: Final = 0.25  # seconds before another address of the same name i
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """Who builds the tunnel."""
+    """An HTTP proxy that tunnels to the server (CONNECT)."""
 
     host: str
     port: int
@@ -55,7 +52,7 @@ def authority(host: str, port: int) -> str:
 
 
 def host_header(endpoint: Endpoint) -> str:
-    """How the server is called in requests: without the port that goes without saying."""
+    """The Host header: without the port if it is the default one."""
     usual = 80 if endpoint.tls is None else 443
     if endpoint.port != usual:
         return authority(endpoint.host, endpoint.port)
@@ -130,7 +127,7 @@ class Dialer:
         return connection
 
     def close(self) -> None:
-        """Whoever is still waiting for a connection waits no longer."""
+        """Fail the connections that are being opened, and all later ones."""
         self._closed = True
         for guard in self._guards:
             guard.reschedule(asyncio.get_running_loop().time())
@@ -169,8 +166,8 @@ class Dialer:
         return f"CONNECT {target} HTTP/1.1\r\n".encode("ascii") + header_lines(headers) + b"\r\n"
 
     def _trust_in_proxy(self) -> ssl.SSLContext:
-        # A proxy belongs to the network, not to the cluster: the system's CAs vouch for it, and
-        # our client certificate is none of its business.
+        # A proxy belongs to the network, not to the cluster: it is verified by the system's CAs,
+        # and does not get the client certificate.
         if self._proxy_context is None:
             self._proxy_context = build_context()
         return self._proxy_context

@@ -1,7 +1,6 @@
-"""What happens on a connection: an exchange of request and answer, a handshake.
+"""Receivers of a connection: the exchange of a request and its response, and the TLS handshake.
 
-Each is the receiver of its connection for a while and has a future for whoever waits. There is no
-task behind them, so a request costs no more than its bytes.
+Each has a future and no task, so that a request costs no more than its bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mooring.client._tls_layer import TlsLayer
 
 
 class Exchange:
-    """A request and its whole answer: `future` is done when the answer is complete."""
+    """A request and its response: `future` is done when the response is complete."""
 
     __slots__ = ("_connection", "_timeout", "future", "parser")
 
@@ -71,7 +70,7 @@ class Exchange:
 
 
 class Handshake:
-    """TLS being agreed upon: `future` is done when everything goes through the new layer."""
+    """A TLS handshake: `future` is done when everything goes through the new layer."""
 
     def __init__(
         self, connection: Connection, loop: asyncio.AbstractEventLoop, layer: TlsLayer

@@ -1,4 +1,4 @@
-"""What can go wrong on a connection, and how to say it: codes and acronyms become plain words."""
+"""Failures of a connection, with plain words in place of codes and acronyms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import ssl
 
 
 class Broken(Exception):
-    """The connection did not carry it to the end; the message says why in plain words."""
+    """The connection failed; the message says why in plain words."""
 
     def __init__(self, words: str, *, expired: bool = False, untrusted: bool = False) -> None:
         super().__init__(words)
@@ -18,7 +18,6 @@ class Broken(Exception):
 
 
 def describe_error(error: BaseException) -> str:
-    """What happened, in plain words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message.rstrip('.')}"
     if isinstance(error, ssl.SSLError):
@@ -34,7 +33,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _os_words(error: OSError) -> str:
-    # asyncio tells of a failed connect in its own words, and of several at once in one string.
+    # asyncio reports a failed connect in its own words, and several at once in one string.
     codes = [error.errno] if error.errno is not None else []
     codes = codes or [int(code) for code in re.findall(r"\[Errno (\d+)\]", str(error))]
     if not codes:

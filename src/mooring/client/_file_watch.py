@@ -1,7 +1,7 @@
-"""Has a file changed? Asked by what reads tokens and certificates that somebody else rotates.
+"""Detects changes of token and certificate files that are rotated from outside.
 
 A kubelet rotates by swapping a symbolic link, others rename a new file into place or write into
-the old one: inode, size and time of modification of what the path leads to show all three.
+the old one: inode, size and modification time of the target show all three.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class FileWatch:
             self._changed_at = self._clock()
 
     def failed(self) -> bool:
-        """Reading went wrong; True the first time in a row, when it is worth a word."""
+        """Reading went wrong; True the first time in a row, to be logged."""
         first, self._failing = not self._failing, True
         return first
 
     @property
     def changed_lately(self) -> bool:
-        """Whether a request that is failing now may have been sent with what was there before."""
+        """Whether a request that fails now may have been sent with the content before."""
         return self._changed_at is not None and self._clock() - self._changed_at < _RECENT
 
 

@@ -1,7 +1,7 @@
-"""Answers in HTTP/1.1, taken apart as their bytes arrive. No I/O.
+"""An incremental parser of HTTP/1.1 responses. No I/O.
 
-Strict about what frames an answer, because a wrong guess would give one request the answer of
-another: whatever is not clearly HTTP/1.1 is `Malformed`, and the connection is given up.
+Strict about framing, because a wrong guess would give one request the response of another:
+whatever is not clearly HTTP/1.1 is `Malformed`, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEGINNING: Final = b"HTTP/1."
 
 
 class Malformed(Exception):
-    """What came is not an answer in HTTP/1.1, or not all of one; the message says what is wrong."""
+    """Not a complete response in HTTP/1.1; the message says what is wrong."""
 
 
 class _Phase(enum.IntEnum):
@@ -43,10 +43,7 @@ _HEAD, _COUNTED, _CHUNK_LINE, _CHUNK_DATA, _CHUNK_END, _TRAILERS, _UNTIL_CLOSE, 
 
 
 class ResponseParser:
-    """One answer, fed with bytes as they arrive; cutting them elsewhere changes nothing.
-
-    What has come of the body is taken with `take`, all at once or bit by bit.
-    """
+    """One response, fed with bytes as they arrive, cut anywhere; `take` returns body bytes."""
 
     __slots__ = (
         "_left",
@@ -82,7 +79,7 @@ class ResponseParser:
         return self._phase is _DONE
 
     def take(self) -> bytes:
-        """What has come of the body since the last time."""
+        """The part of the body that arrived since the last call."""
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         self._parts = []
@@ -90,7 +87,7 @@ class ResponseParser:
         return body
 
     def feed(self, data: bytes) -> None:
-        """Go on with what has arrived. Raises `Malformed`."""
+        """Parse the next bytes. Raises `Malformed`."""
         self.begun = True
         if self._rest:
             data = self._rest + data
@@ -116,7 +113,7 @@ class ResponseParser:
                 return
 
     def eof(self, *, clean: bool = True) -> None:
-        """The server closed; not `clean` if TLS did not say so. Raises `Malformed` if too early."""
+        """The server closed, `clean` with a close_notify. Raises `Malformed` if too early."""
         if self._phase is _UNTIL_CLOSE and clean:
             self._phase = _DONE
         elif not self.begun:
@@ -124,7 +121,7 @@ class ResponseParser:
         elif self._phase is not _DONE:
             raise Malformed("the server closed the connection in the middle of its answer")
 
-    # --- one phase each: from where to where in the data -----------------------------------------
+    # --- one method for each phase: takes and returns a position in the data ----------------------
 
     def _head(self, data: bytes, at: int) -> int:
         if not data.startswith(_BEGINNING, at) and not _BEGINNING.startswith(data[at : at + 7]):
@@ -145,7 +142,7 @@ class ResponseParser:
             self._phase = self._framing(status, found[1] == "1")
             self.status = status
         elif status == 101:
-            raise Malformed("the server switches to another protocol, which nobody asked for")
+            raise Malformed("the server switches to another protocol, which was not asked for")
         return stop + 4
 
     def _framing(self, status: int, modern: bool) -> _Phase:
@@ -153,7 +150,7 @@ class ResponseParser:
         headers = self.headers
         closing = "connection" in headers and "close" in _listed(headers["connection"])
         self.keep_alive = modern and not closing
-        # After CONNECT comes the tunnel, or why there is none, which the status says well enough.
+        # After CONNECT comes the tunnel, or a body whose content the status makes superfluous.
         if status in (204, 304) or self._method in ("HEAD", "CONNECT"):
             return _DONE
         coding = headers.get("transfer-encoding")
@@ -161,7 +158,7 @@ class ResponseParser:
         if coding is not None:
             if _listed(coding) != ["chunked"]:
                 raise Malformed(f"the server answered with transfer coding {_clipped(coding)!r}")
-            # With both, somebody on the way may count otherwise than we do: use it no more.
+            # With both, a proxy may frame the body differently: do not reuse the connection.
             self.keep_alive = self.keep_alive and length is None
             return _CHUNK_LINE
         if length is not None:
@@ -228,7 +225,7 @@ class ResponseParser:
         if stop < 0:
             self._rest = data[at:]
             return len(data)
-        _head_fields("\r\n" + data[at:stop].decode("latin-1"))  # to be ignored, if they are some
+        _head_fields("\r\n" + data[at:stop].decode("latin-1"))  # checked, then ignored
         self._phase = _DONE
         return stop + 4
 

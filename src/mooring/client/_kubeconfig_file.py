@@ -1,8 +1,7 @@
-"""The files of a kubeconfig: read, told apart by name, merged; and single fields taken out of them.
+"""Reads and merges kubeconfig files; `kubeconfig` decides what the fields mean.
 
-`kubeconfig` decides what the fields mean. Here nothing is looked into that nobody asked for: a
-broken user that no context in use refers to bothers no one. Values are never repeated in a problem,
-because any of them may be a secret.
+Entries are validated when they are used: a broken user that the context does not name is no
+problem. Problems never quote values, because any of them may be a secret.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 
@@ -22,6 +21,9 @@ from mooring.api.unreadable import NOT_YAML
 from mooring.api.yaml import PythonLoader
 from mooring.errors import Problem
 
+T = TypeVar("T")
+
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _QUOTED: Final = re.compile(r"'[^'<]{4,}'")
 _KINDS: Final[Mapping[type, str]] = {
     str: "text",
@@ -32,6 +34,15 @@ _KINDS: Final[Mapping[type, str]] = {
     dict: "fields",
     type(None): "nothing",
 }
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader without dates: a user may be called 2024-01-01."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ Entries = Mapping[str, KubeconfigEntry]
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """What one file says, or several of them together."""
+    """One file, or several merged."""
 
     files: tuple[str, ...] = ()
     current_context: str = ""
@@ -58,7 +69,7 @@ class Kubeconfig:
 
 
 def merge(configs: Iterable[Kubeconfig]) -> Kubeconfig:
-    """The first to say something about a name is right, and about all of it."""
+    """The first file that has an entry of a name wins, with the whole entry."""
     return reduce(_merge_two, configs, Kubeconfig())
 
 
@@ -103,7 +114,7 @@ def read_data(raw: object, file: str, problems: list[Problem]) -> Kubeconfig | N
         if top.text(key) not in ("", expected):
             top.report(key, f"expected {expected}")
     if len(problems) > before:
-        return None  # it is something else: its fields are of no interest
+        return None  # not a kubeconfig
     return Kubeconfig(
         files=(file,),
         current_context=top.text("current-context"),
@@ -134,7 +145,7 @@ def _entries(top: Fields, key: str, inner: str) -> Entries:
 
 
 class Fields:
-    """Takes fields out of an entry; one of another type is a problem, and as good as absent."""
+    """Typed access to the fields of an entry; one of another type is a problem, and left out."""
 
     def __init__(self, entry: KubeconfigEntry, problems: list[Problem]) -> None:
         self.entry: KubeconfigEntry = entry
@@ -149,18 +160,15 @@ class Fields:
         self.problems.append(Problem(self.place(key), message))
 
     def text(self, key: str) -> str:
-        value = self._take(key, str)
-        return value if isinstance(value, str) else ""
+        return self._take(key, str) or ""
 
     def flag(self, key: str) -> bool:
         return self._take(key, bool) is True
 
     def items(self, key: str) -> Sequence[Any]:
-        value = self._take(key, list)
-        return value if isinstance(value, list) else ()
+        return self._take(key, list) or ()
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
         items = self.items(key)
         for index, item in enumerate(items):
             if not isinstance(item, str):
@@ -181,7 +189,7 @@ class Fields:
     def inner(self, key: str) -> Fields | None:
         """The fields below a field; None if it is absent."""
         value = self._take(key, dict)
-        if not isinstance(value, dict):
+        if value is None:
             return None
         path = f"{self.entry.path}.{key}"
         return Fields(KubeconfigEntry(self.entry.file, path, value), self.problems)
@@ -198,7 +206,7 @@ class Fields:
         """A path, relative to the kubeconfig it is in."""
         return resolved(self.text(key), self.entry.file)
 
-    def _take(self, key: str, type_: type) -> object:
+    def _take(self, key: str, type_: type[T]) -> T | None:
         value = self.entry.fields.get(key)
         if value is None or isinstance(value, type_):
             return value

@@ -1,7 +1,7 @@
-"""The `user` of a kubeconfig: which certificate it shows and which headers it sends.
+"""The `user` of a kubeconfig: its client certificate, and the headers that authenticate it.
 
-As in client-go, a token, a password or a certificate makes an exec plugin superfluous, and a
-readable token file wins over a token.
+As in client-go, a token, a password or a certificate has precedence over an exec plugin, and a
+readable token file over a token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mooring.client.tls import Identity, Pem
 
 @dataclass(frozen=True, slots=True)
 class AuthInfo:
-    """What a user has to show; nothing at all means that the server decides who that is."""
+    """How a user authenticates; with neither, the server treats it as anonymous."""
 
     credentials: Credentials | None = None
     identity: Identity | None = None

@@ -1,8 +1,8 @@
-"""Who may send now: so many at a time, the others stand in line; and the connections at rest.
+"""The pool of connections: limits the requests in flight and keeps idle connections.
 
-A place in here belongs to a request, not to a connection: a request that has to open another
-connection keeps its place. A place that becomes free goes straight to the first in line, with the
-connection if that is still good; so nobody overtakes.
+A slot belongs to a request, not to a connection: a request that has to open another connection
+keeps its slot. A slot that becomes free goes to the first waiter, with its connection if that is
+reusable, so that requests are sent in order.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Pool:
         if limit < 1:
             raise ValueError(f"max_connections: expected at least 1, got {limit}")
         self._limit = limit
-        self._in_use = 0  # places
+        self._in_use = 0  # slots
         self._idle: list[Connection] = []  # the one used last is the last
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
-        self._alive: set[Connection] = set()  # all of them, from the first step to the last
+        self._alive: set[Connection] = set()  # from being opened to the end of the socket
         self._context: ssl.SSLContext | None = None
         self._all_closed: asyncio.Future[None] | None = None
         self._closed = False
 
     def use_context(self, context: ssl.SSLContext | None) -> None:
-        """From now on only connections that were opened with this context are good."""
+        """Reuse only connections that were opened with this context from now on."""
         if context is self._context:
             return
         self._context = context
@@ -40,7 +40,7 @@ class Pool:
                 connection.close()
 
     async def acquire(self, deadline: float) -> Connection | None:
-        """Take a place; a connection at rest, or None: open one. To be followed by `release`."""
+        """Take a slot, with an idle connection or None. To be followed by `release`."""
         if self._closed:
             raise Broken("the client is closed")
         if self._in_use >= self._limit:
@@ -55,7 +55,7 @@ class Pool:
         return None
 
     def release(self, connection: Connection | None) -> None:
-        """Give the place back; the connection is kept only if nothing is owed on it."""
+        """Give the slot back; the connection is kept if it is reusable."""
         if connection is not None and not self._is_reusable(connection):
             connection.close()
             connection = None
@@ -72,7 +72,7 @@ class Pool:
             self._idle.append(connection)
 
     async def close(self) -> None:
-        """Nobody gets in any more, and nothing stays open."""
+        """Fail the waiters and close all connections."""
         self._closed = True
         while self._waiters:
             _fail_waiter(self._waiters.popleft(), Broken("the client is closed"))
@@ -105,7 +105,7 @@ class Pool:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.release(waiter.result())  # it was our turn, but we are gone
+                self.release(waiter.result())  # the slot was ours already
             raise
         finally:
             timer.cancel()

@@ -1,7 +1,4 @@
-"""Requests in HTTP/1.1 as bytes. No I/O.
-
-Nothing that a caller passes can end a line early: a path or a header that would is refused.
-"""
+"""Requests in HTTP/1.1 as bytes. No I/O. Paths and headers with line breaks are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _WITH_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})  # say "0" where there
 
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Header fields as they go over the wire. Raises `ValueError` for what would break out."""
+    """Header fields as bytes. Raises `ValueError` for an illegal name or value."""
     return b"".join(_header_line(name, value) for name, value in headers)
 
 

@@ -1,8 +1,7 @@
-"""An answer whose body arrives bit by bit, for as long as it may: a watch.
+"""A response whose body arrives over time: a watch.
 
-What arrives is kept until it is asked for, all of it at once; beyond some megabytes the socket is
-left unread, and the server has to wait. A server that is silent for too long counts as gone:
-bookmarks come every minute.
+What arrives is buffered until it is taken; beyond some megabytes the socket is not read, and the
+server has to wait. A stream that is silent for too long fails: bookmarks come every minute.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mooring.client._failures import Broken
 from mooring.client._http1 import Malformed, ResponseParser
 from mooring.client.errors import Unreachable
 
-PAUSE_ABOVE: Final = 4 * 1024 * 1024  # bytes that nobody took yet
+PAUSE_ABOVE: Final = 4 * 1024 * 1024  # buffered bytes
 
 
 class HttpStream:
@@ -38,7 +37,7 @@ class HttpStream:
         self._where = where
         self._timeout = timeout  # seconds until the head is complete
         self._silence_limit = silence_limit
-        self._news: asyncio.Future[None] | None = None  # of who waits for more
+        self._news: asyncio.Future[None] | None = None  # done when something arrives
         self._why: Broken | None = None
         self._over = False
         self._paused = False
@@ -53,7 +52,6 @@ class HttpStream:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the answer has come."""
         return self._parser.begun
 
     async def begin(self, payload: bytes, deadline: float) -> None:
@@ -77,19 +75,18 @@ class HttpStream:
         return _Chunks(self)
 
     async def next(self) -> bytes:
-        """What has arrived since the last time, if need be after waiting; empty at the end."""
+        """What arrived since the last call, after waiting for it if need be; empty at the end."""
         while True:
             if self._parser.buffered:
                 return self._taken()
             if self._why is not None:
-                # After the head, whatever was asked has been done.
                 raise Unreachable(f"{self._where}: {self._why}", sent=True)
             if self._over:
                 return b""
             await self._more()
 
     def close(self) -> None:
-        """Let go of the connection, wherever the answer is."""
+        """Close the connection, wherever the response is."""
         self._connection.close()
         self._stop(Broken("the stream was closed"))
 
@@ -122,7 +119,7 @@ class HttpStream:
         self._stop(why)
 
     def expired(self) -> None:
-        if self._paused:  # it is us who do not listen
+        if self._paused:  # the reader is slow, not the server
             self._connection.expire_at(self._loop.time() + self._silence_limit)
         elif self._parser.status:
             words = f"nothing was heard for {self._silence_limit:g}s"
@@ -132,7 +129,7 @@ class HttpStream:
 
     def _taken(self) -> bytes:
         data = self._parser.take()
-        if self._paused:  # nothing is left, so that there is room again
+        if self._paused:
             self._paused = False
             self._connection.expire_at(self._loop.time() + self._silence_limit)
             self._connection.resume()
@@ -156,7 +153,7 @@ class HttpStream:
 
 
 class _Chunks:
-    """An iterator and no generator: one that is left early needs no clearing up."""
+    """An iterator, not a generator, which would have to be closed if it is left early."""
 
     def __init__(self, stream: HttpStream) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
-"""Run a command that prints a little, within limits of time and size, and leave nothing behind.
+"""Runs the command of an exec plugin within limits of time and output, and leaves no process.
 
-The exec plugin uses this. What the command writes to standard error ends up in error messages, so
-it is cleaned of what looks like a secret and of what would confuse a terminal.
+What it writes to standard error becomes part of error messages, without what looks like a secret
+and without control characters.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 _OUTPUT_LIMIT: Final = 1 << 20  # bytes of standard output
@@ -100,7 +101,7 @@ async def run_command(
 
 
 async def _end(starting: asyncio.Future[_Started], *, is_group: bool) -> None:
-    """Killed if need be, so nobody waits long; and no process outlives its caller unseen."""
+    """Wait for the process, killed if it still runs, so that none outlives its caller."""
     await asyncio.wait([starting])
     if starting.exception() is not None:
         return
@@ -125,13 +126,8 @@ async def _wait(run: _Run, time_limit: float) -> str:
 
 
 def _kill(pid: int, *, is_group: bool) -> None:
-    try:
-        if is_group:
-            os.killpg(pid, signal.SIGKILL)
-        else:
-            os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # it has just ended by itself
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        (os.killpg if is_group else os.kill)(pid, signal.SIGKILL)
 
 
 def _words(error: Exception) -> str:

@@ -1,8 +1,7 @@
-"""Certificates without files: made on the spot, and loaded from memory.
+"""Certificates without files, for servers: generated, and loaded from memory.
 
-A container's file system is often read-only, and a private key has no business on a disk. Whoever
-serves uses this: the endpoints of a scheduler, and the embedded API server, which is its own
-authority.
+A container's file system is often read-only, and a private key should not be on a disk. Used by
+the endpoints of a scheduler and by the embedded API server, which is its own authority.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Requests in our own terms: kinds and names in, typed objects or typed errors out.
+"""Typed requests: kinds and names in, objects or `ApiError`s out.
 
-Every request waits for its turn at the limiter, binds before status patches before Events. What
-the server asks to repeat later (429, or a failure with Retry-After) is repeated here; what may have
-been carried out without an answer is not: only the caller knows how to find out.
+Every request waits for the rate limiter. What the server asks to repeat later (429, or a failure
+with Retry-After) is repeated here; a request whose outcome is unknown is not: only the caller
+knows how to find out.
 """
 
 from __future__ import annotations
@@ -18,16 +18,9 @@ from mooring.api.codec import DecodeError, decode, encode
 from mooring.api.core import Binding, Pod
 from mooring.api.meta import Object
 from mooring.client import paths
-from mooring.client.errors import (
-    Forbidden,
-    Garbled,
-    NotFound,
-    StatusError,
-    Unreachable,
-    status_error,
-)
+from mooring.client.errors import Forbidden, Garbled, StatusError, Unreachable, status_error
 from mooring.client.flowcontrol import RateLimiter, RequestPriority
-from mooring.client.transport import JSON, MERGE_PATCH, Fence, Request, Stream, Transport
+from mooring.client.transport import MERGE_PATCH, Fence, Request, Stream, Transport
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
 T = TypeVar("T")
@@ -37,7 +30,7 @@ _LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """Some objects of a list, still as they came."""
+    """Some objects of a list, not decoded yet."""
 
     items: tuple[msgspec.Raw, ...]
     resource_version: str
@@ -55,13 +48,13 @@ class _List(msgspec.Struct):
 
 
 class _Outcome(msgspec.Struct):
-    """What the server says to a write that is of no further interest: any object."""
+    """A response of no further interest: any object."""
 
 
 class ApiClient:
     """One API server, seen by one user.
 
-    `on_forbidden` hears of every 403, so that somebody can say which rule is missing.
+    `on_forbidden` is called for every 403, so that the missing rule can be reported.
     """
 
     def __init__(
@@ -93,7 +86,7 @@ class ApiClient:
         limit: int = 500,
         continue_: str = "",
     ) -> ListPage:
-        """One page of a list, as new as the server can tell; no `limit` with 0."""
+        """One page of a consistent list; a `limit` of 0 means all of it."""
         asked = {"labelSelector": labels, "fieldSelector": fields, "continue": continue_}
         asked["limit"] = str(limit) if limit else ""
         query = {key: value for key, value in asked.items() if value}
@@ -114,7 +107,7 @@ class ApiClient:
         labels: str = "",
         fields: str = "",
     ) -> AsyncIterator[Stream]:
-        """Hold a stream of what happens after `version`, that the server ends after `seconds`."""
+        """A stream of the events after `version`, which the server ends after `seconds`."""
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         asked |= {"timeoutSeconds": str(seconds), "labelSelector": labels, "fieldSelector": fields}
         query = {key: value for key, value in asked.items() if value}
@@ -126,7 +119,7 @@ class ApiClient:
             yield stream
 
     async def ping(self) -> None:
-        """Ask for a sign of life: any answer is one."""
+        """Any response will do: the server is alive."""
         await self.transport.send(Request(method="GET", path="/version"))
 
     # --- writing -------------------------------------------------------------------------------
@@ -246,6 +239,3 @@ def _pause(error: StatusError) -> float | None:
     if error.code >= 500 and error.retry_after is not None:
         return min(error.retry_after, _LONGEST_PAUSE)
     return None
-
-
-__all__ = ["JSON", "ApiClient", "ListPage", "NotFound"]

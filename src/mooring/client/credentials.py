@@ -1,7 +1,7 @@
-"""Who we are, in headers: bearer tokens, a token file that rotates, passwords, impersonation.
+"""Credentials as headers: bearer tokens, token files that rotate, passwords, impersonation.
 
-Made by `kubeconfig` and `incluster`, asked by the transport for every request. The exec plugin has
-a file of its own. Nothing here shows a secret when it is printed.
+Made by `kubeconfig` and `incluster`, asked by the transport for every request. `exec_plugin` has
+the rest. Nothing here shows a secret when it is printed.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class BasicAuth(BearerToken):
 
 
 class TokenFile:
-    """A token that somebody else keeps fresh in a file, as a kubelet does.
+    """A token in a file that is rotated, as by a kubelet.
 
-    The last token that could be read stays in use while the file is missing or empty; `first` is
-    used until the file could be read once.
+    The last token stays in use while the file is missing or empty; `first` is used until the file
+    could be read once.
     """
 
     def __init__(self, path: str, *, first: str = "", clock: Clock = time.monotonic) -> None:
@@ -113,7 +113,7 @@ class TokenFile:
 
 
 class Impersonation:
-    """Somebody else, whom we may act for: what we are, and the headers that name them."""
+    """Credentials with the headers that impersonate another user."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Impersonation:
 
 
 class Renewable(Protocol):
-    """What can be told to look at its files at once, such as `tls.ReloadingTls`."""
+    """What can reload its files at once, such as `tls.ReloadingTls`."""
 
     def renew(self) -> bool:
         """Look; whether something may have changed."""
@@ -153,9 +153,9 @@ class Renewable(Protocol):
 
 
 class WithCertificates:
-    """Credentials of an endpoint with TLS: to renew them is to look at its certificates as well.
+    """Credentials of an endpoint with TLS: renewing them reloads its certificates as well.
 
-    Without `inner` the client certificate says who we are, or nobody does.
+    Without `inner` the client certificate authenticates, if there is one.
     """
 
     def __init__(self, inner: Credentials | None, tls: Renewable) -> None:

@@ -1,9 +1,8 @@
-"""Where an API server is and how to prove who we are: what a transport is built from.
+"""The address of an API server with credentials and TLS: what a transport is built from.
 
-`kubeconfig.load_kubeconfig`, `incluster.in_cluster` and `incluster.find_endpoint` make endpoints;
-`http.HttpTransport` uses them. Credentials and TLS are asked anew for every request and every
-connection, because tokens and certificates rotate while the process runs. Credentials are asked
-first: an exec plugin may hand out the client certificate that the TLS context then holds.
+Made by `kubeconfig` and `incluster`, used by `http.HttpTransport`. Tokens and certificates rotate
+while the process runs, so credentials are asked for every request and TLS for every connection;
+credentials first, because an exec plugin may hand out the client certificate.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Credentials(Protocol):
-    """Who we are, as headers."""
+    """Authentication by headers."""
 
     async def headers(self) -> Headers:
         """What to add to a request; cheap, asked for every one. Raises `Unreachable`."""
@@ -40,8 +39,8 @@ class Tls(Protocol):
     def context(self) -> ssl.SSLContext:
         """The context for the next connection; another object once the files have changed.
 
-        Cheap: files are looked at once a second or so, not on every call. A connection made with
-        an earlier object speaks for whoever we were then.
+        Cheap: files are looked at once a second or so. A connection made with an earlier object
+        has the identity of that time.
         """
         ...
 

@@ -1,16 +1,16 @@
-"""What an API server answers when it does not do what was asked.
+"""Errors of requests to an API server.
 
 ApiError
-├── Refused            the server answered: `code`, `reason`, its own words
-│   ├── Unauthorized   401      it does not know us
-│   ├── Forbidden      403      it knows us, and no rule allows this
+├── StatusError        the server answered with a failure: `code`, `reason`, its message
+│   ├── Unauthorized   401      unknown credentials
+│   ├── Forbidden      403      no rule allows this
 │   ├── NotFound       404
-│   ├── Conflict       409      changed, bound or created by somebody else meanwhile
+│   ├── ConflictError  409      changed, bound or created by another client meanwhile
 │   ├── Gone           410      the version asked for is too old: list again
-│   ├── TooManyRequests 429     later, please
-│   └── ServerError    5xx      its fault, not ours
-├── Garbled            2xx with a body that cannot be read; a write may have been carried out
-├── Unreachable        no answer; `sent` says whether the request may have been carried out
+│   ├── TooManyRequests 429     try again later
+│   └── ServerError    5xx
+├── Garbled            2xx with a body that cannot be decoded; a write may have been carried out
+├── Unreachable        no response; `sent` says whether the request may have been carried out
 └── Fenced             not sent: this process may not write any more
 """
 
@@ -28,7 +28,7 @@ _LONGEST_WAIT: Final = 86_400.0  # seconds; whatever a Status asks for
 
 
 class StatusError(ApiError):
-    """The server answered with a failure; `details` is what its Status says beyond the words."""
+    """The server answered with a failure; `details` is that of its Status."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class NotFound(StatusError):
 
 
 class ConflictError(StatusError):
-    """Somebody else was faster; `reason` is Conflict or AlreadyExists."""
+    """Changed or created by another client; `reason` is Conflict or AlreadyExists."""
 
 
 class Gone(StatusError):
@@ -67,11 +67,11 @@ class Gone(StatusError):
 
 
 class TooManyRequests(StatusError):
-    """The server asks for patience."""
+    """The server asks to try again later."""
 
 
 class ServerError(StatusError):
-    """Something broke on the server's side; a write may have been carried out all the same."""
+    """The server failed; a write may have been carried out all the same."""
 
 
 class Garbled(ApiError):
@@ -82,7 +82,7 @@ class Garbled(ApiError):
 
 
 class Unreachable(ApiError):
-    """No answer came; after `sent` nobody knows whether the request was carried out."""
+    """No response came; if `sent`, the request may have been carried out."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -92,6 +92,9 @@ class Unreachable(ApiError):
 class Fenced(ApiError):
     """Not sent, because this process has lost the right to write."""
 
+
+OUTCOME_UNKNOWN: Final = (Unreachable, ServerError, Garbled)
+"""Errors after which a write may or may not have been carried out."""
 
 _BY_CODE: Final[Mapping[int, type[StatusError]]] = {
     401: Unauthorized,
@@ -113,26 +116,29 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 def status_error(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> StatusError:
-    """The error for an answer that is none of 2xx; the body is a Status, or whatever came."""
+    """The error for a response that is not 2xx; the body is a Status, or anything."""
     try:
         status = msgspec.json.decode(body, type=_Status)
     except NOT_JSON:
         shown = body[:200].decode(errors="replace").strip()
         status = _Status(message=shown or f"the server answered {code}")
-    return _refused(status, code, _retry_after(headers or {}, status))
+    return _error(status, code, headers or {})
 
 
 def status_error_of_event(status: Mapping[str, Any]) -> StatusError:
     """The error for a Status that came as an event of a watch."""
     found = msgspec.convert(dict(status), type=_Status, strict=False)
-    return _refused(found, found.code, _retry_after({}, found))
+    return _error(found, found.code, {})
 
 
-def _refused(status: _Status, code: int, retry_after: float | None) -> StatusError:
+def _error(status: _Status, code: int, headers: Mapping[str, str]) -> StatusError:
     kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)
-    message = status.message or f"the server answered {code}"
     return kind(
-        message, code=code, reason=status.reason, retry_after=retry_after, details=status.details
+        status.message or f"the server answered {code}",
+        code=code,
+        reason=status.reason,
+        retry_after=_retry_after(headers, status),
+        details=status.details,
     )
 
 

@@ -1,4 +1,4 @@
-"""One event with its repeats, in words that an API server accepts."""
+"""An Event and its series, within the limits that an API server accepts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DNS_SUBDOMAIN: Final = re.compile(
 
 @dataclass(slots=True, eq=False)
 class Series:
-    """An event, how often it was seen, and what the server knows of that."""
+    """An Event, how often it was seen, and what of that the server was told."""
 
     regarding: ObjectReference
     related: ObjectReference | None
@@ -32,7 +32,7 @@ class Series:
     note: str
     controller: str
     first_seen: float  # seconds since the epoch, here and below
-    nanos: int  # likewise, and no other event's
+    nanos: int  # since the epoch, unique
     last_seen: float
     count: int = 1
     told: int = 0  # the count the server has; 0 if it does not have the event
@@ -47,14 +47,12 @@ class Series:
         return self.regarding.namespace or "default"
 
     def to_series(self) -> EventSeries | None:
-        """What a server is told of repeats."""
         if self.count == 1:
             return None
         seen = format_time(self.last_seen, micros=True)
         return EventSeries(count=self.count, last_observed_time=seen)
 
     def to_event(self, host: str) -> Event:
-        """The event as it is created."""
         self.name = self.name or _name(self.regarding.name, self.nanos)
         return Event(
             metadata=ObjectMeta(name=self.name, namespace=self.namespace),
@@ -85,12 +83,12 @@ def _name(regarding: str, nanos: int) -> str:
 
 
 def word(text: str) -> str:
-    """A text of which thousands are remembered and few are different: kept once."""
+    """A reason or the like, cut and interned: many Series have the same."""
     return sys.intern(_cut(text, MAX_WORD))
 
 
 def _cut(text: str, limit: int) -> str:
-    """As much of a text as fits into so many bytes of UTF-8; half a pair of surrogates is a `?`."""
+    """As much of a text as fits into `limit` bytes of UTF-8; a lone surrogate becomes a `?`."""
     if len(text) <= limit and text.isascii():
         return text
     return text.encode(errors="replace")[:limit].decode(errors="ignore")

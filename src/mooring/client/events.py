@@ -1,9 +1,8 @@
-"""Kubernetes Events: what `kubectl describe` shows, told without holding anybody up.
+"""Writes Kubernetes Events in the background.
 
-The first of equal events is created, the second makes it a series, and how often it was seen in the
-end is written once it has been quiet for six minutes; as client-go does it. Equal means all but the
-note. Everything here is bounded: what waits to be sent, what is remembered, how often it is tried.
-Events can wait: while there is a rush, such as binds under way, they do so for a few seconds.
+As in client-go, the first of equal Events is created, the second makes it a series, and the final
+count is written once it has been quiet for six minutes. Equal means all but the note. The queue,
+the memory and the number of tries are bounded. Events wait a few seconds for binds in progress.
 
     emit ──▶ new events ────▶ created ─┐
         └──▶ repeats ──────▶ patched ──┴─▶ remembered until quiet ──▶ final count patched
@@ -41,16 +40,16 @@ PAUSE: Final = 10.0  # seconds between tries, and up to a quarter more
 
 MAX_SERIES: Final = 4096  # remembered at once
 
-PATIENCE: Final = 5.0  # seconds that an Event makes way for a rush
+PATIENCE: Final = 5.0  # seconds that an Event waits for binds
 
 
 _Key = tuple[str, str, str, ObjectReference, ObjectReference | None]
 
 
 class EventSink:
-    """Takes events and sends them when there is time; `emit` is for the thread of the loop.
+    """Takes Events and sends them in the background; `emit` is for the thread of the loop.
 
-    `host` tells the processes of one controller apart. Events make way for a `binds`.
+    `host` tells the processes of one controller apart. Events wait for `binds`.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class EventSink:
         self._concurrency = concurrency
         self._rng = rng or random.Random()
         self._binds = binds
-        self._go_on = asyncio.Event()  # waiting makes no sense any longer
+        self._go_on = asyncio.Event()  # set when Events need not wait for binds
         if binds is not None:
             binds.on_none(self._go_on.set)
         self._series: OrderedDict[_Key, Series] = OrderedDict()  # the longest unseen first
@@ -98,7 +97,7 @@ class EventSink:
         *,
         controller: str,
     ) -> None:
-        """Tell about `regarding` in the name of a controller. Never blocks, never raises."""
+        """An Event about `regarding`, reported by a controller. Never blocks, never raises."""
         if self._is_closed:
             self.dropped += 1
             return
@@ -134,7 +133,7 @@ class EventSink:
             group.create_task(self._every(REFRESH_EVERY, self._refresh))
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more, and send what waits, for so long; beside `run` or after it."""
+        """Take no more Events, and send those that wait, for so long; during `run` or after it."""
         self._is_closed = True
         try:
             async with asyncio.timeout(seconds):
@@ -184,14 +183,14 @@ class EventSink:
         return 2 * self._waiting > self._capacity
 
     def _enqueue(self, series: Series) -> None:
-        """Have it told, once: how often it was seen is looked up in the moment of sending."""
+        """Have it sent, with the count at the time of sending."""
         if series.is_waiting or series.is_sending:
             return
         if self._waiting >= self._capacity:
             self.dropped += 1
             if not self._repeats:
                 return
-            # A repeat can be told later, and says less than something new.
+            # A repeat can be sent later, and says less than a new Event.
             self._repeats.popleft().is_waiting = False
         series.is_waiting = True
         series.waits_since = self._clock()
@@ -223,7 +222,7 @@ class EventSink:
                 await self._send(series)
 
     async def _wait_for_binds(self) -> None:
-        """Wait while there is a rush, unless there is too much to tell or it gets old."""
+        """Wait while binds are in progress, unless the queue is half full or its head is old."""
         binds = self._binds
         while binds is not None and binds.any and not self._is_closed:
             line = self._new or self._repeats
@@ -274,7 +273,7 @@ class EventSink:
         self._warn("retries", "gave up on an Event after many tries", _named(series))
 
     async def _try_once(self, series: Series) -> float | None:
-        """One request; None when all is said, or else the seconds until it is tried again."""
+        """One request; the seconds until the next try, or None for no further one."""
         count = series.tried = series.count
         try:
             await self._request(series)
@@ -282,7 +281,7 @@ class EventSink:
             if not series.told:  # there is no such namespace
                 self._give_up(series, error)
                 return None
-            series.told = 0  # the server has forgotten it: create it anew
+            series.told = 0  # the server has forgotten it: create it again
             return 0.0
         except errors.ConflictError as error:
             if error.reason != "AlreadyExists":
@@ -291,12 +290,7 @@ class EventSink:
             series.told = 1
             if count > 1:
                 return 0.0
-        except (
-            errors.Unreachable,
-            errors.TooManyRequests,
-            errors.ServerError,
-            errors.Garbled,
-        ) as error:
+        except (errors.TooManyRequests, *errors.OUTCOME_UNKNOWN) as error:
             log.debug("could not send an Event", extra={**_named(series), "error": str(error)})
             return self._pause()
         except ApiError as error:
@@ -330,13 +324,13 @@ class EventSink:
             else type(error).__name__
         )
         extra = {**_named(series), "error": str(error)}
-        if "is being terminated" in str(error):  # of a namespace; that is nobody's mistake
+        if "is being terminated" in str(error):  # a namespace
             log.debug("the namespace of an Event goes away", extra=extra)
         else:
             self._warn(kind, "the server does not take an Event", extra)
 
     def _warn(self, kind: str, message: str, extra: dict[str, str]) -> None:
-        """Say it aloud once for each kind of trouble: there may be one for each pod."""
+        """Warn once for each kind of failure: there may be one for each pod."""
         level = logging.DEBUG if kind in self._warned else logging.WARNING
         self._warned.add(kind)
         log.log(level, message, extra=extra)

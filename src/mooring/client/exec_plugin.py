@@ -2,10 +2,10 @@
 
     none ──headers()──▶ running ──▶ kept ──shortly before expiry, or renew()──▶ running
                            └─ fails ─▶ kept, if there is something that has not expired yet
-                                       none, and the error goes to everybody who was waiting
+                                       none, and all waiting callers get the error
 
-One run at a time: whoever comes while the command runs waits for that run. The command starts when
-the first request needs it and not when the kubeconfig is read.
+One run at a time, shared by all callers that come meanwhile. The command starts when the first
+request needs it, not when the kubeconfig is read.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ExecSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Granted:
-    """What a run brought."""
+    """The credentials of one run."""
 
     headers: Headers = field(repr=False)
     identity: Identity | None
@@ -209,8 +209,7 @@ class ExecPlugin:
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             hint = self._settings.install_hint
-            text = self._named("not found") + (f"; {printable(hint)}" if hint else "")
-            raise Unreachable(text, sent=False)
+            raise self._error("not found" + (f"; {printable(hint)}" if hint else ""))
         try:
             output = await run_command(
                 [program, *self._settings.args],
@@ -220,7 +219,7 @@ class ExecPlugin:
                 secrets=[value for name, value in self._settings.env if _SECRET.search(name)],
             )
         except CommandFailed as error:
-            raise Unreachable(self._named(str(error)), sent=False) from error
+            raise self._error(str(error)) from error
         return self._read(output)
 
     def _is_interactive(self) -> bool:
@@ -229,8 +228,7 @@ class ExecPlugin:
             return False
         has_terminal = self._has_terminal()
         if mode == "Always" and not has_terminal:
-            text = "interactiveMode is Always and standard input is not a terminal"
-            raise Unreachable(self._named(text), sent=False)
+            raise self._error("interactiveMode is Always and standard input is not a terminal")
         return has_terminal
 
     def _exec_info(self, is_interactive: bool) -> dict[str, str]:
@@ -239,20 +237,20 @@ class ExecPlugin:
             try:
                 spec["cluster"] = self._settings.cluster.to_json()
             except ConfigError as error:
-                raise Unreachable(self._named(str(error)), sent=False) from error
+                raise self._error(str(error)) from error
         spec["interactive"] = is_interactive
         asked = {"kind": "ExecCredential", "apiVersion": self._settings.api_version, "spec": spec}
         return {"KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
 
     def _read(self, output: bytes) -> _Granted:
-        """What the plugin printed; no word of it is repeated in an error."""
+        """What the plugin printed; errors do not quote it."""
         try:
             found = msgspec.json.decode(output, type=_ExecCredential)
         except NOT_JSON as error:
-            text = f"printed something that is no ExecCredential: {why_unreadable(error)}"
-            raise Unreachable(self._named(text), sent=False) from None
+            why = why_unreadable(error)
+            raise self._error(f"printed something that is no ExecCredential: {why}") from None
         if complaint := self._problem_of(found):
-            raise Unreachable(self._named(complaint), sent=False)
+            raise self._error(complaint)
         status = found.status or _Status()
         identity = None
         if status.client_certificate_data and status.client_key_data:
@@ -262,7 +260,7 @@ class ExecPlugin:
             try:
                 build_context(identity=identity, insecure=True)
             except ConfigError as error:
-                raise Unreachable(self._named(f"printed {error}"), sent=False) from error
+                raise self._error(f"printed {error}") from error
         headers = (("authorization", f"Bearer {status.token}"),) if status.token else ()
         end = status.expiration_timestamp
         return _Granted(headers, identity, end.timestamp() if end is not None else None)
@@ -283,5 +281,5 @@ class ExecPlugin:
         problem = token_problem(status.token) if status.token else ""
         return f"printed a bad status.token: {problem}" if problem else ""
 
-    def _named(self, text: str) -> str:
-        return f"exec plugin {self._settings.command}: {text}"
+    def _error(self, text: str) -> Unreachable:
+        return Unreachable(f"exec plugin {self._settings.command}: {text}", sent=False)

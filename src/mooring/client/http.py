@@ -1,11 +1,9 @@
 """The transport over sockets: HTTP/1.1, with TLS and through proxies, to one API server.
 
-Our own and lean, because a scheduler pays for it with every bind. What happens to one request:
+    credentials ─► slot in the pool ─► connection, idle or new ─► fence ─► write ─► response
 
-    credentials ─► place in the pool ─► connection, at rest or new ─► fence ─► write ─► answer
-
-The fence is asked with the connection in hand, and nothing is awaited between it and the write: a
-process that was stopped anywhere before cannot write after it lost its lease.
+The fence is called once the connection is there, and nothing is awaited between it and the write:
+a process that was stopped anywhere before cannot write after it lost its lease.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from mooring.client.errors import Unreachable
 from mooring.client.transport import Fence, Request, Response, Stream, Transport
 
 OnAnswer = Callable[[str, str, int, float], None]
-"""Told of every try: method, host, status (0 without an answer) and seconds."""
+"""Called for every try: method, host, status (0 without a response) and seconds."""
 
 
 class HttpTransport(Transport):
     """Carries requests to one endpoint; belongs to one event loop.
 
     At most `max_connections` requests are under way at a time, streams not counted; the others
-    wait in line. All limits are in seconds.
+    wait. All limits are in seconds.
     """
 
     def __init__(
@@ -65,7 +63,7 @@ class HttpTransport(Transport):
             idle_limit=idle_limit,
         )
         self._renewing = asyncio.Lock()
-        self._proof: tuple[tuple[str, str], ...] = ()  # of whom we know
+        self._proof: tuple[tuple[str, str], ...] = ()  # that `_known` was made of
         self._known = _Identity(b"", None)
 
     async def send(self, request: Request, fence: Fence | None = None) -> Response:
@@ -79,7 +77,7 @@ class HttpTransport(Transport):
         else:
             if answer.status != 401 or not await self._renewed(used, deadline):
                 return answer
-        # Who does not know us, or whom we do not know, has done nothing: ask once more.
+        # A request that was not authenticated has done nothing: send it once more.
         return await self._ask(request, await self._identity(), fence, deadline)
 
     @asynccontextmanager
@@ -156,7 +154,7 @@ class HttpTransport(Transport):
                     await exchange.begin(payload, deadline)
                 except Broken as why:
                     begun = exchange.parser.begun
-                    # The server closed a connection at rest in the moment when we wrote.
+                    # The server closed an idle connection at the time of our write.
                     missed = rested and not begun and not why.expired
                     if not missed or request.method != "GET":
                         raise self._failed(why, begun=begun, rested=rested) from why
@@ -219,14 +217,14 @@ class HttpTransport(Transport):
             if proof != self._proof:
                 known = _Identity(header_lines(proof), None)
                 self._proof = proof
-        context = self._context()  # second: who gives us a token may also give us a certificate
+        context = self._context()  # second: an exec plugin may give both
         if known.context is not context:
             known = _Identity(known.proof, context)
         self._known = known
         return known
 
     async def _renewed(self, used: _Identity, deadline: float) -> bool:
-        """Whether we may be somebody else now than when we were refused."""
+        """Whether the credentials may be others than those that were refused."""
         try:
             # One at a time: of many requests that were refused together, the first one renews.
             async with asyncio.timeout_at(deadline), self._renewing:
@@ -239,8 +237,8 @@ class HttpTransport(Transport):
     def _failed(self, why: Broken, *, begun: bool, rested: bool, sent: bool = True) -> Unreachable:
         """The error for a connection that broke before, or after, a request was written."""
         if why.untrusted and not begun and not rested:
-            # With TLS 1.3 the verdict on our certificate comes after we may have written, but
-            # before the server reads any of it.
+            # With TLS 1.3 our certificate may be rejected after our write, but before the server
+            # reads any of it.
             return _Untrusted(f"{self._dialer.where}: {why}", sent=False)
         return self._unreachable(why, sent=sent)
 
@@ -254,11 +252,11 @@ class HttpTransport(Transport):
 
 
 class _Untrusted(Unreachable):
-    """A certificate was not accepted, theirs or ours; nothing was done."""
+    """A certificate was rejected, ours or the server's; nothing was done."""
 
 
 class _Identity(NamedTuple):
-    """Who we were in one try."""
+    """Credentials and TLS context of one try."""
 
     proof: bytes  # credentials as header lines
     context: ssl.SSLContext | None

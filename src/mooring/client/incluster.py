@@ -1,7 +1,4 @@
-"""The endpoint of a pod: what the kubelet puts into every container; and the choice between all.
-
-`find_endpoint` is what a command with the flags --kubeconfig and --master calls.
-"""
+"""The endpoint inside a pod, and the choice between it, --kubeconfig and --master."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _ADVICE: Final = "give --kubeconfig"
 
 
 def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Endpoint:
-    """The API server of the cluster this process runs in, seen by its service account.
+    """The API server of the cluster this process runs in, with its service account.
 
     Raises ConfigError that says what is missing.
     """

@@ -1,9 +1,8 @@
-"""A local store of one kind, kept current by a watch; handlers hear of every change, in order.
+"""A local store of one kind, kept current by a watch; handlers are called for each change.
 
-What a handler hears is always a difference to what it heard before: `on_put` with an object's
-latest state, `on_remove` with the state it was last told. A change that fell into a gap of the
-watch is found by comparing with the next list. Steps between two states may be missed, never an
-end: an object that was deleted and made anew under its name is removed before it is put.
+`on_put` gets an object's latest state, `on_remove` the state that was last put. A change that fell
+into a gap of the watch is found by comparing with the next list. Intermediate states may be
+missed, deletions never: an object that was deleted and created again is removed before it is put.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Informer(Generic[O]):
         rng: random.Random | None = None,
     ) -> None:
         self.kind: type[O] = kind
-        self.synced: asyncio.Event = asyncio.Event()  # the handlers have heard a complete list
+        self.synced: asyncio.Event = asyncio.Event()  # the handlers were called for a complete list
         self.reflector: Reflector[O] = Reflector(
             client,
             kind,
@@ -93,11 +92,9 @@ class Informer(Generic[O]):
     def __iter__(self) -> Iterator[O]:
         return iter(self._store.values())
 
-    # --- what the reflector calls --------------------------------------------------------------
-
     def replace(self, objects: list[O], unread: list[O]) -> None:
-        # A list is newer than all that was heard before it, so any other version is news, even a
-        # lower one: after a restored backup versions begin again further down.
+        # A list is newer than all events before it, so any other version is a change, even a lower
+        # one: after a restored backup versions begin again further down.
         listed = {value.key: value for value in objects}
         bare = {value.key: value for value in unread}
         for key, known in list(self._store.items()):
@@ -117,7 +114,7 @@ class Informer(Generic[O]):
             if _version(value) == _version(known) or is_older(_version(value), _version(known)):
                 return
             if value.metadata.uid != known.metadata.uid:
-                self._drop(key, known)  # its end was missed
+                self._drop(key, known)  # its deletion was missed
         self._accept(key, value)
 
     def put_unread(self, value: O) -> None:
@@ -127,11 +124,11 @@ class Informer(Generic[O]):
 
     def remove(self, value: O) -> None:
         if self._raw_objects is not None:
-            self._raw_objects.drop(value.metadata.uid)  # also of one that was never put
+            self._raw_objects.drop(value.metadata.uid)  # even if it was never put
         known = self._store.get(value.key)
         if known is None or is_older(_version(value), _version(known)):
             return
-        # Under another uid, this one's end was missed: there is nothing of that name any more.
+        # Also under another uid: then the deletion of this one was missed.
         self._drop(value.key, known)
 
     def _accept(self, key: str, value: O) -> None:
@@ -139,23 +136,23 @@ class Informer(Generic[O]):
             try:
                 value = self._keep(value)
             except Exception:  # then all of it is kept
-                self._log_accident(value)
+                self._log_failure(value)
         self._store[key] = value
-        try:
-            self._on_put(value)
-        except Exception:
-            self._log_accident(value)
+        self._call(self._on_put, value)
 
     def _drop(self, key: str, known: O) -> None:
         del self._store[key]
         if self._raw_objects is not None:
             self._raw_objects.drop(known.metadata.uid)
-        try:
-            self._on_remove(known)
-        except Exception:
-            self._log_accident(known)
+        self._call(self._on_remove, known)
 
-    def _log_accident(self, value: O) -> None:
+    def _call(self, handler: Callable[[O], None], value: O) -> None:
+        try:
+            handler(value)
+        except Exception:
+            self._log_failure(value)
+
+    def _log_failure(self, value: O) -> None:
         extra = {"resource": self.resource, "object": value.key}
         log.exception("a handler failed, going on", extra=extra)
 
@@ -163,7 +160,7 @@ class Informer(Generic[O]):
 class Informers:
     """A group of informers that run, become ready and fail together.
 
-    With a `client` they notice together that the server has fallen silent.
+    With a `client` they share a liveness probe of the server.
     """
 
     def __init__(self, client: ApiClient | None = None) -> None:
@@ -191,12 +188,12 @@ class Informers:
                 group.create_task(probe.run(), name="liveness probe")
 
     async def wait_synced(self) -> None:
-        """Wait until all handlers have heard a complete list."""
+        """Wait until the handlers were called for a complete list of every kind."""
         for informer in self._informers:
             await informer.synced.wait()
 
     async def refresh(self, kinds: Collection[type[Object]]) -> None:
-        """Wait until the handlers know of some kinds all that was true in this moment."""
+        """Wait until the stores of some kinds are at least as new as this call."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 if informer.kind in kinds:
@@ -207,7 +204,7 @@ class Informers:
         return not self.unsynced()
 
     def unsynced(self) -> list[str]:
-        """The kinds whose handlers have not heard a complete list yet."""
+        """The kinds whose first list is not complete yet."""
         return [one.resource for one in self._informers if not one.synced.is_set()]
 
     def problems(self) -> list[str]:

@@ -3,8 +3,8 @@
     files ─ read ─ merge ─ context ─┬─ cluster ─▶ address, authority, proxy ─┬─▶ Endpoint
                                     └─ user ────▶ certificate, credentials ──┘
 
-Problems of all steps are reported together. They name the file, the entry and the field, and never
-what is in a field: it may be a secret.
+Problems of all steps are reported together. They name the file, the entry and the field, but no
+values, which may be secrets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def default_files(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 def load_kubeconfig(
     path: str = "", *, context: str = "", master: str = "", environ: Mapping[str, str] = os.environ
 ) -> Endpoint:
-    """The server of a context and who we are there; `master` is a URL to use in its place.
+    """The server and the user of a context; `master` is a URL to use in place of the server.
 
     Raises ConfigError with every problem that could be found.
     """
@@ -64,7 +64,7 @@ def load_kubeconfig(
 
 
 def plain_endpoint(url: str, place: str = "--master") -> Endpoint:
-    """A server without credentials; with https, the system says whom to trust."""
+    """A server without credentials; https is verified by the system's CAs."""
     try:
         found = parse_server(url)
     except ValueError as error:
@@ -128,16 +128,16 @@ class _EndpointBuilder:
         if info.insecure and info.authority is not None:
             text = "given together with a certificate authority, expected one of them"
             cluster.report("insecure-skip-tls-verify", text)
-        who = read_user(user, info, self.environ)
+        auth = read_user(user, info, self.environ)
         is_plain = address is not None and not address.secure
-        tls = None if is_plain else self._tls(info, who)
-        # Over plain http anybody could read along: nothing is said but who is impersonated.
-        inner = WithCertificates(who.credentials, tls) if tls is not None else None
+        tls = None if is_plain else self._tls(info, auth)
+        # Credentials are not sent over plain http; impersonation headers are.
+        inner = WithCertificates(auth.credentials, tls) if tls is not None else None
         credentials = impersonated(user, inner)
         if address is None or self.problems:
             return None
         fields = {"host": address.host, "cluster": cluster.place(), "user": user.place()}
-        if is_plain and not who.is_anonymous:
+        if is_plain and not auth.is_anonymous:
             log.warning("credentials are not sent over plain http", extra=fields)
         if tls is not None and info.insecure:
             log.warning("the certificate of the API server is not verified", extra=fields)

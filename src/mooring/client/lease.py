@@ -1,17 +1,16 @@
-"""Leader election: of several replicas one works, and it knows until when.
+"""Leader election with a Lease, and the fence that keeps a former leader from writing.
 
-A Lease names its holder, who renews it; the others take it once its record has stood still for as
-long as it says. As in client-go every replica measures that with a clock of its own, so no two
-clocks need to agree.
+The holder renews the Lease; another replica takes it once it has not changed for its duration. As
+in client-go every replica measures that with a clock of its own, so no two clocks need to agree.
 
     candidate ── a write with our name was accepted ──────────────────────▶ leader
         ▲                                                                     │
         └── renew_deadline since the last renewal, or another name is in it ──┘
 
-What a leader may do ends at `renew_deadline` after the *start* of its last accepted renewal, and
-others wait `lease_duration` from when they have *seen* it: the difference is the time that a write
-may be on its way, and what clocks may differ in speed. `fence` asks that question in the moment of
-each write. A process that was stopped and goes on finds out there, before any task has run.
+A leader may write until `renew_deadline` after the *start* of its last accepted renewal, and others
+wait `lease_duration` from when they *observed* it: the difference is the time that a write may be
+in flight, and what clocks may differ in speed. `fence` checks that at each write, so that a process
+that was stopped and goes on finds out before any task has run.
 
 The lease is replaced (PUT with its resourceVersion), not patched: roles written for leader election
 grant get, create and update, and a Lease has no field that our struct would lose.
@@ -102,13 +101,13 @@ class LeaderElection:
         self._rng = rng or random.Random()
 
         self._observed: Lease | None = None  # as last read or written
-        self._observed_at = 0.0  # our clock, when that record was new to us
+        self._observed_at = 0.0  # our clock, when that record was new
         self._reported = ""  # the last leader that `on_new_leader` was told
         self._leading = False
         self._renewed_at = -math.inf  # our clock, at the start of the last accepted write
         self._stopped_at: float | None = None  # our clock, when we last ceased to lead
         self._may_hold = False  # a write of ours may have put our name into the lease
-        self._last_error = ""  # the last failure told, so that it is told once
+        self._last_error = ""  # logged once
 
     # --- what others ask -----------------------------------------------------------------------
 
@@ -119,7 +118,7 @@ class LeaderElection:
 
     @property
     def leader(self) -> str:
-        """Who held the lease when it was last seen; empty if nobody, or not seen yet."""
+        """The holder of the lease when it was last observed; empty if none."""
         return _holder(self._observed)
 
     def fence(self) -> None:
@@ -148,7 +147,7 @@ class LeaderElection:
     # --- the life of a candidate ---------------------------------------------------------------
 
     async def run(self) -> None:
-        """Stand for election, lead, lose, stand again; until cancelled."""
+        """Acquire the lease, renew it, and again after losing it; until cancelled."""
         log.info("attempting to acquire the lease", extra={"v": 0, **self._named()})
         try:
             while True:
@@ -160,9 +159,9 @@ class LeaderElection:
                 self._stop(STOPPED)
 
     async def release(self) -> None:
-        """Take our name out of the lease, so that the next one need not wait; never raises.
+        """Take our name out of the lease, so that the next leader need not wait; never raises.
 
-        To be called when `run` has ended and all that the lease guards is done.
+        To be called when `run` has ended and all work that the lease guards is done.
         """
         self._leading = False
         if not self._may_hold:
@@ -192,7 +191,7 @@ class LeaderElection:
             log.warning("could not release the lease; others wait until it lapses", extra=extra)
 
     async def _acquire(self) -> None:
-        """Try until a write of ours is accepted in time for us to lead."""
+        """Try until a write of our name is accepted in time."""
         while True:
             if await self._try_to_hold(self._renew_deadline) and self._now() < self._deadline:
                 return
@@ -203,7 +202,7 @@ class LeaderElection:
             await asyncio.sleep(max(pause, _SHORTEST_PAUSE))
 
     async def _renew(self) -> str:
-        """Renew for as long as that works; why it does not any more."""
+        """Renew until that fails; the reason."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._retry_period
         while True:
@@ -215,8 +214,8 @@ class LeaderElection:
                 due = loop.time() + self._retry_period
                 await self._try_to_hold(left)
                 if self.leader != self.identity:
-                    return f"the lease is held by {self.leader or 'nobody'}"
-            # A write that began after our time was up may follow the reign of somebody else.
+                    return f"the lease is held by {self.leader or 'no replica'}"
+            # A write that began after our deadline may follow the term of another leader.
             if self._renewed_at >= deadline or self._now() >= self._deadline:
                 return f"the lease was not renewed within {self._renew_deadline:g} s"
 
@@ -242,7 +241,7 @@ class LeaderElection:
                 accepted = await self._acquire_or_renew()
         except _FAILURES as error:
             text = _text(error)
-            # The same words every other second would hide what else there is to read.
+            # Not the same warning every two seconds.
             level = logging.DEBUG if text == self._last_error else logging.WARNING
             log.log(level, "could not acquire or renew the lease", extra=self._named(error=text))
             self._last_error = text
@@ -258,23 +257,23 @@ class LeaderElection:
                 log.debug("the lease has changed since it was read", extra=self._named())
         try:
             return await self._acquire_if_free()
-        except ConflictError:  # somebody was faster: see who
+        except ConflictError:  # another replica was faster
             return await self._acquire_if_free()
 
     async def _acquire_if_free(self) -> bool:
-        """Read the lease, and write our name into it if nobody else's has to be respected."""
+        """Read the lease, and write our name into it unless another replica holds it."""
         try:
             lease = await self._read()
         except NotFound:
-            # Deleted by hand, perhaps; who held it can't know yet, so their time is respected.
+            # Deleted by hand, perhaps; its holder does not know yet, so wait for its deadline.
             return self._held_by_other_for() <= 0 and await self._create()
         self._observe(lease)
         if self._leading and self.leader != self.identity:
-            return False  # lost: even if nobody holds it now, somebody may have in between
+            return False  # lost: even if it is free now, there may have been another leader
         return self._held_by_other_for() <= 0 and await self._write(lease)
 
     def _held_by_other_for(self) -> float:
-        """Seconds for which somebody else's claim has to be respected; none if not positive."""
+        """Seconds for which another replica still holds the lease; none if not positive."""
         if self._observed is None or self.leader in ("", self.identity):
             return 0.0
         duration = self._observed.spec.lease_duration_seconds or self._lease_duration
@@ -286,24 +285,25 @@ class LeaderElection:
     async def _create(self) -> bool:
         meta = ObjectMeta(name=self._name, namespace=self._namespace)
         spec = replace(self._ours(LeaseSpec()), lease_transitions=0)
-        started = self._now()
-        self._may_hold = True
-        asked = self._client.create(Lease(metadata=meta, spec=spec))
-        return self._accepted(await self._in_time(asked), started)
+        return await self._send(self._client.create(Lease(metadata=meta, spec=spec)))
 
     async def _write(self, lease: Lease) -> bool:
-        wanted = replace(lease, spec=self._ours(lease.spec))
+        ours = replace(lease, spec=self._ours(lease.spec))
+        return await self._send(self._client.replace(ours, fenced=False))
+
+    async def _send(self, write: Awaitable[Lease]) -> bool:
         started = self._now()
         self._may_hold = True
-        asked = self._client.replace(wanted, fenced=False)
-        return self._accepted(await self._in_time(asked), started)
+        lease = await self._in_time(write)
+        self._renewed_at = started
+        self._observe(lease)
+        return True
 
     async def _in_time(self, asked: Awaitable[Lease]) -> Lease:
         async with asyncio.timeout(self._request_timeout):
             return await asked
 
     def _ours(self, spec: LeaseSpec) -> LeaseSpec:
-        """The record with our name and the time of now."""
         time_ = self._time_of_writing(spec)
         kept = spec.holder_identity == self.identity
         return replace(
@@ -317,25 +317,16 @@ class LeaderElection:
         )
 
     def _time_of_writing(self, spec: LeaseSpec) -> str:
-        """The time on the wall, but never that of the record before.
+        """The wall clock's time, but never that of the record before.
 
-        A renewal that changes nothing would not be seen by anybody, and our lease would lapse
-        under a clock that stands still.
+        A renewal that changes nothing would not be noticed, and the lease would lapse.
         """
         seconds = self._wall()
         text = format_time(seconds, micros=True)
         return format_time(seconds + 2e-6, micros=True) if text == spec.renew_time else text
 
-    def _accepted(self, lease: Lease, started: float) -> bool:
-        self._renewed_at = started
-        self._observe(lease)
-        return True
-
     def _observe(self, lease: Lease) -> None:
-        """Note what the lease says, and from when on it has said so.
-
-        To be called after the answer came: at the time of the question it may have been different.
-        """
+        """Note the record, and since when it is unchanged: since the response, not the request."""
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = self._now()
         self._observed = lease
@@ -355,12 +346,12 @@ class LeaderElection:
 
 
 def default_identity() -> str:
-    """A name no other replica has, not even one on the same host."""
+    """A name that is unique, also among replicas on one host."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def refuse_foreign_lease(namespace: str, name: str) -> Problem | None:
-    """The lease of kube-scheduler is not for us: whoever takes it stops the other scheduler."""
+    """A problem if the lease is that of kube-scheduler, which would stop."""
     if (namespace, name) != ("kube-system", "kube-scheduler"):
         return None
     return Problem(

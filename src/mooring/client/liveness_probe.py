@@ -1,8 +1,8 @@
-"""Notices a server that fell silent without a word: a network that swallows everything.
+"""Detects a server that does not answer any more, such as behind a network that drops everything.
 
-A watch may rightly be silent for a minute, so its silence proves nothing; and TCP keeps alive a
-connection to whatever box in between still answers. When nobody has heard anything for a while, a
-small request is sent. If that stays without an answer, no watch can be trusted any more.
+A watch may be silent for a minute, and TCP keep-alive may be answered by a box in between. So when
+no watch has received anything for a while, a small request is sent; without a response to it, all
+watches are restarted.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from mooring.errors import ApiError
 log = logging.getLogger(__name__)
 
 _EVERY: Final = 15.0  # seconds
-_TIMEOUT: Final = 8.0  # seconds; less than a connection may take, so that we are the first to know
+_TIMEOUT: Final = 8.0  # seconds; less than a connection may take
 _NO_ANSWER: Final = f"the server gave no sign of life within {_TIMEOUT:g} s"
 
 
 class Listener(Protocol):
-    """Somebody who watches."""
+    """A watch, such as that of a reflector."""
 
     @property
     def last_contact(self) -> float | None:
-        """When, on the loop's clock, the server was last heard."""
+        """When, on the loop's clock, something last arrived."""
         ...
 
     def restart_watch(self, why: str) -> None:
-        """What was heard may be old; begin anew."""
+        """The server may be gone: connect again."""
         ...
 
 
 class LivenessProbe:
-    """Feels for the server on behalf of all who listen to it."""
+    """Probes one server for all its watches."""
 
     def __init__(self, client: ApiClient, listeners: Sequence[Listener]) -> None:
         self._client = client
         self._listeners = listeners
 
     async def run(self) -> NoReturn:
-        """Until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_EVERY)
@@ -55,11 +54,11 @@ class LivenessProbe:
                     await self._client.ping()
             except TimeoutError:
                 self._restart_watches(self._silent_since(began))
-            except ApiError as error:  # somebody answered, if only that there is no server
+            except ApiError as error:  # an answer, if only of a proxy
                 log.debug("could not ask for a sign of life", extra={"error": str(error)})
 
     def _restart_watches(self, silent: list[Listener]) -> None:
-        log.warning("%s; watches are begun anew", _NO_ANSWER, extra={"watches": len(silent)})
+        log.warning("%s; restarting watches", _NO_ANSWER, extra={"watches": len(silent)})
         for listener in silent:
             listener.restart_watch(_NO_ANSWER)
 

@@ -31,36 +31,22 @@ def resource_of(kind: type[Object]) -> str:
     return singular + "s"
 
 
-@cache
-def _root(kind: type[Object]) -> str:
-    return f"/apis/{kind.API_VERSION}" if "/" in kind.API_VERSION else f"/api/{kind.API_VERSION}"
-
-
 def collection(
     kind: type[Object], namespace: str = "", query: Mapping[str, str] | None = None
 ) -> str:
     """The path of all objects of a kind; without a namespace, of all namespaces."""
-    return _collection(kind, namespace) + _query(query)
+    return _collection(kind, namespace) + ("?" + urlencode(query) if query else "")
 
 
-def single(
-    kind: type[Object],
-    name: str,
-    namespace: str = "",
-    subresource: str = "",
-    query: Mapping[str, str] | None = None,
-) -> str:
+def single(kind: type[Object], name: str, namespace: str = "", subresource: str = "") -> str:
     """The path of one object, or of one of its subresources."""
     tail = f"/{subresource}" if subresource else ""
     quoted = name if _plain(name) else quote(name)
-    return f"{_collection(kind, namespace)}/{quoted}{tail}{_query(query)}"
+    return f"{_collection(kind, namespace)}/{quoted}{tail}"
 
 
 @lru_cache(maxsize=1024)
 def _collection(kind: type[Object], namespace: str) -> str:
     place = f"/namespaces/{quote(namespace)}" if namespace else ""
-    return f"{_root(kind)}{place}/{resource_of(kind)}"
-
-
-def _query(query: Mapping[str, str] | None) -> str:
-    return "?" + urlencode(query) if query else ""
+    root = "apis" if group_of(kind) else "api"
+    return f"/{root}/{kind.API_VERSION}{place}/{resource_of(kind)}"

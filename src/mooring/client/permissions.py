@@ -14,19 +14,20 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api import auth
 from mooring.api.coordination import Lease
 from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.client import ApiClient
-from mooring.client.errors import Garbled, ServerError, Unreachable
+from mooring.client.errors import OUTCOME_UNKNOWN
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 8  # reviews
-_DEBOUNCE: Final = 1.0  # seconds; 403s come in swarms
+_DEBOUNCE: Final = 1.0  # seconds; many 403s come together
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -48,7 +49,7 @@ class Permission(msgspec.Struct, frozen=True):
 
 
 class PermissionCheck:
-    """Knows what of `needed` this process may not do, as far as the server tells."""
+    """Which of the `needed` permissions this process does not have, as the server says."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class PermissionCheck:
         self._when_missing = min(when_missing, every)
         self._poked = asyncio.Event()
         self._is_down = False  # the server gives no answers now, but may soon
-        self._unanswered = ""  # why the server could not be asked, so that it is told once
+        self._unanswered = ""  # why the server could not be asked; logged once
 
     @property
     def problem(self) -> str:
@@ -75,17 +76,17 @@ class PermissionCheck:
         return "missing permissions: " + "; ".join(map(str, self.missing))
 
     def poke(self) -> None:
-        """Ask again soon, because something was refused."""
+        """Check again soon, because a request was forbidden."""
         self._poked.set()
 
     async def run(self) -> None:
-        """Ask, and ask again, until cancelled."""
+        """Check regularly until cancelled."""
         while True:
             await self._ask_all()
             await self._wait()
 
     async def _wait(self) -> None:
-        """Until it is time to ask again; a swarm of 403s does not make it more often."""
+        """Until the next check; many 403s do not make it more frequent."""
         if self.missing or self._is_down:
             await asyncio.sleep(self._when_missing)
         else:
@@ -131,16 +132,12 @@ class PermissionCheck:
                 answer = await self._client.ask(path, review, auth.SelfSubjectAccessReview)
                 return answer.status.allowed
             except ApiError as error:
-                self._tell_unanswered(error)
-                self._is_down |= isinstance(error, Unreachable | ServerError | Garbled)
+                self._is_down |= isinstance(error, OUTCOME_UNKNOWN)
+                if self._unanswered != (kind := type(error).__name__):
+                    self._unanswered = kind
+                    extra = {"error": str(error)}
+                    log.warning("could not ask which permissions there are", extra=extra)
                 return None
-
-    def _tell_unanswered(self, error: Exception) -> None:
-        kind = type(error).__name__
-        if kind != self._unanswered:
-            self._unanswered = kind
-            extra = {"error": str(error)}
-            log.warning("could not ask which permissions there are", extra=extra)
 
 
 def _named(need: Permission) -> dict[str, str]:
@@ -157,17 +154,13 @@ def permissions_on(kind: type[Object], *verbs: str, subresource: str = "") -> li
 
 def lease_permissions(namespace: str, name: str) -> list[Permission]:
     """What leader election needs in the namespace of its lease."""
-    resource, group = paths.resource_of(Lease), paths.group_of(Lease)
-    make = Permission("create", resource, group, namespace=namespace)  # it has no name before
-    named = [
-        Permission(verb, resource, group, namespace=namespace, name=name)
-        for verb in ("get", "update")
-    ]
-    return [make, *named]
+    [create] = permissions_on(Lease, "create")
+    create = replace(create, namespace=namespace)  # without a name
+    return [create, *(replace(create, verb=verb, name=name) for verb in ("get", "update"))]
 
 
 def review_permissions() -> list[Permission]:
-    """For endpoints that ask the cluster who asks, and whether they may."""
+    """For endpoints that authenticate and authorise callers by reviews."""
     return [
         Permission("create", "tokenreviews", "authentication.k8s.io"),
         Permission("create", "subjectaccessreviews", "authorization.k8s.io"),
@@ -176,13 +169,11 @@ def review_permissions() -> list[Permission]:
 
 def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
     """RBAC rules that grant exactly these; verbs on one resource share a rule."""
-    verbs: dict[tuple[str, str, str], list[str]] = {}
+    verbs: dict[tuple[str, str, str], set[str]] = {}
     for wanted in permissions:
         tail = f"/{wanted.subresource}" if wanted.subresource else ""
         key = wanted.group, wanted.resource + tail, wanted.name
-        known = verbs.setdefault(key, [])
-        if wanted.verb not in known:
-            known.append(wanted.verb)
+        verbs.setdefault(key, set()).add(wanted.verb)
     return [
         {
             "apiGroups": [group],

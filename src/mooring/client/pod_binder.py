@@ -1,7 +1,7 @@
-"""Binding a pod exactly once, over a connection that may lose answers.
+"""Binds a pod exactly once, over a connection that may lose responses.
 
-A Binding whose answer was lost is not guessed about: the pod is looked up until it is known whether
-it was carried out. The server refuses a second Binding of a pod, so to ask again is always safe.
+If the response to a Binding was lost, the pod is looked up until the outcome is known. The server
+refuses a second Binding of a pod, so that a repeated request is safe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from mooring.api import core
 from mooring.client.client import ApiClient
-from mooring.client.errors import ConflictError, Fenced, Garbled, NotFound, ServerError, Unreachable
+from mooring.client.errors import OUTCOME_UNKNOWN, ConflictError, Fenced, NotFound
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ _LONGEST_PAUSE: Final = 5.0
 
 
 class AlreadyBound(ConflictError):
-    """Somebody else was faster; `node` is where the pod is."""
+    """The pod was bound by another client, to `node`."""
 
     def __init__(self, error: ConflictError, node: str) -> None:
         super().__init__(str(error), code=error.code, reason=error.reason, details=error.details)
@@ -36,10 +36,10 @@ class PodBinder:
         self._client = client
 
     async def bind(self, binding: core.Binding) -> None:
-        """Return once the pod is where the binding says, by a request of ours.
+        """Return once the pod is bound to the target node. Waits for a server that is down.
 
-        Raises `AlreadyBound`, `NotFound` for a pod that nobody can bind any more, `Fenced`, or what
-        else the server said no with. Waits for a server that does not answer.
+        Raises `AlreadyBound`, `NotFound` for a pod that is gone or terminating, `Fenced`, or the
+        error with which the server refused.
         """
         pause = _SHORTEST_PAUSE
         is_unknown = False  # whether a request of ours may have been carried out unanswered
@@ -49,8 +49,8 @@ class PodBinder:
                 return
             except ConflictError as error:
                 node = await self._node_of(binding)
-                # It is there by a request of ours whose answer was lost; or by somebody else's
-                # who had the same idea, and then there is nothing left to do either.
+                # By a request of ours whose response was lost, or by an equal one of another
+                # client: then nothing is left to do either.
                 if node == binding.target.name:
                     return
                 if node:
@@ -58,23 +58,22 @@ class PodBinder:
                 raise
             except Fenced:
                 raise
-            except (Unreachable, ServerError, Garbled) as error:
+            except OUTCOME_UNKNOWN as error:
                 is_unknown = True
                 extra = {"pod": binding.key, "node": binding.target.name, "error": str(error)}
                 log.warning("the outcome of a bind is unknown; looking it up", extra=extra)
             except ApiError:
-                # A refusal speaks of this request and not of the one before it: a server that has
-                # just started may forbid everything, because it has not read its rules yet.
+                # This says nothing of the request before: a server that has just started may
+                # forbid everything, because it has not read its rules yet.
                 if not is_unknown:
                     raise
             if await self._node_of(binding) == binding.target.name:
                 return
-            # Not bound, or not yet: the server refuses a second Binding, so asking again is safe.
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _node_of(self, binding: core.Binding) -> str:
-        """Where the pod is, empty if nowhere; asks until the server tells, or knows no such pod."""
+        """The pod's node or "", asked until the server answers. Raises `NotFound`."""
         meta = binding.metadata
         pause = _SHORTEST_PAUSE
         while True:
@@ -89,11 +88,11 @@ class PodBinder:
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             is_leaving = pod.metadata.deletion_timestamp and not pod.spec.node_name
-            if pod.metadata.uid != meta.uid or is_leaving:  # which nobody can bind any more
+            if pod.metadata.uid != meta.uid or is_leaving:
                 raise pod_not_found(meta.name)
             return pod.spec.node_name
 
 
 def pod_not_found(name: str) -> NotFound:
-    """For a pod whose name belongs to another one now, or that is on its way out."""
+    """For a pod that is terminating, or whose name now belongs to another one."""
     return NotFound(f'pods "{name}" not found', code=404, reason="NotFound")

@@ -1,7 +1,6 @@
-"""Objects as the server wrote them, for those to whom our structs are not enough.
+"""The JSON of objects, for extenders: they may read fields that our structs do not have.
 
-Structs hold the fields that scheduling needs, and an extender may want others. What is kept here is
-JSON; it costs memory, so somebody has to say of which objects it is wanted.
+It costs memory, so it is kept only for objects that are `wanted`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 from mooring.api.unreadable import NOT_JSON
 from mooring.client._decoding import O
 
-_LEFT_OUT: Final = ("apiVersion", "kind")  # lists do not say them of their items either
+_LEFT_OUT: Final = ("apiVersion", "kind")  # items of a list do not have them either
 
 
 class RawObjects(Generic[O]):
@@ -23,10 +22,9 @@ class RawObjects(Generic[O]):
     def __init__(self, wanted: Callable[[O], bool] = lambda value: True) -> None:
         self._wanted = wanted
         self._kept: dict[str, bytes] = {}
-        self._trimmed: set[str] = set()  # uids of those that are fit to be handed on
+        self._trimmed: set[str] = set()  # uids
 
     def put(self, value: O, raw: msgspec.Raw) -> None:
-        """An object was read from this JSON."""
         uid = value.metadata.uid
         self._trimmed.discard(uid)
         if self._wanted(value):
@@ -35,7 +33,6 @@ class RawObjects(Generic[O]):
             self._kept.pop(uid, None)
 
     def drop(self, uid: str) -> None:
-        """An object is gone."""
         self._kept.pop(uid, None)
         self._trimmed.discard(uid)
 
@@ -46,7 +43,7 @@ class RawObjects(Generic[O]):
             return found
         try:
             document: dict[str, Any] = msgspec.json.decode(found)
-        except NOT_JSON:  # in a field that our struct has not, and that was passed over
+        except NOT_JSON:  # in a field that our struct does not have
             del self._kept[uid]
             return None
         for name in _LEFT_OUT:

@@ -1,7 +1,7 @@
-"""TLS to an API server: whom we trust, which certificate we show, and what happens on rotation.
+"""TLS contexts for an API server: trusted CAs, the client certificate, and reloading them.
 
-Everything passes through memory: files are read here, cut into PEM blocks and checked, so that a
-mistake is named by the field it is in, and a file that is half written never replaces a good one.
+Files are read here, cut into PEM blocks and checked, so that a mistake is reported with its field,
+and a half-written file never replaces a good one.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """What the files said, cut out and ready for OpenSSL; empty where nothing was asked for."""
+    """PEM blocks of the files; empty where there is no file."""
 
     authority: bytes = field(repr=False)
     identity: bytes = field(repr=False)
 
 
 class ReloadingTls:
-    """Makes a new context when certificates have changed; keeps the old one while they are no good.
+    """Makes a new context when certificates have changed; keeps the old one while they are invalid.
 
-    `given` is asked each time, for a certificate that does not come from files: whoever gives out
-    another one gives out another object.
+    `given` is called each time, for a certificate that does not come from files: another
+    certificate must be another object.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class ReloadingTls:
             log.info("certificates reloaded")
 
     def _load(self) -> bool:
-        """Read, and make a context if anything is different from what the last one was made of."""
+        """Read, and make a context if the content differs from that of the last one."""
         identity = self._last_given or self._identity
         blocks = _read(self._authority, identity)
-        # A kubelet writes ca.crt anew with every token: the same words need no new connections.
+        # A kubelet rewrites ca.crt with every token: equal content needs no new connections.
         if blocks == self._blocks:
             return False
         self._context = _assemble(blocks, self._authority, identity, insecure=self._insecure)

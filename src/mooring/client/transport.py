@@ -1,8 +1,7 @@
-"""The one seam to the wire: requests go out, answers or streams of bytes come back.
+"""The transport protocol: requests go out, responses or streams of bytes come back.
 
-`http.HttpTransport` speaks to a server over sockets; an embedded server or a test fulfils the same
-protocol in process. Whatever goes wrong on the way is `Unreachable`; an answer of any status is an
-answer.
+`http.HttpTransport` uses sockets; an embedded server or a test implements it in process. Every
+failure on the way is `Unreachable`; a response of any status is a response.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 Fence = Callable[[], None]
-"""Raises `Fenced` if this process may not write any more; asked in the moment of sending."""
+"""Raises `Fenced` if this process may not write any more; called right before sending."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A complete answer."""
+    """A complete HTTP response."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -42,7 +41,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Stream(Protocol):
-    """An answer whose body arrives bit by bit."""
+    """A response whose body arrives over time."""
 
     @property
     def status(self) -> int: ...
@@ -51,7 +50,7 @@ class Stream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes:
-        """All of the body: for an answer that turns out to be a failure."""
+        """All of the body: for a response that is a failure."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
@@ -71,5 +70,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...

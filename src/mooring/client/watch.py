@@ -1,11 +1,11 @@
-"""List, then watch: one kind of object kept current, whatever the connection goes through.
+"""The reflector: lists and then watches the objects of one kind, across failures.
 
     list ──> watch ──> the stream ends or is cut ──> watch, from the last version seen
       ^        └─────> the version is too old (410), or refused again and again
       └──────────────────┘
 
-A bookmark moves the version without news, so that a quiet kind can be resumed after a long time.
-An informer is the usual sink.
+A bookmark moves the version without a change, so that a quiet kind can be resumed after a long
+time. An informer is the usual sink.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _WATCH_SECONDS: Final = (300, 600)  # how long to ask for; random, so that not all end at once
 _GRACE: Final = 30.0  # seconds after which a watch that should have ended counts as dead
 _HEALTHY_AFTER: Final = 1.0  # seconds after which a watch counts as healthy
-_MOST_FAILURES: Final = 3  # watches in a row that tell nothing before we complain, or list again
+_MOST_FAILURES: Final = 3  # in a row, until a problem is reported and objects are listed again
 _YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
 _FORGOTTEN_AFTER: Final = 120.0  # seconds without failures after which pauses are short again
 _LONGEST_UNREACHABLE: Final = 7.5  # seconds; to ask a server that is gone costs it nothing
@@ -37,14 +37,14 @@ _LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a lis
 
 
 class Sink(Protocol[O]):
-    """Where objects go, in the order of events.
+    """Gets objects in the order of events.
 
-    Of an *unread* object, one that is there but could not be decoded, only the metadata is given:
-    what was known of it stays true enough, unless the uid says that it was another object.
+    An *unread* object exists but could not be decoded: it comes with its metadata only, and what is
+    known of it is kept, unless the uid is another one.
     """
 
     def replace(self, objects: list[O], unread: list[O]) -> None:
-        """All there is; whatever else was known is gone."""
+        """A complete list."""
         ...
 
     def put(self, value: O) -> None:
@@ -56,15 +56,15 @@ class Sink(Protocol[O]):
         ...
 
     def remove(self, value: O) -> None:
-        """An object is gone; this may be news of an object that never was put."""
+        """An object was deleted, perhaps one that never was put."""
         ...
 
 
 class Reflector(Generic[O]):
-    """Tells a sink all objects of one kind, and from then on what happens to them.
+    """Gives a sink all objects of one kind, and every change to them.
 
-    `problem` says why that is not possible at the moment, and `last_contact` when, on the loop's
-    clock, the server was last heard. What the sink raises ends `run`.
+    `problem` says why that fails at the moment, `last_contact` when, on the loop's clock, something
+    last arrived. What the sink raises ends `run`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Reflector(Generic[O]):
             self.resource += f".{group}"
         self.problem: str = ""
         self.last_contact: float | None = None
-        self.lists: int = 0  # complete ones; each beyond the first has cost the server dearly
+        self.lists: int = 0  # complete ones
 
         self._client = client
         self._kind = kind
@@ -103,19 +103,19 @@ class Reflector(Generic[O]):
         self._version = ""  # the newest one seen
         self._list_took = 0.0  # seconds
         self._is_healthy = False  # the present or the last watch
-        self._is_expired = False  # the last watch that did not stand
-        self._failures = 0  # watches in a row that neither stood nor told anything
+        self._is_expired = False  # the last watch that was not healthy
+        self._failures = 0  # watches in a row that were neither healthy nor brought events
         self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
         self._unknown_types: set[str] = set()
         self._watch_timeout: asyncio.Timeout | None = None  # of the watch that is open, or opened
-        self._refreshing: list[asyncio.Future[None]] = []  # who waits for a new list
+        self._refreshing: list[asyncio.Future[None]] = []  # callers of `refresh`
         self._is_wanted = asyncio.Event()  # a new list, and no waits before it
         self._was_unreachable = False  # in the last trouble
         self._restart_reason = ""  # why it was ended by us
 
     @property
     def undecodable(self) -> int:
-        """How many objects are there, as far as we know, that could not be decoded."""
+        """The number of existing objects that could not be decoded."""
         return len(self._reader.unread)
 
     async def run(self) -> NoReturn:
@@ -125,12 +125,12 @@ class Reflector(Generic[O]):
             await self._watch_until_stale()
 
     def restart_watch(self, why: str) -> None:
-        """End the watch that is open, if any, and begin another where it was."""
+        """End the open watch, if any, and begin another from its version."""
         if self._end_watch(why):
             self._report_problem("watch", Unreachable(why, sent=True))
 
     async def refresh(self) -> None:
-        """Wait until the sink has heard a list that was asked for after this call."""
+        """Wait until the sink got a list that was requested after this call."""
         done = asyncio.get_running_loop().create_future()
         self._refreshing.append(done)
         self._is_wanted.set()
@@ -147,7 +147,7 @@ class Reflector(Generic[O]):
     # --- listing -------------------------------------------------------------------------------
 
     async def _list(self) -> None:
-        """Hand a complete list to the sink, however many tries it takes."""
+        """Give the sink a complete list, after as many tries as it takes."""
         while True:
             began = _now()
             refreshing, self._refreshing = self._refreshing, []
@@ -180,7 +180,7 @@ class Reflector(Generic[O]):
             except Gone:
                 if not token or not limit:
                     raise
-                # The pages show one moment, and the server no longer keeps it: all in one, then.
+                # The version of the pages is no longer kept: list without pages.
                 limit, token = 0, ""
                 objects.clear()
                 unread.clear()
@@ -212,7 +212,6 @@ class Reflector(Generic[O]):
     # --- watching ------------------------------------------------------------------------------
 
     async def _watch_until_stale(self) -> None:
-        """Watch, again and again, until only a new list can help."""
         while not self._refreshing:
             before, self._is_healthy = self._version, False
             trouble = await self._watch()
@@ -222,7 +221,7 @@ class Reflector(Generic[O]):
                 continue
             has_told = self._version != before
             was_expired, self._is_expired = self._is_expired, _is_expired(trouble)
-            # News, or a server that is there again and finds us late: this is no hopeless case.
+            # Progress, or a server that is back and has compacted our version.
             if has_told or (self._is_expired and not was_expired):
                 self._failures = 0
                 self._backoff.forget(self._kind)
@@ -235,18 +234,18 @@ class Reflector(Generic[O]):
             pause = self._pause(trouble)
             if self._is_expired:
                 log.info("watch has expired, listing again", extra={"resource": self.resource})
-                # A server may drop us because we are slow; lists must not take all of our time.
+                # A server may drop slow watches; lists must not take all of our time.
                 await self._wait(max(pause, min(self._list_took, _LONGEST_PAUSE)))
                 return
             await self._wait(pause)
             if isinstance(trouble, Unreachable | TooManyRequests):
                 continue
             if self._failures % _MOST_FAILURES == 0:
-                # Perhaps it is the version that offends: one from before a restored backup.
+                # The version may be invalid: from before a restored backup.
                 return
 
     async def _watch(self) -> Exception:
-        """Hold one watch for as long as it lasts; how it ended."""
+        """One watch; how it ended."""
         seconds = self._rng.randint(*_WATCH_SECONDS)
         self._restart_reason = ""
         try:
@@ -296,7 +295,6 @@ class Reflector(Generic[O]):
                         await asyncio.sleep(0)
 
     def _take(self, line: bytes) -> None:
-        """Pass one event on."""
         event = _decoding.read_event(line)
         if event.type == _decoding.BOOKMARK:
             self._advance(_decoding.bookmarked(event))
@@ -312,7 +310,7 @@ class Reflector(Generic[O]):
             return
         is_news = self._advance(value.metadata.resource_version)
         if event.type == "DELETED":
-            # Not every server gives the end of an object a version of its own: the sink decides.
+            # Not every server gives a deletion a version of its own: the sink decides.
             self._reader.forget(value.key)
             self._sink.remove(value)
         elif is_news:
@@ -322,22 +320,22 @@ class Reflector(Generic[O]):
                 self._sink.put_unread(value)
 
     def _advance(self, version: str) -> bool:
-        """Move on to a version; False if we are there or beyond already.
+        """Move on to a version; False if it is not newer.
 
-        A server may repeat itself after a watch is resumed. Without this an object that was created
-        and deleted meanwhile would come back to life for a moment.
+        A server may repeat events after a watch is resumed; an object that was created and deleted
+        meanwhile must not reappear for a moment.
         """
         if version == self._version or is_older(version, self._version):
             return False
         self._version = version or self._version
         return True
 
-    # --- trouble -------------------------------------------------------------------------------
+    # --- failures ------------------------------------------------------------------------------
 
     def _report_problem(self, verb: str, error: Exception) -> None:
         self.problem = f"cannot {verb} {self.resource}: {error}"
         cause = (verb, type(error))
-        if self._cause != cause:  # the same again is no news, even if the words differ a little
+        if self._cause != cause:  # logged once, even if the texts differ a little
             self._cause = cause
             extra = {"resource": self.resource, "verb": verb, "error": str(error)}
             log.warning("objects may be out of date", extra=extra)
@@ -350,28 +348,25 @@ class Reflector(Generic[O]):
             log.info("objects are current again", extra=extra)
 
     def _pause(self, trouble: Exception) -> float:
-        """Seconds to wait before the next try."""
         if isinstance(trouble, TooManyRequests) and trouble.retry_after:
-            # Not before the server's time, and not all of us in the same moment.
+            # Not earlier than the server asks, and not all clients at once.
             return min(trouble.retry_after, _LONGEST_PAUSE) * self._rng.uniform(1.0, 1.1)
         was_unreachable = self._was_unreachable
         self._was_unreachable = isinstance(trouble, Unreachable)
         if was_unreachable and not self._was_unreachable:
-            self._backoff.forget(
-                self._kind
-            )  # it is back, and what it has not got ready yet it soon will
+            self._backoff.forget(self._kind)  # the server is back
         longest = _LONGEST_UNREACHABLE if self._was_unreachable else _LONGEST_PAUSE
         return self._backoff.next(self._kind, _now(), longest=longest)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait before the next try, unless somebody wants it now."""
+        """Wait before the next try, or until `refresh` is called."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_wanted.wait()
 
 
 class _EndedEarly(Unreachable):
-    """A stream ended; a matter of course, unless it keeps happening at once."""
+    """A stream ended; normal, unless it keeps happening at once."""
 
 
 def _is_expired(error: Exception) -> bool:

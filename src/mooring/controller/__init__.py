@@ -1,4 +1,4 @@
-"""Small controllers: a function that picks a node for a pod, with everything around it done.
+"""Schedulers that are one function which picks a node for a pod, and parts for other controllers.
 
     from mooring.controller import controller
 
@@ -6,10 +6,9 @@
     def choose(pod, nodes):
         return random.choice(nodes).name
 
-Pods and nodes flow in as the read-only views that plugins know, bindings and Events flow out. The
-pieces work alone, for controllers of anything: `WorkQueue`, `Reconciler`, and from the room below
-`Informer`, `LeaderElection`, `ApiClient`. The words owned here are *work queue*, *key*, *requeue*
-and *reconcile*.
+Pods and nodes flow in as the read-only views that plugins get, bindings and Events flow out. For
+controllers of other kinds there are `WorkQueue` and `Reconciler`, and from the room below
+`Informer`, `LeaderElection` and `ApiClient`.
 """
 
 from mooring.cache.node import Node

@@ -1,8 +1,4 @@
-"""`@controller`: a function that picks a node for a pod, and everything around it done.
-
-    @controller(scheduler_name="my-scheduler")
-    def choose(pod, nodes):
-        return random.choice(nodes).name
+"""`@controller` makes a scheduler of a function that picks a node for a pod.
 
 `mooring controller module:choose` runs it with endpoints for probes and metrics, `choose.run()`
 without, and in a test `Runner(choose, cluster.transport)` runs it on an embedded cluster.
@@ -36,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False, repr=False)
 class Controller:
-    """A function that picks nodes, and for whose pods; may be called like the function itself."""
+    """A function that picks nodes for the pods of one schedulerName; callable like the function."""
 
     function: Choose
     scheduler_name: str
@@ -66,7 +62,7 @@ class Controller:
     ) -> None:
         """Place pods of a real cluster until SIGTERM or SIGINT.
 
-        Without a kubeconfig it is the cluster this process runs in, or the one kubectl would use.
+        Without a kubeconfig: of the cluster this process runs in, or the one kubectl would use.
         """
         logs.configure(verbosity, "text", sys.stderr)
         endpoint = find_endpoint(kubeconfig, master, context=context)
@@ -116,16 +112,13 @@ def controller(
 def connector(
     endpoint: Endpoint, metrics: ControllerMetrics, program: str = "mooring-controller"
 ) -> Callable[[], HttpTransport]:
-    """For a Runner: connections to a real API server, whose requests are counted.
-
-    `program` is how the server's logs will call us.
-    """
+    """Transports to a real API server for a Runner; `program` is their user agent."""
     agent = f"{program} ({platform.system().lower()}/{platform.machine()})"
     return lambda: HttpTransport(endpoint, user_agent=agent, on_answer=metrics.count_request)
 
 
 async def run_until_signalled(runner: Runner) -> None:
-    """Run a controller that owns its process: signals end it, and no call can hang it."""
+    """Run a controller that owns its process, with signal handlers and a watchdog."""
 
     def stop(number: int) -> None:
         if runner.is_stopping:

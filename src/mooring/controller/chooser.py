@@ -1,7 +1,7 @@
-"""The question to the user's function, and what counts as an answer.
+"""Calls the user's function and validates what it returns.
 
-Whatever goes wrong in it leaves as a `PluginError` with a text for people: the guard of plugins
-watches over it, logs a traceback once per place and ends what takes too long.
+Every failure is a `PluginError`: the guard of plugins runs the function, logs a traceback once per
+place and ends calls that take too long.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXPECTED: Final = "the name of a node, or None"
 
 
 class NotNow(msgspec.Struct, frozen=True):
-    """No node at the moment, and why; asked again after `after` seconds, or with backoff."""
+    """No node at the moment, and why; tried again after `after` seconds, or with backoff."""
 
     reason: str = ""
     after: float | None = None
@@ -38,25 +38,25 @@ Choose = Callable[[Pod, Nodes], Choice | Awaitable[Choice]]
 
 
 class _FunctionPlugin(Base):
-    """Whom the guard blames."""
+    """Stands for the function in the guard's errors."""
 
     name = "controller"
 
     def __init__(self) -> None:
-        """It has neither arguments nor a handle."""
+        """Without arguments and handle."""
 
 
 class NodeChooser:
-    """Asks one function; `guard` is for a `Watchdog`."""
+    """Calls one function; `guard` is for a `Watchdog`."""
 
     def __init__(self, choose: Choose, *, budget: float = DEFAULT_BUDGET) -> None:
-        # The guard counts into metrics of a scheduler, which nobody shows here.
+        # The guard counts into metrics of a scheduler, which are not served here.
         self.guard: Guard = Guard(Metrics(), budget=budget)
         self._choose = choose
         self._plugin = _FunctionPlugin()
 
     async def ask(self, pod: Pod, nodes: Nodes) -> str | NotNow:
-        """A name of a node that exists, or not now; everything else is a PluginError."""
+        """The name of an existing node, or NotNow. Raises PluginError."""
         answer = await self.guard.acall(self._plugin, POINT, self._call, pod, nodes)
         if answer is None:
             return NotNow()

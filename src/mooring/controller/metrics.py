@@ -1,4 +1,4 @@
-"""Every metric of a controller: `workqueue_…` as client-go names them, the rest is ours."""
+"""The metrics of a controller; `workqueue_…` are named as in client-go."""
 
 from __future__ import annotations
 
@@ -10,25 +10,20 @@ _RECONCILE = exponential(0.001, 2, 15)
 
 
 class ControllerMetrics(ComponentMetrics):
-    """Made once for a process and handed down; work queues and controllers are told apart by name.
+    """Made once for a process; work queues and controllers are told apart by name.
 
     The results of a reconciliation are `success`, `requeue` (with backoff), `requeue_after` and
-    `error`; those of a bind `bound`, `conflict` (somebody else was faster), `gone`, `fenced` and
-    `error`.
+    `error`; those of a bind `bound`, `conflict`, `gone`, `fenced` and `error`.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._add_queue()
-        self._add_reconciling()
-
-    def _add_queue(self) -> None:
-        name = ("name",)
-        self.queue_depth: MetricFamily[MetricValue] = self.gauge(
+        name, controller, by_result = ("name",), ("controller",), ("controller", "result")
+        self.queue_depth: Family[Value] = self.gauge(
             "workqueue_depth", "Keys that are ready to be worked on.", name
         )
-        self.queue_adds: MetricFamily[MetricValue] = self.counter(
-            "workqueue_adds_total", "Keys that were added; one that waits already is not.", name
+        self.queue_adds: Family[Value] = self.counter(
+            "workqueue_adds_total", "Keys that were added; one that is ready is not.", name
         )
         self.queue_wait: MetricFamily[Histogram] = self.histogram(
             "workqueue_queue_duration_seconds",
@@ -41,50 +36,42 @@ class ControllerMetrics(ComponentMetrics):
         )
         self.queue_unfinished: MetricFamily[MetricValue] = self.gauge(
             "workqueue_unfinished_work_seconds",
-            "How long the keys that are worked on have been so, in sum.",
+            "Time that the keys being worked on have taken so far, in sum.",
             name,
         )
         self.queue_longest: MetricFamily[MetricValue] = self.gauge(
             "workqueue_longest_running_processor_seconds",
-            "How long the one that has been worked on longest has been so.",
+            "Time that the longest running key has taken so far.",
             name,
         )
         self.queue_retries: MetricFamily[MetricValue] = self.counter(
             "workqueue_retries_total", "Keys that were put off with backoff.", name
         )
-
-    def _add_reconciling(self) -> None:
-        self.reconciles: MetricFamily[MetricValue] = self.counter(
-            "mooring_controller_reconcile_total",
-            "Reconciliations, by what came of them.",
-            ("controller", "result"),
+        self.reconciles: Family[Value] = self.counter(
+            "mooring_controller_reconcile_total", "Reconciliations by result.", by_result
         )
         self.reconcile_duration: MetricFamily[Histogram] = self.histogram(
             "mooring_controller_reconcile_time_seconds",
             "How long reconciliations took.",
             _RECONCILE,
-            ("controller",),
+            controller,
         )
         self.workers: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_max_concurrent_reconciles",
             "How many reconciliations may run at once.",
-            ("controller",),
+            controller,
         )
-        self.active_workers: MetricFamily[MetricValue] = self.gauge(
-            "mooring_controller_active_workers",
-            "How many reconciliations run now.",
-            ("controller",),
+        self.active_workers: Family[Value] = self.gauge(
+            "mooring_controller_active_workers", "Reconciliations running now.", controller
         )
-        self.binds: MetricFamily[MetricValue] = self.counter(
-            "mooring_controller_binds_total",
-            "Pods that were sent to a node, by what came of it.",
-            ("controller", "result"),
+        self.binds: Family[Value] = self.counter(
+            "mooring_controller_binds_total", "Attempts to bind a pod, by result.", by_result
         )
         self.choice_duration: MetricFamily[Histogram] = self.histogram(
             "mooring_controller_choice_time_seconds",
             "How long the controller's function took to choose a node.",
             _RECONCILE,
-            ("controller",),
+            controller,
         )
         self.pending_pods: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_pending_pods",

@@ -1,8 +1,8 @@
-"""One pod from the queue to its node: asked about, assumed, bound; or put off, and told why.
+"""Schedules one pod from the queue: chooses a node, assumes, binds; or requeues it with an Event.
 
-waiting ──ask──▶ assumed on a node ──bind──▶ bound; the watch confirms it
+waiting ──choose──▶ assumed on a node ──bind──▶ bound; the watch confirms it
    ▲                    │
-   └── refused, failed ◀┘   again with backoff, or soon after there is news of the nodes
+   └── refused, failed ◀┘   again with backoff, or soon after nodes have changed
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 
 NO_NODES: Final = "no nodes available to schedule pods"  # kube-scheduler's words
 NO_CHOICE: Final = "no node was chosen"
-_SOON: Final = 0.5  # seconds; what happens to many nodes at once wakes refused pods once
-_STAND_BY: Final = 1.0  # seconds until a pod is looked at again whose bind came after our term
+_SOON: Final = 0.5  # seconds; changes of many nodes wake refused pods once
+_STAND_BY: Final = 1.0  # seconds until a pod is tried again whose bind was fenced
 
 
 class Placer:
     """Places the pods of one controller; `reconcile` is what workers call.
 
-    The function is asked about `at_once` pods at a time. With one, each call sees where the pods
-    before it went; binds overlap in any case.
+    The function is called for `at_once` pods at a time. With one, each call sees the nodes of the
+    pods before; binds overlap in any case.
     """
 
     def __init__(
@@ -77,20 +77,20 @@ class Placer:
                 return self._refuse(pod, str(error))
             latest = self._view.waiting(key)
             if latest is None or latest.uid != pod.uid:
-                return None  # gone, or bound by somebody else, while we were thinking
+                return None  # gone or bound meanwhile
             if isinstance(choice, NotNow):
                 return self._refuse(latest, choice.reason or NO_CHOICE, choice.after)
-            # Within the turn, so that who is asked next sees the pod in its place.
+            # Within the turn, so that the next call sees the pod on its node.
             assumed = self._view.cache.assume(latest, choice)
         return await self._bind(assumed)
 
     def forget(self, key: str) -> None:
-        """There is no such pod any more, or it has a node."""
+        """The pod is gone, or has a node."""
         self._refused.pop(key, None)
         self._queue.forget(key)
 
     def wake(self) -> None:
-        """There is news of the nodes: look at the pods again that were refused."""
+        """Nodes have changed: try the refused pods again."""
         if self._refused and self._waking is None:
             self._waking = asyncio.get_running_loop().call_later(_SOON, self._wake_now)
 
@@ -119,7 +119,7 @@ class Placer:
             self._queue.add(key)
 
     async def _bind(self, pod: Pod) -> Requeue | None:
-        """Carry a decision out; the place is given back if that is not possible."""
+        """Bind, or forget the assumed pod."""
         node = pod.node_name
         extra = {"pod": pod.key, "node": node}
         meta = ObjectMeta(namespace=pod.namespace, name=pod.name, uid=pod.api.metadata.uid)
@@ -128,14 +128,14 @@ class Placer:
             await self._binder.bind(core.Binding(metadata=meta, target=target))
         except AlreadyBound as error:
             self._give_up(pod, "conflict")
-            log.info("somebody else has bound the pod", extra={**extra, "found": error.node})
+            log.info("the pod was bound by another scheduler", extra={**extra, "found": error.node})
             return None
         except NotFound:
             self._give_up(pod, "gone")
             log.info("the pod was deleted before it could be bound", extra=extra)
             return None
         except Fenced:
-            # Whether it was bound all the same, by a request before, the watch will tell.
+            # A request before may have bound it: the watch will show that.
             self._give_up(pod, "fenced")
             return Requeue(_STAND_BY)
         except ApiError as error:

@@ -1,7 +1,4 @@
-"""The rights a pod controller needs, for the cluster to be asked and a ClusterRole to be written.
-
-In the form of `scheduler.rbac`: `rules(cluster_permissions(reviews=True))` are RBAC rules.
-"""
+"""The permissions that a pod controller needs, in the form of `scheduler.rbac`."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ __all__ = ["cluster_permissions", "lease_permissions", "rules"]
 
 
 def cluster_permissions(*, reviews: bool) -> list[Permission]:
-    """What must be allowed in the whole cluster; `reviews` is for endpoints that ask who asks."""
+    """Permissions in the whole cluster; `reviews` is for endpoints that authenticate callers."""
     found = permissions_on(core.Pod, "get", "list", "watch")  # get: to look up a lost answer
     found += permissions_on(core.Node, "list", "watch")
     found += permissions_on(core.Pod, "create", subresource="binding")

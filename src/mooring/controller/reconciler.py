@@ -1,11 +1,11 @@
-"""Workers that bring one key after the other in order, whatever happens to them on the way.
+"""Workers that reconcile one key after the other, across failures.
 
     informers ──▶ keys ──▶ queue ──▶ workers ──▶ reconcile(key)
                              ▲                      │ Requeue, or it raised
                              └──────── later ◀──────┘
 
-A key is all that `reconcile` is told: it looks up what there is now, because by its turn the change
-that added the key may be one of many.
+`reconcile` gets a key only and looks up the current state: the change that added the key may be one
+of many by then.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _MOST_PLACES: Final = 1000  # of failures that are told apart
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """Come back to this key: after so many seconds, or with backoff."""
+    """Add this key again: after so many seconds, or with backoff."""
 
     after: float | None = None
 
 
 Reconcile = Callable[[str], Awaitable[Requeue | None]]
-"""Brings one key in order. What it raises is logged, and the key is tried again with backoff."""
+"""Reconciles one key. What it raises is logged, and the key is added again with backoff."""
 
 
 class Reconciler:
-    """Calls `reconcile` for every key that may need it; never for one key twice at a time.
+    """Calls `reconcile` for every key in the queue, never twice at a time for one key.
 
-    Tell it what to watch, then `await run()`. `workers` keys are worked on at once.
+    Call `watch` for the kinds to watch, then `await run()`. `workers` keys are reconciled at once.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class Reconciler:
             raise ValueError(f"workers: expected at least 1, got {workers}")
         self.name: str = name
         self.metrics: ControllerMetrics = metrics or ControllerMetrics()
-        # An empty queue is false, as all that is empty.
         self.queue: WorkQueue[str] = (
             WorkQueue(name, metrics=self.metrics) if queue is None else queue
         )
@@ -87,10 +86,10 @@ class Reconciler:
         labels: str = "",
         fields: str = "",
     ) -> Informer[O]:
-        """Add the key of every object that is new, has changed or is gone; the store of them.
+        """Add the key of every object that is new, has changed or is gone; its informer.
 
-        `key` may name another object to look at, such as the owner, or None for nobody. Without
-        it, that is the object's own: `namespace/name`.
+        `key` may return the key of another object, such as the owner, or None. Without it, the key
+        is `namespace/name` of the object itself.
         """
 
         def enqueue(value: O) -> None:
@@ -111,9 +110,9 @@ class Reconciler:
         return informer
 
     async def run(self) -> None:
-        """Until cancelled; or until `stop`, and what is under way then has ended.
+        """Until cancelled, or until the workers have ended after `stop`.
 
-        No key is worked on before all informers know what there is.
+        No key is reconciled before all informers have synced.
         """
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self.informers.run(), name=f"informers of {self.name}")
@@ -128,26 +127,26 @@ class Reconciler:
             watching.cancel()
 
     def stop(self) -> None:
-        """Begin nothing more; what waits in the queue is dropped."""
+        """Begin no further key, and drop the queue."""
         self._stopped.set()
         self._free.set()
         self.queue.shutdown(drop=True)
 
     def hold(self, why: str) -> None:
-        """Begin nothing until `release(why)`, such as while another replica leads."""
+        """Begin no key until `release(why)`, such as while another replica leads."""
         self._holds.add(why)
         if not self._stopped.is_set():
             self._free.clear()
 
     def release(self, why: str) -> None:
-        """Take one hold back; work goes on when none is left."""
+        """Remove one hold."""
         self._holds.discard(why)
         if not self._holds:
             self._free.set()
 
     @property
     def holds(self) -> frozenset[str]:
-        """Why nothing is begun at the moment; empty while at work."""
+        """Why no key is begun at the moment."""
         return frozenset(self._holds)
 
     async def _work(self) -> None:
@@ -170,7 +169,7 @@ class Reconciler:
         self._active.add(1)
         try:
             answer = await self._reconcile(key)
-        except Exception as error:  # one object must not keep us from the others
+        except Exception as error:  # one object must not stop the others
             self._complain(key, error)
             self.queue.add_rate_limited(key)
             result = "error"
@@ -193,19 +192,18 @@ class Reconciler:
         return "requeue_after"
 
     def _complain(self, key: str, error: Exception) -> None:
-        """Once for each place: what fails for every key must not fill the disk."""
+        """Log once for each place: what fails for every key must not fill the disk."""
         what = (type_name(error), _innermost_line(error))
         extra = {"controller": self.name, "key": key}
-        if what in self._told or len(self._told) >= _MOST_PLACES:
-            log.debug("could not reconcile, trying again", extra={**extra, "error": text_of(error)})
-            return
-        self._told.add(what)
-        if isinstance(error, ApiError):  # the server's words say more than our lines
-            log.warning(
-                "could not reconcile, trying again", extra={**extra, "error": text_of(error)}
-            )
+        is_known = what in self._told or len(self._told) >= _MOST_PLACES
+        if is_known or isinstance(error, ApiError):  # whose message says more than a traceback
+            extra["error"] = text_of(error)
+            level = logging.DEBUG if is_known else logging.WARNING
+            log.log(level, "could not reconcile, trying again", extra=extra)
         else:
             log.error("could not reconcile, trying again", extra=extra, exc_info=error)
+        if not is_known:
+            self._told.add(what)
 
 
 def _innermost_line(error: BaseException) -> str:

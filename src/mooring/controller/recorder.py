@@ -1,4 +1,4 @@
-"""Events about any object in the name of one controller, as `kubectl describe` shows them."""
+"""Events about any object, reported by one controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recorder:
 
 
 def reference_to(value: Object) -> ObjectReference:
-    """A pointer to an object in its present state."""
+    """A reference to an object in its present state."""
     meta = value.metadata
     return ObjectReference(
         api_version=value.API_VERSION,

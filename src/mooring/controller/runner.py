@@ -1,11 +1,11 @@
-"""A pod controller on an API server, whichever way that is reached: from the first list to the end.
+"""Runs a pod controller on an API server, from the first list to the end.
 
     informers synced ─┐
     lease held ───────┴─▶ placing pods ── stop ─▶ no further pod ─▶ binds ended ─▶ lease released
          ▲                     │
-         └──── lease lost ◀────┘   nothing is sent any more; what is known stays warm
+         └──── lease lost ◀────┘   nothing is sent any more; the cache is kept current
 
-Whatever happens to the API server, the runner stays and waits for it.
+While the API server is down, the runner waits for it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the en
 
 
 class Election(msgspec.Struct, frozen=True, kw_only=True):
-    """By which lease replicas agree on who works; times in seconds."""
+    """The lease by which replicas elect a leader; times in seconds."""
 
     name: str
     namespace: str = "kube-system"
@@ -72,16 +72,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     election: Election | None = None
     grace: float = 20.0  # seconds for binds under way at the end
     budget: float = DEFAULT_BUDGET  # seconds that one call of the function may keep us busy
-    reviews: bool = False  # whether the process has endpoints, which ask who asks
+    reviews: bool = False  # whether the process has endpoints that authenticate callers
     permission_check: float = 60.0  # seconds between two looks whether all rights are there
 
 
 class Runner:
-    """One controller at work; `await run()` until `stop()`.
+    """Runs one controller; `await run()` until `stop()`.
 
-    `connect` makes a new transport each time. The requests of one stand in one line, and neither
-    the lease nor a list may have to wait for binds. `clock` is the time on the wall, `uptime` one
-    that only goes forward.
+    `connect` makes a new transport each time: neither the lease nor a list may wait for binds.
+    `clock` is the wall clock, `uptime` one that only goes forward.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Runner:
         self._transports: list[Transport] = []
         self._rng = rng or random.Random()
         self._stop = asyncio.Event()
-        self._took_over = asyncio.Event()  # a term has begun and we may be behind
+        self._took_over = asyncio.Event()  # a term has begun
         self.name: str = controller.scheduler_name
         self.metrics: ControllerMetrics = metrics or ControllerMetrics()
         self.metrics.before_scrape(self._measure)
@@ -127,7 +126,8 @@ class Runner:
             rate=TokenBucket(*_RETRIES),
             metrics=self.metrics,
         )
-        self._chooser = NodeChooser(controller.function, budget=options.budget)
+        chooser = NodeChooser(controller.function, budget=options.budget)
+        self.guard: Guard = chooser.guard  # for a `Watchdog`
         self.view: ClusterView = ClusterView(
             self.name,
             on_pod=queue.add,
@@ -135,7 +135,7 @@ class Runner:
             on_room=lambda: self._placer.wake(),
         )
         self._placer = Placer(
-            self._chooser,
+            chooser,
             name=self.name,
             view=self.view,
             queue=queue,
@@ -152,9 +152,8 @@ class Runner:
             queue=queue,
             metrics=self.metrics,
         )
+        self.informers: Informers = self._reconciler.informers
         self._add_informers()
-
-    # --- assembling ----------------------------------------------------------------------------
 
     def _connect(self) -> Transport:
         transport = self._connect_to()
@@ -206,32 +205,19 @@ class Runner:
         self.informers.add(pods)
 
     def needed(self) -> list[Permission]:
-        """What it must be allowed to do."""
+        """The permissions it needs."""
         found = rbac.cluster_permissions(reviews=self._options.reviews)
         if self._options.election is not None:
             election = self._options.election
             found += rbac.lease_permissions(election.namespace, election.name)
         return found
 
-    # --- what others ask -----------------------------------------------------------------------
-
-    @property
-    def informers(self) -> Informers:
-        return self._reconciler.informers
-
-    @property
-    def guard(self) -> Guard:
-        """Watches over the user's function; for a `Watchdog`."""
-        return self._chooser.guard
-
     @property
     def is_stopping(self) -> bool:
         return self._stop.is_set()
 
-    # --- living --------------------------------------------------------------------------------
-
     async def run(self) -> None:
-        """Place pods until `stop`; binds that are under way may end, and Events be written."""
+        """Place pods until `stop`, then wait for binds and Events."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 await self._live(tasks)
@@ -240,7 +226,7 @@ class Runner:
                 await transport.close()
 
     def stop(self) -> None:
-        """Decide about no further pod; `run` comes to its end."""
+        """Begin no further pod, and end `run`."""
         self._stop.set()
 
     async def _live(self, tasks: asyncio.TaskGroup) -> None:
@@ -269,11 +255,11 @@ class Runner:
         log.info("Handlers synced", extra={"v": 0, "controller": self.name, **sizes})
 
     async def _catch_up(self, election: LeaderElection) -> None:
-        """See what the last leader did, however late our watches are, before a term begins."""
+        """List pods before a term begins: watches may be behind what the last leader did."""
         while True:
             await self._took_over.wait()
             self._took_over.clear()
-            if self.informers.all_synced:  # else what is being listed is as new as our term
+            if self.informers.all_synced:  # else the first list is new enough
                 await self.informers.refresh((core.Pod,))
             if election.is_leader and not self._took_over.is_set():
                 self._reconciler.release(_WAITING)
@@ -287,8 +273,6 @@ class Runner:
             working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await working
-
-    # --- what the parts report -----------------------------------------------------------------
 
     def _on_stopped_leading(self, reason: str) -> None:
         if reason != STOPPED:

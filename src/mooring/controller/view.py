@@ -1,7 +1,7 @@
-"""The cluster as a pod controller sees it: nodes with what is on them, and its own waiting pods.
+"""The cluster as a pod controller sees it: nodes with their pods, and its own pending pods.
 
-Informers call `put_*` and `remove_*`. Whether that is news, and for whom, is found out here by
-comparing with what is known, so a repeated or a missed event does no harm.
+Informers call `put_*` and `remove_*`. What has changed is found by comparing with the state before,
+so that a repeated or a missed event does no harm.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mooring.cache.snapshot import Nodes
 class ClusterView:
     """All nodes and the pods on them, and which pods of one schedulerName wait for a node.
 
-    `on_pod` hears the key of a pod that is to be placed, `on_gone` of one that is not any more, and
-    `on_room` that a pod which found no place may find one now.
+    `on_pod` gets the key of a pod that is to be placed, `on_gone` of one that is not any more, and
+    `on_room` is called when a refused pod may find a node now.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class ClusterView:
 
     @property
     def nodes(self) -> Nodes:
-        """All nodes as they are now; pods on their way there are counted."""
+        """All nodes as they are now, with assumed pods."""
         return self.cache.nodes
 
     def waiting(self, key: str) -> Pod | None:
-        """The latest state of a pod that needs a node and is not on its way to one."""
+        """The latest state of a pending pod that is not assumed."""
         pod = self._pending.get(key)
         return None if pod is None or self.cache.is_assumed(pod.uid) else pod
 
@@ -74,7 +74,7 @@ class ClusterView:
     def _put_pending(self, pod: Pod) -> None:
         old = self._pending.get(pod.key)
         if old is not None and old.uid != pod.uid:
-            self._remove(old)  # its end was missed: this is another pod of the same name
+            self._remove(old)  # its deletion was missed: this is another pod of the same name
             old = None
         if pod.is_terminating:  # the server binds it no more
             self._remove(pod)
@@ -100,7 +100,7 @@ class ClusterView:
 
 
 def _has_changed(old: core.Node, new: core.Node) -> bool:
-    """Whether a node may be another choice than before; a heartbeat is no news."""
+    """Whether a change of a node may matter; a heartbeat does not."""
     return (
         old.spec != new.spec
         or old.metadata.labels != new.metadata.labels
@@ -115,5 +115,5 @@ def _conditions(node: core.Node) -> dict[str, str]:
 
 
 def _needs_new_decision(old: Pod, new: Pod) -> bool:
-    """Whether a pod may be answered otherwise than before; its status is no reason."""
+    """Whether a change of a pod may lead to another decision; its status does not."""
     return old.spec != new.spec or old.labels != new.labels or old.annotations != new.annotations

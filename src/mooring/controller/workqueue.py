@@ -1,12 +1,12 @@
-"""Keys that wait for work: each once, each with one worker at a time, some only later.
+"""A work queue of keys: each key once, with one worker at a time, perhaps after a delay.
 
     add ──────────────▶ ready ──get──▶ being worked on ──done──▶ (gone)
     add_after ─ time ─────▲                  │ add             │
                           └───── done ◀── to be worked on again
 
-The promises are those of client-go's queue. A key that is added while it is ready is there once; a
-key that is added while somebody works on it is ready again, once, as soon as that is `done`. So
-whatever changes after `get` is seen by a later `get`, and no two workers meet at one key.
+The guarantees are those of client-go's queue. A key that is added while it is ready is there once;
+one that is added while a worker has it is ready again, once, after `done`. So whatever changes
+after `get` is seen by a later `get`, and no two workers have one key.
 """
 
 from __future__ import annotations
@@ -79,10 +79,8 @@ class WorkQueue(Generic[K]):
     def is_shut(self) -> bool:
         return self._is_shut
 
-    # --- adding --------------------------------------------------------------------------------
-
     def add(self, key: K) -> None:
-        """Have this key worked on; again, if somebody is at it."""
+        """Make this key ready; if a worker has it, again after `done`."""
         if self._is_shut or key in self._ready or key in self._again:
             return
         self._adds.add()
@@ -92,7 +90,7 @@ class WorkQueue(Generic[K]):
             self._make_ready(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add this key later; of several times the soonest counts."""
+        """Add this key later; of several times the earliest counts."""
         if self._is_shut:
             return
         if seconds <= 0:
@@ -112,14 +110,12 @@ class WorkQueue(Generic[K]):
         self.add_after(key, max(self._backoff.next(key), self._rate.reserve()))
 
     def forget(self, key: K) -> None:
-        """This key is well: its backoff begins anew. Does not take it out of the queue."""
+        """Reset the backoff of this key. Does not remove it from the queue."""
         self._backoff.forget(key)
 
     def retries(self, key: K) -> int:
-        """How often a key was put off since it was last forgotten."""
+        """How often a key was rate limited since it was last forgotten."""
         return self._backoff.failures(key)
-
-    # --- working -------------------------------------------------------------------------------
 
     async def get(self) -> K | None:
         """The next key, for this caller alone until it calls `done`; None after `shutdown`."""
@@ -133,7 +129,7 @@ class WorkQueue(Generic[K]):
             except asyncio.CancelledError:
                 if getter in self._getters:
                     self._getters.remove(getter)
-                elif self._ready:  # we were called, and somebody else has to go instead
+                elif self._ready:  # woken, so another getter must be
                     self._call_getter()
                 raise
         key, since = self._ready.popitem(last=False)
@@ -144,19 +140,19 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The caller does not work on this key any more."""
+        """The worker is finished with this key."""
         since = self._working.pop(key, None)
         if since is None:
-            raise ValueError(f"queue {self.name!r}: {key!r} is done, but nobody works on it")
+            raise ValueError(f"queue {self.name!r}: {key!r} is done, but no worker has it")
         self._works.observe(self._now() - since)
         if key in self._again:
             self._again.remove(key)
             self._make_ready(key)
 
     def shutdown(self, *, drop: bool = False) -> None:
-        """Take nothing more, and hand out what is ready; with `drop`, not even that.
+        """Accept no more keys, and hand out those that are ready, or with `drop` none.
 
-        What was to be added later is forgotten. Whoever waits in `get` comes back.
+        Delayed keys are dropped, and waiting calls of `get` return.
         """
         self._is_shut = True
         self._due.clear()
