@@ -1,4 +1,4 @@
-"""Where a memory server and those who follow it meet, in virtual time."""
+"""A memory server with reflectors and informers, on a virtual loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorded(Generic[O]):
 
 
 class ClientRig:
-    """A loop, a server, and at the end nothing left running."""
+    """A virtual loop, a memory server and its client; cancels all tasks at the end."""
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()

@@ -1,4 +1,4 @@
-"""Keeps Events in memory, behind a wire that may be slow or broken; and a sink that uses it."""
+"""A server of Events in memory, slow or failing as a test wishes; and a rig for an EventSink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A virtual loop on which parts of a controller are driven, and nothing left running at the end."""
+"""Runs parts of a controller on a virtual loop; cancels all tasks at the end."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ControllerMetrics(ComponentMetrics):
             "workqueue_depth", "Keys that are ready to be worked on.", name
         )
         self.queue_adds: Family[Value] = self.counter(
-            "workqueue_adds_total", "Keys that were added; one that is ready is not.", name
+            "workqueue_adds_total", "Keys added; one that is ready already is not counted.", name
         )
         self.queue_wait: MetricFamily[Histogram] = self.histogram(
             "workqueue_queue_duration_seconds",
