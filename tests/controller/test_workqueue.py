@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.controller.loop_rig import LoopRig
-from tests.observe.reading import read
+from tests.observe.parse_exposition import read
 
 from mooring.controller import Backoff, ControllerMetrics, TokenBucket, WorkQueue
 from mooring.observe.exposition import Exposition

@@ -19,10 +19,10 @@ class ControllerMetrics(ComponentMetrics):
     def __init__(self) -> None:
         super().__init__()
         name, controller, by_result = ("name",), ("controller",), ("controller", "result")
-        self.queue_depth: Family[Value] = self.gauge(
+        self.queue_depth: MetricFamily[MetricValue] = self.gauge(
             "workqueue_depth", "Keys that are ready to be worked on.", name
         )
-        self.queue_adds: Family[Value] = self.counter(
+        self.queue_adds: MetricFamily[MetricValue] = self.counter(
             "workqueue_adds_total", "Keys added; one that is ready already is not counted.", name
         )
         self.queue_wait: MetricFamily[Histogram] = self.histogram(
@@ -47,7 +47,7 @@ class ControllerMetrics(ComponentMetrics):
         self.queue_retries: MetricFamily[MetricValue] = self.counter(
             "workqueue_retries_total", "Keys that were put off with backoff.", name
         )
-        self.reconciles: Family[Value] = self.counter(
+        self.reconciles: MetricFamily[MetricValue] = self.counter(
             "mooring_controller_reconcile_total", "Reconciliations by result.", by_result
         )
         self.reconcile_duration: MetricFamily[Histogram] = self.histogram(
@@ -61,10 +61,10 @@ class ControllerMetrics(ComponentMetrics):
             "How many reconciliations may run at once.",
             controller,
         )
-        self.active_workers: Family[Value] = self.gauge(
+        self.active_workers: MetricFamily[MetricValue] = self.gauge(
             "mooring_controller_active_workers", "Reconciliations running now.", controller
         )
-        self.binds: Family[Value] = self.counter(
+        self.binds: MetricFamily[MetricValue] = self.counter(
             "mooring_controller_binds_total", "Attempts to bind a pod, by result.", by_result
         )
         self.choice_duration: MetricFamily[Histogram] = self.histogram(

@@ -28,7 +28,6 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.family import MetricValue
-from mooring.runtime.asking import Asker, accident, as_error, normalizes, running
 from mooring.runtime.guard import Guard
 from mooring.runtime.plugin_caller import PluginCaller, accident, as_error, normalizes, running
 from mooring.runtime.profile import Profile
