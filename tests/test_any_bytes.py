@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.cluster.apiserver.both import container
-from tests.cluster.apiserver.desk import PODS, Desk
+from tests.cluster.apiserver.compared_requests import container
+from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring import config as cfg
@@ -23,8 +23,7 @@ from mooring.api.coordination import Lease
 from mooring.client._decoding import bookmarked, read_event
 from mooring.client.errors import StatusError, status_error
 from mooring.client.kubeconfig import load_kubeconfig
-from mooring.cluster.apiserver.calls import JSON, Call, Reply
-from mooring.cluster.apiserver.decoding import YAML, decode_object, decode_wish
+from mooring.cluster.apiserver.decoding import YAML, decode_object, decode_unstored
 from mooring.cluster.apiserver.patching.patch import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -32,6 +31,7 @@ from mooring.cluster.apiserver.patching.patch import (
     STRATEGIC_PATCH,
 )
 from mooring.cluster.apiserver.protobuf import PROTOBUF, decode_protobuf
+from mooring.cluster.apiserver.requests import JSON, ApiRequest, ApiResponse
 from mooring.cluster.manifests import read_objects
 from mooring.errors import ApiError, ConfigError
 from mooring.extender import wire
@@ -96,9 +96,9 @@ def kubeconfig_of(data: bytes) -> Any:
 
 def server(method: str, path: str, media: str) -> Callable[[bytes], Any]:
     """The embedded server, which says 500 and InternalError where something broke."""
-    desk = Desk()
-    desk.create(PODS, "p")
-    asked = Call(
+    server = InProcessServer()
+    server.create(PODS, "p")
+    asked = ApiRequest(
         method=method,
         path=f"/api/v1/namespaces/default/{path}",
         query={"fieldManager": "m"},
@@ -106,8 +106,8 @@ def server(method: str, path: str, media: str) -> Callable[[bytes], Any]:
     )
 
     def answer(body: bytes) -> None:
-        reply = desk.server.answer(msgspec.structs.replace(asked, body=body))
-        assert isinstance(reply, Reply)
+        reply = server.server.answer(msgspec.structs.replace(asked, body=body))
+        assert isinstance(reply, ApiResponse)
         status = json.loads(reply.body)
         assert status.get("reason") != "InternalError", status["message"]
 
@@ -149,12 +149,10 @@ DECODERS: Final = {
     "kubeconfig": Decoder(kubeconfig_of, json_of(KUBECONFIG), (ConfigError,)),
     "objects": Decoder(text(lambda data: list(read_objects(data))), json_of(POD), (ValueError,)),
     "scenarios": Decoder(lambda data: list(read_scenarios([data])), json_of(SCENARIO)),
-    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (StatusError,)),
-    "YAML object": Decoder(
-        lambda data: decode_object(PODS, data, YAML), json_of(POD), (StatusError,)
-    ),
-    "wish": Decoder(lambda data: decode_wish("v1", "Binding", data), json_of(POD), (StatusError,)),
-    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (StatusError,)),
+    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (Refused,)),
+    "YAML object": Decoder(lambda data: decode_object(PODS, data, YAML), json_of(POD), (Refused,)),
+    "wish": Decoder(lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (Refused,)),
+    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (Refused,)),
     **{
         f"{method} {path} {media}": Decoder(
             server(method, path, media), PROTOBUF_EVENT if media == PROTOBUF else json_of(POD)

@@ -5,13 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from tests.cluster.stage import workload
+from tests.cluster.virtual_cluster import workload
 
 import mooring.framework as fw
 from mooring.api import core
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
-from mooring.cluster.machines import MachineTemplate
+from mooring.cluster.node_templates import NodeTemplate
 from mooring.testing import pod
 from mooring.testing.sandbox import Sandbox
 
@@ -195,7 +195,7 @@ def test_tells_more_if_it_is_asked_to() -> None:
 
 
 def test_does_the_same_again_with_the_same_seed() -> None:
-    def play(seed: int) -> dict[str, str]:
+    def cluster(seed: int) -> dict[str, str]:
         with Sandbox(seed=seed) as box:
             box.add_nodes(7, cpu="8")
             box.start_scheduler()
@@ -203,15 +203,15 @@ def test_does_the_same_again_with_the_same_seed() -> None:
             box.wait_until_running()
             return box.placements()
 
-    assert play(3) == play(3)
-    assert play(3) != play(4)
+    assert cluster(3) == cluster(3)
+    assert cluster(3) != cluster(4)
 
 
 def test_takes_nodes_from_templates() -> None:
     with Sandbox() as box:
-        gpus = MachineTemplate(name="gpu-{i}", count=2, resources={"nvidia.com/gpu": 4})
+        gpus = NodeTemplate(name="gpu-{i}", count=2, resources={"nvidia.com/gpu": 4})
         assert box.add_nodes(2) == ["node-0", "node-1"]
-        assert box.add_nodes([gpus, MachineTemplate(name="big", cpu="64")]) == [
+        assert box.add_nodes([gpus, NodeTemplate(name="big", cpu="64")]) == [
             "gpu-0",
             "gpu-1",
             "big",

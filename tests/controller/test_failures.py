@@ -19,7 +19,7 @@ from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError
 from mooring.client.transport import Fence, Request, Response, Transport
 from mooring.cluster.apiserver.resources import known
-from mooring.cluster.apiserver.store import Change
+from mooring.cluster.apiserver.store import StoreChange
 from mooring.controller import Election, Options, Runner, controller
 from mooring.testing import pod
 from mooring.testing.sandbox import Sandbox
@@ -79,7 +79,7 @@ class Trouble:
         """What the controller counted."""
         return {labels[1]: child.value for labels, child in runner.metrics.binds}
 
-    def _listen(self, change: Change) -> None:
+    def _listen(self, change: StoreChange) -> None:
         if change.resource == known("pods").key:
             before = change.old.fields["spec.nodeName"] if change.old is not None else ""
             now = change.new.fields["spec.nodeName"]

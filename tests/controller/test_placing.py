@@ -11,7 +11,7 @@ import pytest
 
 import mooring.framework as fw
 from mooring.cluster.apiserver.resources import known
-from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.controller import NotNow, Options, controller
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox
@@ -35,7 +35,7 @@ def binds(cluster: Sandbox) -> list[tuple[str, str]]:
     """Pod and node of every change from now on that gave a pod a node."""
     found: list[tuple[str, str]] = []
 
-    def listen(change: Change) -> None:
+    def listen(change: StoreChange) -> None:
         if change.resource == known("pods").key and change.old is not None:
             before, now = change.old.fields["spec.nodeName"], change.new.fields["spec.nodeName"]
             if now and now != before:

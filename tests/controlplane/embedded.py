@@ -24,9 +24,9 @@ from tests.controlplane.plane import Plane
 from tests.controlplane.users import User
 
 from mooring.cluster.apiserver._auth import Attributes, attributes
-from mooring.cluster.apiserver.calls import ADMIN, Call, Reply, Watching
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.protobuf import as_json
+from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.server import ApiServer
 
 Garble = Callable[[Attributes], bytes | None]
@@ -101,25 +101,25 @@ class _AuditedServer(ApiServer):
         self._path = path
         self._garble = garble
 
-    async def handle(self, call: Call) -> Reply | Watching:
-        asked = attributes(call)
-        is_ours = call.caller == ADMIN
+    async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
+        asked = attributes(request)
+        is_ours = request.caller == ADMIN
         if not is_ours and (garbage := self._garble(asked)) is not None:
-            return Reply(body=garbage)
-        answer = await super().handle(call)
+            return ApiResponse(body=garbage)
+        answer = await super().handle(request)
         if asked.resource == "pods" and (asked.verb, asked.subresource) in _TOLD_OF:
-            assert isinstance(answer, Reply)
+            assert isinstance(answer, ApiResponse)
             with self._path.open("a") as file:
-                file.write(json.dumps(_line(call, asked, answer.status)) + "\n")
+                file.write(json.dumps(_line(request, asked, answer.status)) + "\n")
         return answer
 
 
-def _line(call: Call, asked: Attributes, code: int) -> Object:
-    body = as_json(call).body
+def _line(request: ApiRequest, asked: Attributes, code: int) -> Object:
+    body = as_json(request).body
     return {
         "verb": asked.verb,
-        "user": {"username": call.caller.name, "groups": list(call.caller.groups)},
-        "userAgent": call.headers.get("user-agent", ""),
+        "user": {"username": request.caller.name, "groups": list(request.caller.groups)},
+        "userAgent": request.headers.get("user-agent", ""),
         "objectRef": {
             "resource": asked.resource,
             "namespace": asked.namespace,

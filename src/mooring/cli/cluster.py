@@ -24,8 +24,8 @@ from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import new_store
 from mooring.cluster.apiserver.store import Object, Store
 from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
-from mooring.cluster.machines import MachineTemplate, make_nodes
 from mooring.cluster.manifests import read_objects
+from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
@@ -145,7 +145,7 @@ class _Up:
     async def _add_nodes(self, cluster: EmbeddedCluster) -> None:
         """Those that are not there yet, a few at a time."""
         options = self._options
-        template = MachineTemplate(
+        template = NodeTemplate(
             count=options.nodes,
             cpu=options.node_cpu,
             memory=options.node_memory,

@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.api.wellknown import ZONE
 from mooring.cluster.apiserver.resources import known
-from mooring.cluster.apiserver.store import Change, Store
+from mooring.cluster.apiserver.store import Store, StoreChange
 
 _PODS: Final = known("pods")
 _NODES: Final = known("nodes")
@@ -65,7 +65,7 @@ class Report:
         zone = item.labels.get(ZONE) if item is not None else ""
         return f" ({zone})" if zone else ""
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: StoreChange) -> None:
         if change.resource != _PODS.key:
             return
         item, old = change.new, change.old

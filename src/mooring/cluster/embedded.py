@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from mooring import config as cfg
 from mooring.client.client import ApiClient
-from mooring.cluster.announcing import Announcer
-from mooring.cluster.apiserver.calls import ADMIN, Caller
+from mooring.cluster.apiserver.requests import ADMIN, Caller
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer
-from mooring.cluster.apiserver.store import Change, Object, Store
+from mooring.cluster.apiserver.store import Object, Store, StoreChange
 from mooring.cluster.apiserver.transport import LocalTransport
 from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.controllers import Controllers
-from mooring.cluster.controllers.volumes import SIMULATED
+from mooring.cluster.controllers.persistent_volumes import SIMULATED
+from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
-from mooring.cluster.machines import MachineTemplate, make_nodes
 from mooring.cluster.manifests import put, read_objects
+from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.scheduler.clock import SystemClock
@@ -87,17 +87,17 @@ class EmbeddedCluster:
     ) -> None:
         self.clock: Clock = SystemClock() if clock is None else clock
         self.rng: random.Random = random.Random() if rng is None else rng
-        self.server: ApiServer = ApiServer(store, clock=self.clock.now, rng=self._dice())
+        self.server: ApiServer = ApiServer(store, clock=self.clock.now, rng=self._new_rng())
         self.verbs: Verbs = self.server.verbs
         self.store: Store = self.server.store
-        announcer = Announcer(self.verbs, self.clock, is_terse=not events)
+        event_writer = EventWriter(self.verbs, self.clock, warnings_only=not events)
         self._controllers: Controllers | None = None
         if controllers:
             self._controllers = Controllers(
                 self.verbs,
                 clock=self.clock,
-                rng=self._dice(),
-                announcer=announcer,
+                rng=self._new_rng(),
+                event_writer=event_writer,
                 only=None if controllers is True else controllers,
                 provision_any=provision_any,
             )
@@ -106,8 +106,8 @@ class EmbeddedCluster:
             self._kubelets = Kubelets(
                 self.verbs,
                 clock=self.clock,
-                rng=self._dice(),
-                announcer=announcer,
+                rng=self._new_rng(),
+                event_writer=event_writer,
                 startup=startup,
                 stop=stop,
             )
@@ -119,7 +119,7 @@ class EmbeddedCluster:
         self._transports: list[LocalTransport] = []
         self._closing = AsyncExitStack()
 
-    def _dice(self) -> random.Random:
+    def _new_rng(self) -> random.Random:
         """For one part of the cluster, so that parts don't disturb each other's luck."""
         return random.Random(self.rng.getrandbits(64))
 
@@ -161,10 +161,10 @@ class EmbeddedCluster:
         self._closing.push_async_callback(act)
 
     @property
-    def accidents(self) -> int:
+    def unexpected_errors(self) -> int:
         """How often a controller ended in a bug; the log says more."""
         queue = self._controllers.queue if self._controllers is not None else None
-        return queue.accidents if queue is not None else 0
+        return queue.unexpected_errors if queue is not None else 0
 
     # --- doors ---------------------------------------------------------------------------------
 
@@ -190,17 +190,17 @@ class EmbeddedCluster:
     # --- content -------------------------------------------------------------------------------
 
     def add_nodes(
-        self, nodes: int | MachineTemplate | Iterable[MachineTemplate] = 1, **options: Any
+        self, nodes: int | NodeTemplate | Iterable[NodeTemplate] = 1, **options: Any
     ) -> list[str]:
         """Add machines, from templates or of one sort; their names.
 
-        A number takes what a `MachineTemplate` takes: `add_nodes(3, cpu="8", zones=("a", "b"))`.
+        A number takes what a `NodeTemplate` takes: `add_nodes(3, cpu="8", zones=("a", "b"))`.
         """
         first = self.store.count(_NODES)
         if isinstance(nodes, int):
             options.setdefault("name", "node-{i}" if not first else f"node-{first}-{{i}}")
-            nodes = MachineTemplate(**{"count": nodes, **options})
-        templates = [nodes] if isinstance(nodes, MachineTemplate) else list(nodes)
+            nodes = NodeTemplate(**{"count": nodes, **options})
+        templates = [nodes] if isinstance(nodes, NodeTemplate) else list(nodes)
         made = make_nodes(templates, now=self.clock.now(), first=first)
         for node in made:
             self.verbs.create(_NODES, node)
@@ -222,7 +222,7 @@ class EmbeddedCluster:
         """How many pods are in which phase."""
         return {phase: count for phase, count in self._phases.items() if count}
 
-    def _count(self, change: Change) -> None:
+    def _count(self, change: StoreChange) -> None:
         if change.resource == _PODS.key:
             if change.old is not None:
                 self._phases[change.old.fields[_PHASE]] -= 1

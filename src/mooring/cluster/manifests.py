@@ -13,15 +13,15 @@ from mooring.api.meta import Object as ApiObject
 from mooring.api.unreadable import why_unreadable
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cluster.apiserver.calls import JSON
 from mooring.cluster.apiserver.decoding import decode_object, fit
-from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.patching.patch import STRATEGIC_PATCH, patched
+from mooring.cluster.apiserver.requests import JSON
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.verbs import Verbs
 
-_SERVERS_TO_SAY: Final = ("uid", "resourceVersion", "creationTimestamp")
+_SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp")
 
 
 def read_objects(*given: Any) -> Iterator[Object]:
@@ -117,6 +117,6 @@ def _flattened(document: Any, where: str) -> Iterator[Object]:
 
 def _plain(value: ApiObject) -> Object:
     plain: Object = to_builtins(value)
-    for field in _SERVERS_TO_SAY:
+    for field in _SERVER_FIELDS:
         plain.get("metadata", {}).pop(field, None)
     return plain

@@ -25,8 +25,8 @@ from mooring.api.selectors import parse_label_query
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
-from mooring.cluster.machines import MachineTemplate
 from mooring.cluster.manifests import find_resource
+from mooring.cluster.node_templates import NodeTemplate
 from mooring.controller import Controller, Options
 from mooring.errors import InternalError
 from mooring.framework.plugin import Base
@@ -94,7 +94,7 @@ class Sandbox:
     # --- the cluster ---------------------------------------------------------------------------
 
     def add_nodes(
-        self, nodes: int | MachineTemplate | Iterable[MachineTemplate] = 1, **options: Any
+        self, nodes: int | NodeTemplate | Iterable[NodeTemplate] = 1, **options: Any
     ) -> list[str]:
         """Add machines: `add_nodes(3, cpu="8", zones=("a", "b"))`; their names."""
         return self.cluster.add_nodes(nodes, **options)
@@ -273,7 +273,7 @@ class Sandbox:
     def _check(self) -> None:
         for running in self._running:
             running.check()
-        if self.cluster.accidents:
+        if self.cluster.unexpected_errors:
             raise InternalError("a controller of the simulated cluster failed; see the log")
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.apiserver.both import Object, Step, delete, get, patch, post, put, thing, trying
+from tests.cluster.apiserver.compared_requests import (
+    Object,
+    Step,
+    delete,
+    get,
+    patch,
+    post,
+    put,
+    thing,
+    trying,
+)
 
 APPS = "/apis/apps/v1/namespaces/{ns}"
 CORE = "/api/v1/namespaces/{ns}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.apiserver.both import (
+from tests.cluster.apiserver.compared_requests import (
     STRATEGIC,
     Object,
     Step,

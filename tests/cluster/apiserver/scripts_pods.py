@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.apiserver.both import (
+from tests.cluster.apiserver.compared_requests import (
     STRATEGIC,
     Object,
     Step,

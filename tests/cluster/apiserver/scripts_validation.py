@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.apiserver.both import Object, Step, container, pod, trying
+from tests.cluster.apiserver.compared_requests import Object, Step, container, pod, trying
 
 PODS = "/api/v1/namespaces/{ns}/pods"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cluster.apiserver.dice import Dice, comparable, take_away
+from tests.cluster.apiserver.random_objects import RandomObjects, comparable, take_away
 from tests.controlplane.admin import MERGE_PATCH, STRATEGIC_PATCH, AdminApi, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
 from mooring.client.errors import ConflictError, StatusError
 from mooring.cluster.apiserver.patching.apply import LAST_APPLIED
 from mooring.cluster.apiserver.patching.fieldsets import from_tree, to_tree
-from mooring.cluster.apiserver.patching.managers import tracked
+from mooring.cluster.apiserver.patching.managed_fields import tracked
 from mooring.cluster.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.cluster.apiserver.resources import known
 
@@ -389,7 +389,7 @@ class _Story:
     """One deployment on the real server, written to by several managers."""
 
     def __init__(self, admin: AdminApi, seed: int) -> None:
-        self.dice = Dice(seed)
+        self.dice = RandomObjects(seed)
         self._admin = admin
         self.name = f"applied-{seed}"
         self._path = f"/apis/apps/v1/namespaces/default/deployments/{self.name}"
@@ -468,7 +468,7 @@ def test_keeps_the_same_books_as_the_real_server(seed: int, real_server: Control
 def test_keeps_the_same_books_of_a_new_object(real_server: ControlPlane) -> None:
     admin = real_server.admin
     path = "/apis/apps/v1/namespaces/default/deployments?fieldManager=kubectl-create"
-    theirs = admin.request("POST", path, Dice(7).deployment("created"))
+    theirs = admin.request("POST", path, RandomObjects(7).deployment("created"))
     ours = copy.deepcopy(theirs)
     ours["metadata"].pop("managedFields")
     ours = tracked(None, ours, "kubectl-create", "Update", "", EARLY)

@@ -9,18 +9,18 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.cluster.apiserver.serving import Recorder, serving
+from tests.cluster.apiserver.http_fixtures import Recorder, serving
 
 from mooring.client.certificates import Authority
 from mooring.cluster.apiserver._auth import Attributes, Authenticator, attributes, by_certificate
-from mooring.cluster.apiserver.calls import ADMIN, Call, Caller
+from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, Caller
 from mooring.cluster.apiserver.server import ApiServer
 
 JANE = Caller(name="jane", groups=("dev",))
 
 
 def callers(recorder: Recorder) -> list[Caller]:
-    return [call.caller for call in recorder.calls]
+    return [request.caller for request in recorder.calls]
 
 
 # --- who it is -----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_lets_a_hook_refuse_all_but_administrators() -> None:
 
     asyncio.run(story())
     assert asked_for == [("jane", "get", "pods"), ("jane", "delete", "pods")]
-    assert [call.method for call in recorder.calls] == ["DELETE", "GET"]
+    assert [request.method for request in recorder.calls] == ["DELETE", "GET"]
 
 
 def test_tells_the_same_to_those_who_ask_as_it_does_itself() -> None:
@@ -252,5 +252,5 @@ def test_allows_everything_without_a_hook() -> None:
 def test_reads_what_is_wanted_from_method_and_path(
     method: str, path: str, query: dict[str, str], expected: dict[str, Any]
 ) -> None:
-    call = Call(method=method, path=path, query=query)
-    assert attributes(call) == Attributes(path=path, **expected)
+    request = ApiRequest(method=method, path=path, query=query)
+    assert attributes(request) == Attributes(path=path, **expected)

@@ -11,10 +11,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.cluster.apiserver.serving import Recorder, serving, trusting
+from tests.cluster.apiserver.http_fixtures import Recorder, serving, trusting
 
-from mooring.cluster.apiserver.calls import ADMIN, Call, Reply, Watching
 from mooring.cluster.apiserver.http import HttpServer
+from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.resources import by_path
 from mooring.cluster.apiserver.store import Store
 from mooring.errors import ConfigError
@@ -40,13 +40,13 @@ def test_passes_a_request_on_as_it_came() -> None:
             )
 
     asyncio.run(story())
-    [call] = recorder.calls
-    assert (call.method, call.path) == ("POST", "/api/v1/pods")
-    assert call.query == {"limit": "7", "labelSelector": "a=b", "watch": ""}
-    assert call.body == b'{"kind":"Pod"}'
-    assert call.headers["content-type"] == "application/json"
-    assert call.headers["x-odd"] == "Yes"
-    assert call.caller == ADMIN
+    [request] = recorder.calls
+    assert (request.method, request.path) == ("POST", "/api/v1/pods")
+    assert request.query == {"limit": "7", "labelSelector": "a=b", "watch": ""}
+    assert request.body == b'{"kind":"Pod"}'
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["x-odd"] == "Yes"
+    assert request.caller == ADMIN
 
 
 def test_decodes_the_path() -> None:
@@ -72,7 +72,9 @@ def test_understands_very_long_selectors() -> None:
 
 
 def test_answers_with_status_type_and_headers() -> None:
-    reply = Reply(status=201, body=b"ok", content_type="text/plain", headers={"Retry-After": "3"})
+    reply = ApiResponse(
+        status=201, body=b"ok", content_type="text/plain", headers={"Retry-After": "3"}
+    )
 
     async def story() -> None:
         async with serving(Recorder(reply)) as (_, client):
@@ -138,14 +140,14 @@ def test_refuses_bodies_beyond_the_limit(chunked: bool) -> None:
             assert (await client.ask("/", "POST", data=b"fine"))[0] == 200
 
     asyncio.run(story())
-    assert [len(call.body) for call in recorder.calls] == [1000, 4]
+    assert [len(request.body) for request in recorder.calls] == [1000, 4]
 
 
 def test_zips_big_answers_for_those_who_ask() -> None:
     big = json.dumps({"items": ["pod"] * 50_000}).encode()
 
-    async def answer(call: Call) -> Reply:
-        return Reply(body=big if call.path == "/big" else b"{}")
+    async def answer(request: ApiRequest) -> ApiResponse:
+        return ApiResponse(body=big if request.path == "/big" else b"{}")
 
     async def story() -> None:
         async with serving(Recorder(answer)) as (_, client):
@@ -163,8 +165,8 @@ def test_zips_big_answers_for_those_who_ask() -> None:
 
 
 def test_survives_a_handler_that_breaks(caplog: pytest.LogCaptureFixture) -> None:
-    async def answer(call: Call) -> Reply:
-        raise ZeroDivisionError(call.path)
+    async def answer(request: ApiRequest) -> ApiResponse:
+        raise ZeroDivisionError(request.path)
 
     async def story() -> None:
         async with serving(Recorder(answer)) as (_, client):
@@ -187,8 +189,12 @@ class Tap:
         self.open = 0
         self.changed = asyncio.Event()
 
-    async def handle(self, call: Call) -> Reply | Watching:
-        return Watching(chunks=self._chunks()) if "watch" in call.query else Reply(body=b"{}")
+    async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
+        return (
+            WatchResponse(chunks=self._chunks())
+            if "watch" in request.query
+            else ApiResponse(body=b"{}")
+        )
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         self._count(1)
@@ -293,12 +299,12 @@ def test_answers_requests_beside_a_hundred_watches() -> None:
         finally:
             subscription.close()
 
-    async def answer(call: Call) -> Reply | Watching:
-        if "watch" in call.query:
-            return Watching(chunks=lines())
+    async def answer(request: ApiRequest) -> ApiResponse | WatchResponse:
+        if "watch" in request.query:
+            return WatchResponse(chunks=lines())
         name = f"p{store.version}"
         store.put(PODS, {"metadata": {"namespace": "default", "name": name}})
-        return Reply(status=201, body=b"{}")
+        return ApiResponse(status=201, body=b"{}")
 
     async def story() -> None:
         async with serving(Recorder(answer)) as (_, client):

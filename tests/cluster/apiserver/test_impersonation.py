@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.cluster.apiserver.serving import Recorder, serving
+from tests.cluster.apiserver.http_fixtures import Recorder, serving
 
 from mooring.cluster.apiserver._auth import Attributes, impersonated
-from mooring.cluster.apiserver.calls import ADMIN, Caller
+from mooring.cluster.apiserver.requests import ADMIN, Caller
 from mooring.cluster.apiserver.server import ApiServer
 
 TOKENS = {"t-admin": ADMIN, "t-jane": Caller(name="jane", groups=("dev",))}
@@ -26,7 +26,7 @@ def asked_as(headers: Any, token: str = "t-admin", **options: Any) -> tuple[Any,
             status, _, body = await client.ask("/api/v1/pods", token=token, headers=headers)
             return status if status == 200 else (status, json.loads(body)["message"])
 
-    return asyncio.run(story()), [call.caller for call in recorder.calls]
+    return asyncio.run(story()), [request.caller for request in recorder.calls]
 
 
 def may_not(caller: Caller, asked: Attributes) -> str:

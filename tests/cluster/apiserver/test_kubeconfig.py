@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cluster.apiserver.serving import Recorder
+from tests.cluster.apiserver.http_fixtures import Recorder
 
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig

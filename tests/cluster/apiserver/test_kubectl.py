@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from tests.cluster.apiserver.embedded import EmbeddedCluster, Kubectl
+from tests.cluster.apiserver.kubectl import EmbeddedCluster, Kubectl
 from tests.controlplane.admin import Object
 from tests.controlplane.waiting import wait_until
 
@@ -113,8 +113,8 @@ def test_selects_by_label_and_field(kubectl: Kubectl, space: str) -> None:
     assert (
         kubectl("get", "pods", "--selector=tier notin (a)", "--output=name", space) == "pod/two\n"
     )
-    chosen = kubectl("get", "pods", "--field-selector=metadata.name=two", "--output=name", space)
-    assert chosen == "pod/two\n"
+    predicate = kubectl("get", "pods", "--field-selector=metadata.name=two", "--output=name", space)
+    assert predicate == "pod/two\n"
     kubectl("wait", "pod/one", "--for=condition=Ready", "--timeout=60s", space)
     node = got(kubectl, "pod", "one", space)["spec"]["nodeName"]
     here = kubectl("get", "pods", f"--field-selector=spec.nodeName={node}", "--output=name", space)

@@ -9,11 +9,11 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cluster.apiserver.both import get, pod, post
-from tests.cluster.apiserver.desk import MAPS, PODS, Desk
+from tests.cluster.apiserver.compared_requests import get, pod, post
+from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServer
 from tests.garbage import NO_OBJECT, NO_TEXT
 
-from mooring.cluster.apiserver.store import Change, Expired, Store
+from mooring.cluster.apiserver.store import Expired, Store, StoreChange
 
 ROOT = "/api/v1/namespaces/default/configmaps"
 NAMES = st.sampled_from("abcdefgh")
@@ -47,14 +47,14 @@ def test_remembers_what_there_was(writes: list[tuple[str, str]]) -> None:
 def test_pages_show_one_moment_whatever_happens_meanwhile(
     before: list[tuple[str, str]], meanwhile: list[tuple[str, str]], limit: int
 ) -> None:
-    desk = Desk()
+    server = InProcessServer()
     for kind, name in before:
-        write(desk.store, kind, name)
-    expected = [name for name, _ in content(desk.store)]
+        write(server.store, kind, name)
+    expected = [name for name, _ in content(server.store)]
     found, token, left = [], "", list(meanwhile)
     while True:
         query = f"?limit={limit}&continue={quote(token)}"
-        page = desk.ask(get(ROOT + query))
+        page = server.ask(get(ROOT + query))
         found += [item["metadata"]["name"] for item in page["items"]]
         if "remainingItemCount" in page["metadata"]:
             assert page["metadata"]["remainingItemCount"] == len(expected) - len(found)
@@ -62,40 +62,40 @@ def test_pages_show_one_moment_whatever_happens_meanwhile(
         if not token:
             break
         for kind, name in left[:3]:
-            write(desk.store, kind, name)
+            write(server.store, kind, name)
         del left[:3]
     assert found == expected
 
 
 def test_a_page_after_a_compaction_is_gone() -> None:
-    desk = Desk()
+    server = InProcessServer()
     for name in "abc":
-        desk.create(MAPS, name)
-    token = desk.ask(get(f"{ROOT}?limit=1"))["metadata"]["continue"]
-    desk.create(MAPS, "d")
-    desk.store.compact()
-    code, words = desk.refusal(get(f"{ROOT}?limit=1&continue={quote(token)}"))
+        server.create(MAPS, name)
+    token = server.ask(get(f"{ROOT}?limit=1"))["metadata"]["continue"]
+    server.create(MAPS, "d")
+    server.store.compact()
+    code, words = server.refusal(get(f"{ROOT}?limit=1&continue={quote(token)}"))
     assert code == 410
     assert words.startswith("The provided continue parameter is too old")
 
 
 def test_an_exact_version_that_is_forgotten_is_gone() -> None:
-    desk = Desk()
-    desk.create(MAPS, "a")
-    version = desk.store.version
-    desk.create(MAPS, "b")
+    server = InProcessServer()
+    server.create(MAPS, "a")
+    version = server.store.version
+    server.create(MAPS, "b")
     query = f"?resourceVersionMatch=Exact&resourceVersion={version}"
-    assert [item["metadata"]["name"] for item in desk.ask(get(ROOT + query))["items"]] == ["a"]
-    desk.store.compact()
-    assert desk.refusal(get(ROOT + query)) == (
+    assert [item["metadata"]["name"] for item in server.ask(get(ROOT + query))["items"]] == ["a"]
+    server.store.compact()
+    assert server.refusal(get(ROOT + query)) == (
         410,
         "The resourceVersion for the provided list is too old.",
     )
 
 
 def test_a_version_that_is_yet_to_come_has_to_wait() -> None:
-    desk = Desk()
-    code, words = desk.refusal(get(f"{ROOT}?resourceVersion={desk.store.version + 1}"))
+    server = InProcessServer()
+    code, words = server.refusal(get(f"{ROOT}?resourceVersion={server.store.version + 1}"))
     assert (code, words.split(":")[0]) == (504, "Timeout")
 
 
@@ -112,7 +112,7 @@ def test_listeners_hear_everything_in_order_even_if_one_of_them_writes() -> None
     store = Store()
     heard: list[list[int]] = [[], []]
 
-    def answer(change: Change) -> None:
+    def answer(change: StoreChange) -> None:
         heard[0].append(change.version)
         if change.new.name == "question":
             write(store, "put", "answer")
@@ -128,23 +128,23 @@ def test_listeners_hear_everything_in_order_even_if_one_of_them_writes() -> None
     "token", ["abc", *(base64.urlsafe_b64encode(body).decode() for body in (*NO_OBJECT, *NO_TEXT))]
 )
 def test_nonsense_for_a_token_is_refused(token: str) -> None:
-    code, words = Desk().refusal(get(f"{ROOT}?continue={token or 'abc'}"))
+    code, words = InProcessServer().refusal(get(f"{ROOT}?continue={token or 'abc'}"))
     assert (code, words.split(":")[0]) == (400, "invalid continue token")
 
 
 def test_lists_in_the_order_of_etcd() -> None:
-    desk = Desk()
+    server = InProcessServer()
     for namespace in ("a-b", "a", "a0"):
-        desk.ask(post("/api/v1/namespaces", {"metadata": {"name": namespace}}))
-        desk.verbs.create(PODS, pod("p"), namespace=namespace)
-    items: list[Any] = desk.ask(get("/api/v1/pods"))["items"]
+        server.ask(post("/api/v1/namespaces", {"metadata": {"name": namespace}}))
+        server.verbs.create(PODS, pod("p"), namespace=namespace)
+    items: list[Any] = server.ask(get("/api/v1/pods"))["items"]
     assert [item["metadata"]["namespace"] for item in items] == ["a-b", "a", "a0"]
 
 
 def test_items_of_a_list_do_not_repeat_their_kind() -> None:
-    desk = Desk()
-    desk.create(MAPS, "a", data={"kind": "x"})
-    [item] = desk.ask(get(ROOT))["items"]
+    server = InProcessServer()
+    server.create(MAPS, "a", data={"kind": "x"})
+    [item] = server.ask(get(ROOT))["items"]
     assert item.keys() == {"metadata", "data"}
-    events = desk.ask(get("/apis/events.k8s.io/v1/events"))
+    events = server.ask(get("/apis/events.k8s.io/v1/events"))
     assert (events["kind"], events["apiVersion"]) == ("EventList", "events.k8s.io/v1")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cluster.apiserver.dice import Dice, comparable, take_away
+from tests.cluster.apiserver.random_objects import RandomObjects, comparable, take_away
 from tests.controlplane.admin import JSON_PATCH, MERGE_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
@@ -232,7 +232,7 @@ def test_can_not_change_what_is_not_there() -> None:
 def test_makes_the_same_of_an_object_as_the_real_server(
     seed: int, real_server: ControlPlane
 ) -> None:
-    dice, admin, name = Dice(seed), real_server.admin, f"patched-{seed}"
+    dice, admin, name = RandomObjects(seed), real_server.admin, f"patched-{seed}"
     live = admin.create(dice.deployment(name), "default")
     path = admin.path("apps/v1/Deployment", name, "default") + "?dryRun=All&fieldValidation=Ignore"
     agreed = 0

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cluster.apiserver import exhibits
-from tests.cluster.apiserver.make_numbers import describe
+from tests.cluster.apiserver import table_objects
+from tests.cluster.apiserver.make_field_numbers import describe
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.calls import JSON, Call
+from mooring.client.errors import Refused
 from mooring.cluster.apiserver.protobuf import NUMBERS_FILE, PROTOBUF, as_json, decode_protobuf
+from mooring.cluster.apiserver.requests import JSON, ApiRequest
 
 NAMESPACE = "protobuf"
 
@@ -24,7 +24,7 @@ NAMESPACE = "protobuf"
 @pytest.fixture(scope="module")
 def asking(real_server: ControlPlane) -> Iterator[AdminApi]:
     """The real server with all exhibits, asked for protobuf."""
-    with exhibits.exhibited(real_server.admin, NAMESPACE):
+    with table_objects.created(real_server.admin, NAMESPACE):
         asking = real_server.api_for()
         asking._headers["Accept"] = PROTOBUF
         yield asking
@@ -32,7 +32,7 @@ def asking(real_server: ControlPlane) -> Iterator[AdminApi]:
 
 @pytest.mark.parametrize(
     "value",
-    [*exhibits.namespaced(NAMESPACE), *exhibits.CLUSTER_WIDE],
+    [*table_objects.namespaced(NAMESPACE), *table_objects.CLUSTER_WIDE],
     ids=lambda value: f"{value['kind']}-{value['metadata']['name']}",
 )
 def test_reads_what_the_real_server_writes(
@@ -57,8 +57,8 @@ def _without_zeros(value: Any) -> Any:
 def test_keeps_a_zero_that_is_said_on_purpose(real_server: ControlPlane) -> None:
     admin = real_server.api_for()
     admin._headers["Accept"] = PROTOBUF
-    spec = {"replicas": 0, "selector": exhibits.SELECTOR, "template": exhibits.TEMPLATE}
-    value = exhibits.a("Deployment", "none", "apps/v1", spec=spec)
+    spec = {"replicas": 0, "selector": table_objects.SELECTOR, "template": table_objects.TEMPLATE}
+    value = table_objects.an_object("Deployment", "none", "apps/v1", spec=spec)
     path = "/apis/apps/v1/namespaces/default/deployments?dryRun=All"
     made = decode_protobuf(admin.text("POST", path, value))
     assert made["spec"]["replicas"] == 0
@@ -72,14 +72,14 @@ def test_knows_the_numbers_of_the_go_types(real_programs: None) -> None:
 
 def test_turns_requests_into_json() -> None:
     options = _envelope("v1", "DeleteOptions", b"\x08\x05")
-    call = Call(method="DELETE", path="/", headers={"content-type": PROTOBUF}, body=options)
+    call = ApiRequest(method="DELETE", path="/", headers={"content-type": PROTOBUF}, body=options)
     turned = as_json(call)
     assert turned.headers["content-type"] == JSON
     assert turned.body == (b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":5}')
 
 
 def test_leaves_other_requests_alone() -> None:
-    call = Call(method="POST", path="/", headers={"content-type": JSON}, body=b"{}")
+    call = ApiRequest(method="POST", path="/", headers={"content-type": JSON}, body=b"{}")
     assert as_json(call) is call
 
 

@@ -7,125 +7,127 @@ import logging
 from typing import Any
 
 import pytest
-from tests.cluster.apiserver.both import MERGE, TABLE, Object, pod
-from tests.cluster.apiserver.desk import MAPS, PODS, Desk
+from tests.cluster.apiserver.compared_requests import MERGE, TABLE, Object, pod
+from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServer
 
-from mooring.cluster.apiserver.calls import Call, Caller, Reply
+from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.server import ApiServer
 
 ROOT = "/api/v1/namespaces/default/pods"
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def server() -> InProcessServer:
+    return InProcessServer()
 
 
-def send(desk: Desk, method: str, path: str, body: Any = b"", **options: Any) -> Reply:
+def send(
+    server: InProcessServer, method: str, path: str, body: Any = b"", **options: Any
+) -> ApiResponse:
     headers = {"content-type": "application/json", **options.pop("headers", {})}
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    call = Call(method=method, path=path, body=data, headers=headers, **options)
-    reply = desk.server.answer(call)
-    assert isinstance(reply, Reply), reply
+    request = ApiRequest(method=method, path=path, body=data, headers=headers, **options)
+    reply = server.server.answer(request)
+    assert isinstance(reply, ApiResponse), reply
     return reply
 
 
-def value_of(reply: Reply) -> Any:
+def value_of(reply: ApiResponse) -> Any:
     return json.loads(reply.body)
 
 
-def test_answers_a_write_with_what_is_stored(desk: Desk) -> None:
-    made = send(desk, "POST", ROOT, pod("p"))
-    item = desk.store.get(PODS, "default", "p")
+def test_answers_a_write_with_what_is_stored(server: InProcessServer) -> None:
+    made = send(server, "POST", ROOT, pod("p"))
+    item = server.store.get(PODS, "default", "p")
     assert item is not None
     assert (made.status, made.body) == (201, item.raw)
-    assert send(desk, "GET", f"{ROOT}/p").body == item.raw
+    assert send(server, "GET", f"{ROOT}/p").body == item.raw
 
 
-def test_warns_of_fields_that_do_not_exist(desk: Desk) -> None:
+def test_warns_of_fields_that_do_not_exist(server: InProcessServer) -> None:
     made = send(
-        desk, "POST", ROOT, pod("p", {"foo": 1, "containers": [{"name": "c", "image": "i"}]})
+        server, "POST", ROOT, pod("p", {"foo": 1, "containers": [{"name": "c", "image": "i"}]})
     )
     assert made.headers == {"Warning": '299 - "unknown field \\"spec.foo\\""'}
     assert "foo" not in value_of(made)["spec"]
     query = {"fieldValidation": "Ignore"}
-    assert send(desk, "POST", ROOT, pod("q", {"foo": 1}), query=query).headers == {}
+    assert send(server, "POST", ROOT, pod("q", {"foo": 1}), query=query).headers == {}
     query = {"fieldValidation": "Strict"}
-    refused = send(desk, "POST", ROOT, pod("r", {"foo": 1}), query=query)
+    refused = send(server, "POST", ROOT, pod("r", {"foo": 1}), query=query)
     assert refused.status == 400
     assert 'strict decoding error: unknown field "spec.foo"' in value_of(refused)["message"]
 
 
-def test_a_patch_warns_as_well(desk: Desk) -> None:
-    desk.create(PODS, "p")
+def test_a_patch_warns_as_well(server: InProcessServer) -> None:
+    server.create(PODS, "p")
     headers = {"content-type": MERGE}
-    patched = send(desk, "PATCH", f"{ROOT}/p", {"spec": {"foo": 1}}, headers=headers)
+    patched = send(server, "PATCH", f"{ROOT}/p", {"spec": {"foo": 1}}, headers=headers)
     assert (patched.status, "spec.foo" in patched.headers["Warning"]) == (200, True)
     query = {"fieldValidation": "Strict"}
-    strict = send(desk, "PATCH", f"{ROOT}/p", {"spec": {"foo": 1}}, headers=headers, query=query)
+    strict = send(server, "PATCH", f"{ROOT}/p", {"spec": {"foo": 1}}, headers=headers, query=query)
     assert strict.status == 422
-    wrong = send(desk, "PATCH", f"{ROOT}/p", {"metadata": {"labels": {"a": 5}}}, headers=headers)
+    wrong = send(server, "PATCH", f"{ROOT}/p", {"metadata": {"labels": {"a": 5}}}, headers=headers)
     assert "cannot unmarshal number into Go struct field" in value_of(wrong)["message"]
 
 
-def test_reads_yaml(desk: Desk) -> None:
+def test_reads_yaml(server: InProcessServer) -> None:
     text = b"kind: ConfigMap\nmetadata: {name: m, annotations: {at: 2020-01-01}}\ndata: {a: b}\n"
     headers = {"content-type": "application/yaml"}
-    made = send(desk, "POST", "/api/v1/namespaces/default/configmaps", text, headers=headers)
+    made = send(server, "POST", "/api/v1/namespaces/default/configmaps", text, headers=headers)
     assert made.status == 201
     assert value_of(made)["metadata"]["annotations"] == {"at": "2020-01-01"}
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/cbor"])
-def test_refuses_bodies_it_can_not_read(desk: Desk, media: str) -> None:
-    refused = send(desk, "POST", ROOT, b"x", headers={"content-type": media})
+def test_refuses_bodies_it_can_not_read(server: InProcessServer, media: str) -> None:
+    refused = send(server, "POST", ROOT, b"x", headers={"content-type": media})
     assert (refused.status, value_of(refused)["reason"]) == (415, "UnsupportedMediaType")
 
 
-def test_shows_tables_of_one_and_of_many(desk: Desk) -> None:
+def test_shows_tables_of_one_and_of_many(server: InProcessServer) -> None:
     for name in "ab":
-        desk.create(PODS, name)
+        server.create(PODS, name)
     headers = {"accept": TABLE}
-    one = value_of(send(desk, "GET", f"{ROOT}/a", headers=headers))
-    many = value_of(send(desk, "GET", ROOT, headers=headers, query={"limit": "1"}))
+    one = value_of(send(server, "GET", f"{ROOT}/a", headers=headers))
+    many = value_of(send(server, "GET", ROOT, headers=headers, query={"limit": "1"}))
     assert [len(table["rows"]) for table in (one, many)] == [1, 1]
     assert many["metadata"]["remainingItemCount"] == 1
-    gone = value_of(send(desk, "DELETE", f"{ROOT}/a", headers=headers))
+    gone = value_of(send(server, "DELETE", f"{ROOT}/a", headers=headers))
     assert gone["kind"] == "Table"
 
 
-def test_tells_a_deletion_by_a_status_or_by_the_object(desk: Desk) -> None:
-    desk.create(MAPS, "m")
-    desk.create(PODS, "p")
-    status = value_of(send(desk, "DELETE", "/api/v1/namespaces/default/configmaps/m"))
+def test_tells_a_deletion_by_a_status_or_by_the_object(server: InProcessServer) -> None:
+    server.create(MAPS, "m")
+    server.create(PODS, "p")
+    status = value_of(send(server, "DELETE", "/api/v1/namespaces/default/configmaps/m"))
     assert (status["kind"], status["status"], status["details"]["kind"]) == (
         "Status",
         "Success",
         "configmaps",
     )
-    assert value_of(send(desk, "DELETE", f"{ROOT}/p"))["kind"] == "Pod"
+    assert value_of(send(server, "DELETE", f"{ROOT}/p"))["kind"] == "Pod"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
-def test_is_healthy(desk: Desk, path: str) -> None:
-    assert send(desk, "GET", path).body == b"ok"
+def test_is_healthy(server: InProcessServer, path: str) -> None:
+    assert send(server, "GET", path).body == b"ok"
 
 
-def test_says_what_there_is(desk: Desk) -> None:
-    assert value_of(send(desk, "GET", "/version"))["major"] == "1"
-    assert value_of(send(desk, "GET", "/api"))["kind"] == "APIVersions"
-    assert send(desk, "GET", "/nowhere").content_type.startswith("text/plain")
+def test_says_what_there_is(server: InProcessServer) -> None:
+    assert value_of(send(server, "GET", "/version"))["major"] == "1"
+    assert value_of(send(server, "GET", "/api"))["kind"] == "APIVersions"
+    assert send(server, "GET", "/nowhere").content_type.startswith("text/plain")
 
 
 def test_an_accident_is_told_and_logged(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def break_down(*_: Any, **__: Any) -> Object:
         raise RuntimeError("out of coffee")
 
-    monkeypatch.setattr(desk.verbs, "create", break_down)
+    monkeypatch.setattr(server.verbs, "create", break_down)
     with caplog.at_level(logging.ERROR):
-        reply = send(desk, "POST", ROOT, pod("p"))
+        reply = send(server, "POST", ROOT, pod("p"))
     assert (reply.status, value_of(reply)["reason"]) == (500, "InternalError")
     assert [record.message for record in caplog.records] == ["answering a request broke"]
 
@@ -133,11 +135,13 @@ def test_an_accident_is_told_and_logged(
 # --- reviews -----------------------------------------------------------------------------------
 
 
-def review(desk: Desk, group: str, kind: str, spec: Object, caller: Caller | None = None) -> Any:
+def review(
+    server: InProcessServer, group: str, kind: str, spec: Object, caller: Caller | None = None
+) -> Any:
     path = f"/apis/{group}.k8s.io/v1/{kind.lower()}s"
     body = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}
     options = {} if caller is None else {"caller": caller}
-    reply = send(desk, "POST", path, body, **options)
+    reply = send(server, "POST", path, body, **options)
     assert reply.status == 201, reply
     return value_of(reply)["status"]
 
@@ -145,34 +149,36 @@ def review(desk: Desk, group: str, kind: str, spec: Object, caller: Caller | Non
 WANTED = {"resourceAttributes": {"verb": "delete", "resource": "pods", "namespace": "default"}}
 
 
-def test_everybody_may_everything_unless_a_policy_says_no(desk: Desk) -> None:
+def test_everybody_may_everything_unless_a_policy_says_no(server: InProcessServer) -> None:
     guest = Caller(name="guest", groups=())
-    assert review(desk, "authorization", "SelfSubjectAccessReview", WANTED, guest) == {
+    assert review(server, "authorization", "SelfSubjectAccessReview", WANTED, guest) == {
         "allowed": True
     }
-    desk.server.reviews.authorize = lambda caller, asked: (
+    server.server.reviews.authorize = lambda caller, asked: (
         f"{caller.name} may not {asked.verb} {asked.resource}"
     )
-    denied = review(desk, "authorization", "SelfSubjectAccessReview", WANTED, guest)
+    denied = review(server, "authorization", "SelfSubjectAccessReview", WANTED, guest)
     assert denied == {"allowed": False, "reason": "guest may not delete pods"}
-    assert review(desk, "authorization", "SelfSubjectAccessReview", WANTED)["allowed"]
-    other = review(desk, "authorization", "SubjectAccessReview", {"user": "x", **WANTED})
+    assert review(server, "authorization", "SelfSubjectAccessReview", WANTED)["allowed"]
+    other = review(server, "authorization", "SubjectAccessReview", {"user": "x", **WANTED})
     assert other["reason"] == "x may not delete pods"
 
 
 def test_knows_tokens_by_the_hook() -> None:
-    desk = Desk()
-    desk.server = ApiServer(authenticate={"secret": Caller(name="me", groups=("us",), uid="7")}.get)
-    known = review(desk, "authentication", "TokenReview", {"token": "secret"})
+    server = InProcessServer()
+    server.server = ApiServer(
+        authenticate={"secret": Caller(name="me", groups=("us",), uid="7")}.get
+    )
+    known = review(server, "authentication", "TokenReview", {"token": "secret"})
     assert known == {
         "authenticated": True,
         "user": {"username": "me", "groups": ["us"], "uid": "7"},
     }
-    assert "authenticated" not in review(desk, "authentication", "TokenReview", {"token": "x"})
+    assert "authenticated" not in review(server, "authentication", "TokenReview", {"token": "x"})
 
 
-def test_says_who_is_asking(desk: Desk) -> None:
-    seen = review(desk, "authentication", "SelfSubjectReview", {}, Caller(name="me", groups=()))
+def test_says_who_is_asking(server: InProcessServer) -> None:
+    seen = review(server, "authentication", "SelfSubjectReview", {}, Caller(name="me", groups=()))
     assert seen["userInfo"]["username"] == "me"
-    rules = review(desk, "authorization", "SelfSubjectRulesReview", {"namespace": "default"})
+    rules = review(server, "authorization", "SelfSubjectRulesReview", {"namespace": "default"})
     assert rules["resourceRules"][0]["verbs"] == ["*"]

@@ -6,7 +6,7 @@ from tests.cluster.apiserver.make_schema import describe
 from tests.controlplane.cluster import ControlPlane
 
 from mooring.cluster.apiserver.resources import RESOURCES
-from mooring.cluster.apiserver.schema import SCHEMA_FILE, Key, empty_object, shape_of
+from mooring.cluster.apiserver.schema import SCHEMA_FILE, Key, empty_object, schema_of
 
 
 def test_is_what_the_real_server_describes(real_server: ControlPlane) -> None:
@@ -15,11 +15,11 @@ def test_is_what_the_real_server_describes(real_server: ControlPlane) -> None:
 
 def test_knows_every_kind_that_is_served() -> None:
     for resource in RESOURCES:
-        assert shape_of(resource.api_version, resource.kind) is not None
+        assert schema_of(resource.api_version, resource.kind) is not None
 
 
 def test_knows_how_lists_are_merged() -> None:
-    pod = shape_of("v1", "Pod")
+    pod = schema_of("v1", "Pod")
     assert pod is not None
     container = pod.fields["spec"].fields["containers"]
     assert (container.merge_key, container.keys) == ("name", (Key("name", ""),))
@@ -31,15 +31,15 @@ def test_knows_how_lists_are_merged() -> None:
 
 
 def test_knows_no_field_that_does_not_exist() -> None:
-    pod = shape_of("v1", "Pod")
+    pod = schema_of("v1", "Pod")
     assert pod is not None
     assert pod.at("sepc") is None
-    assert shape_of("v1", "Prod") is None
+    assert schema_of("v1", "Prod") is None
 
 
 def test_knows_what_an_empty_object_has() -> None:
-    shape = shape_of("apps/v1", "Deployment")
-    assert shape is not None
+    schema = schema_of("apps/v1", "Deployment")
+    assert schema is not None
     template = {"metadata": {}, "spec": {"containers": None}}
     spec = {"strategy": {}, "template": template}
-    assert empty_object(shape) == {"metadata": {}, "spec": spec, "status": {}}
+    assert empty_object(schema) == {"metadata": {}, "spec": spec, "status": {}}

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.cluster.apiserver.dice import Dice, comparable, take_away
+from tests.cluster.apiserver.random_objects import RandomObjects, comparable, take_away
 from tests.controlplane.admin import STRATEGIC_PATCH, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 
@@ -180,7 +180,7 @@ def test_says_what_is_wrong_with_a_patch(patch: Any, code: int, message: str) ->
 def test_makes_the_same_of_an_object_as_the_real_server(
     seed: int, real_server: ControlPlane
 ) -> None:
-    dice, admin, name = Dice(seed), real_server.admin, f"merged-{seed}"
+    dice, admin, name = RandomObjects(seed), real_server.admin, f"merged-{seed}"
     live = admin.create(dice.deployment(name), "default")
     path = admin.path("apps/v1/Deployment", name, "default") + "?dryRun=All&fieldValidation=Ignore"
     agreed = 0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cluster.apiserver import exhibits
+from tests.cluster.apiserver import table_objects
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
@@ -28,7 +28,7 @@ AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 @pytest.fixture(scope="module")
 def tables(real_server: ControlPlane) -> Iterator[AdminApi]:
     """The real server with all exhibits, asked for tables."""
-    with exhibits.exhibited(real_server.admin, NAMESPACE):
+    with table_objects.created(real_server.admin, NAMESPACE):
         asking = real_server.api_for()
         asking._headers["Accept"] = AS_TABLE
         yield asking
@@ -86,7 +86,7 @@ def test_has_the_columns_and_cells_of_the_real_server(
 def test_shows_every_kind_as_an_exhibit() -> None:
     shown = {
         by_kind(value["apiVersion"], value["kind"])
-        for value in [*exhibits.namespaced(NAMESPACE), *exhibits.CLUSTER_WIDE]
+        for value in [*table_objects.namespaced(NAMESPACE), *table_objects.CLUSTER_WIDE]
     }
     assert shown == {one for one in RESOURCES if one.name != "namespaces"}
 

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
 import pytest
-from tests.cluster.apiserver.desk import PODS, Desk
+from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 
 from mooring.api.core import Binding, ConfigMap, Namespace, Pod
 from mooring.api.meta import ObjectMeta, ObjectReference
@@ -35,8 +35,8 @@ class Room:
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
-        self.desk = Desk()
-        self.transport = LocalTransport(self.desk.server)
+        self.server = InProcessServer()
+        self.transport = LocalTransport(self.server.server)
         self.client = ApiClient(self.transport)
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ def test_creates_reads_and_deletes(room: Room) -> None:
     assert made.uid
     assert room.run(room.client.get(ConfigMap, "a", "default")) == made
     page = room.run(room.client.list_page(ConfigMap, "default"))
-    assert (len(page.items), page.resource_version) == (1, str(room.desk.store.version))
+    assert (len(page.items), page.resource_version) == (1, str(room.server.store.version))
     room.run(room.client.delete(ConfigMap, "a", "default", uid=made.uid))
     with pytest.raises(NotFound, match='configmaps "a" not found'):
         room.run(room.client.get(ConfigMap, "a", "default"))
@@ -86,7 +86,7 @@ def test_refusals_come_as_typed_errors(room: Room) -> None:
 
 
 def test_binds_and_patches(room: Room) -> None:
-    room.desk.create(PODS, "p")
+    room.server.create(PODS, "p")
     meta = ObjectMeta(name="p", namespace="default")
     target = ObjectReference(kind="Node", name="n1")
     room.run(room.client.bind(Binding(metadata=meta, target=target)))
@@ -102,7 +102,7 @@ def test_names_that_need_escapes_arrive(room: Room) -> None:
 
 
 def test_says_when_to_come_again(room: Room) -> None:
-    version = room.desk.store.version + 1
+    version = room.server.store.version + 1
     request = Request(method="GET", path=f"/api/v1/pods?resourceVersion={version}")
     answer = room.run(room.transport.send(request))
     assert (answer.status, answer.headers) == (504, {"retry-after": "1"})
@@ -124,7 +124,7 @@ def test_asks_the_fence_in_the_moment_of_writing(room: Room) -> None:
     room.loop.settle()
     with pytest.raises(Fenced):
         task.result()
-    assert room.desk.names(PODS) == []
+    assert room.server.names(PODS) == []
 
 
 def test_lets_others_have_a_turn_before_each_request(room: Room) -> None:
@@ -153,7 +153,7 @@ def test_a_stream_ends_when_its_time_is_up(room: Room) -> None:
     told: list[bytes] = []
     task = room.loop.create_task(read(room.client, told))
     room.loop.settle()
-    room.desk.create(PODS, "p")
+    room.server.create(PODS, "p")
     room.loop.settle()
     room.loop.advance(61)
     assert task.done()
@@ -173,10 +173,10 @@ def test_a_stream_that_is_refused_says_why(room: Room) -> None:
 def test_who_leaves_a_stream_is_forgotten(room: Room) -> None:
     task = room.loop.create_task(read(room.client, []))
     room.loop.settle()
-    assert room.desk.store._subscriptions["pods"]
+    assert room.server.store._subscriptions["pods"]
     task.cancel()
     room.loop.settle()
-    assert room.desk.store._subscriptions["pods"] == set()
+    assert room.server.store._subscriptions["pods"] == set()
 
 
 def test_closing_breaks_streams_and_refuses_requests(room: Room) -> None:
@@ -200,7 +200,7 @@ def test_a_watch_is_no_answer_that_ends(room: Room) -> None:
 def test_waits_and_asks_again_when_the_server_has_no_time(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create, refusals = room.desk.verbs.create, 2
+    create, refusals = room.server.verbs.create, 2
 
     def busy(*arguments: Any, **options: Any) -> Any:
         nonlocal refusals
@@ -209,7 +209,7 @@ def test_waits_and_asks_again_when_the_server_has_no_time(
             raise TooManyRequests("busy", code=429, reason="TooManyRequests", retry_after=3)
         return create(*arguments, **options)
 
-    monkeypatch.setattr(room.desk.verbs, "create", busy)
+    monkeypatch.setattr(room.server.verbs, "create", busy)
     task = room.loop.create_task(room.client.create(config("a")))
     room.loop.advance(5)
     assert not task.done()
@@ -232,15 +232,15 @@ def test_an_informer_follows(room: Room) -> None:
         rng=random.Random(3),
     )
     for name in "abc":
-        room.desk.create(PODS, name)
+        room.server.create(PODS, name)
     room.loop.create_task(informer.run())
     room.loop.settle()
     assert seen == {"a": "", "b": "", "c": ""}
-    room.desk.verbs.bind("default", "b", {"metadata": {"name": "b"}, "target": {"name": "n"}})
-    room.desk.verbs.delete(PODS, "default", "a")
+    room.server.verbs.bind("default", "b", {"metadata": {"name": "b"}, "target": {"name": "n"}})
+    room.server.verbs.delete(PODS, "default", "a")
     room.loop.settle()
     assert seen == {"b": "n", "c": ""}
     room.loop.advance(3600)  # watches end and begin again
-    room.desk.create(PODS, "d")
+    room.server.create(PODS, "d")
     room.loop.settle()
     assert (set(seen), informer.reflector.lists) == ({"b", "c", "d"}, 1)

@@ -9,11 +9,11 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 import pytest
-from tests.cluster.apiserver.both import TABLE, Object, pod
-from tests.cluster.apiserver.desk import MAPS, PODS, Desk
+from tests.cluster.apiserver.compared_requests import TABLE, Object, pod
+from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServer
 
 from mooring.cluster.apiserver import store as stores
-from mooring.cluster.apiserver.calls import Call, Watching
+from mooring.cluster.apiserver.requests import ApiRequest, WatchResponse
 from mooring.cluster.apiserver.resources import known
 from mooring.simulator.clock import VirtualLoop
 
@@ -22,14 +22,14 @@ class Watcher:
     """Somebody who reads a watch as it comes."""
 
     def __init__(self, stage: Stage, query: str, accept: str, root: str) -> None:
-        call = Call(
+        request = ApiRequest(
             method="GET",
             path=root,
             query={"watch": "1", **dict(parse_qsl(query, keep_blank_values=True))},
             headers={"accept": accept},
         )
-        watching = stage.desk.server.answer(call)
-        assert isinstance(watching, Watching), watching
+        watching = stage.server.server.answer(request)
+        assert isinstance(watching, WatchResponse), watching
         self._chunks = watching.chunks
         self.lines: list[Object] = []
         self.may_read = asyncio.Event()
@@ -68,7 +68,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
-        self.desk = Desk()
+        self.server = InProcessServer()
 
     def __enter__(self) -> Self:
         return self
@@ -90,23 +90,23 @@ class Stage:
         return watcher
 
     def make(self, name: str, **labels: str) -> None:
-        self.desk.verbs.create(PODS, pod(name, labels=labels), namespace="default")
+        self.server.verbs.create(PODS, pod(name, labels=labels), namespace="default")
         self.loop.settle()
 
     def label(self, name: str, **labels: str) -> None:
         def change(value: Object) -> None:
             value["metadata"]["labels"] = labels
 
-        self.desk.verbs.modify(PODS, "default", name, change)
+        self.server.verbs.modify(PODS, "default", name, change)
         self.loop.settle()
 
     def remove(self, name: str) -> None:
-        self.desk.verbs.delete(PODS, "default", name)
+        self.server.verbs.delete(PODS, "default", name)
         self.loop.settle()
 
     @property
     def version(self) -> int:
-        return self.desk.store.version
+        return self.server.store.version
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ def test_every_event_has_a_version_of_its_own(stage: Stage) -> None:
 
 def test_tells_nobody_of_other_namespaces(stage: Stage) -> None:
     here, everywhere = stage.watch(), stage.watch(root="/api/v1/pods")
-    stage.desk.verbs.create(PODS, pod("far"), namespace="kube-system")
-    stage.desk.create(MAPS, "other")
+    stage.server.verbs.create(PODS, pod("far"), namespace="kube-system")
+    stage.server.create(MAPS, "other")
     stage.loop.settle()
     assert (here.told(), everywhere.told()) == ([], ["ADDED far"])
 
@@ -169,7 +169,7 @@ def test_a_selector_makes_changes_comings_and_goings(stage: Stage) -> None:
 def test_a_scheduler_sees_pods_until_they_are_bound(stage: Stage) -> None:
     watcher = stage.watch("fieldSelector=spec.nodeName%3D")
     stage.make("a")
-    stage.desk.verbs.bind("default", "a", {"metadata": {"name": "a"}, "target": {"name": "n"}})
+    stage.server.verbs.bind("default", "a", {"metadata": {"name": "a"}, "target": {"name": "n"}})
     stage.loop.settle()
     assert watcher.told() == ["ADDED a", "DELETED a"]
 
@@ -189,14 +189,14 @@ def test_who_leaves_is_forgotten(stage: Stage) -> None:
     watcher = stage.watch()
     stage.loop.create_task(watcher.leave())
     stage.loop.settle()
-    assert stage.desk.store._subscriptions["pods"] == set()
+    assert stage.server.store._subscriptions["pods"] == set()
 
 
 def test_who_comes_too_late_is_sent_to_list_again(stage: Stage) -> None:
     stage.make("a")
     seen = stage.version
     stage.make("b")
-    stage.desk.store.compact()
+    stage.server.store.compact()
     watcher = stage.watch(f"resourceVersion={seen}")
     [line] = watcher.lines
     status = line["object"]
@@ -243,7 +243,7 @@ def test_sends_a_bookmark_each_minute_and_at_the_end(stage: Stage) -> None:
     watcher = stage.watch(
         f"resourceVersion={stage.version}&allowWatchBookmarks=true&timeoutSeconds=150"
     )
-    stage.desk.create(MAPS, "other")
+    stage.server.create(MAPS, "other")
     stage.loop.advance(61)
     assert bookmarks(watcher) == [{"resourceVersion": str(stage.version)}]
     stage.loop.advance(100)
@@ -310,7 +310,7 @@ def test_events_are_told_in_the_words_of_the_group(stage: Stage) -> None:
         "reportingController": "us",
         "reportingInstance": "us-1",
     }
-    stage.desk.verbs.create(known("events", "events.k8s.io"), value, namespace="default")
+    stage.server.verbs.create(known("events", "events.k8s.io"), value, namespace="default")
     stage.loop.settle()
     [theirs], [ours] = (watcher.lines for watcher in (old, new))
     assert (theirs["object"]["message"], theirs["object"]["apiVersion"]) == ("hello", "v1")

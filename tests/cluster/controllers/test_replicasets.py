@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.cluster.stage import PODS, stage, workload
+from tests.cluster.virtual_cluster import PODS, virtual_cluster, workload
 
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Object
@@ -10,13 +10,13 @@ REPLICATION_CONTROLLERS = known("replicationcontrollers")
 
 
 def test_makes_as_many_pods_as_there_should_be() -> None:
-    with stage() as play:
-        play.nodes(3)
-        play.create(workload("ReplicaSet", "web", replicas=4))
-        play.settle()
-        owner = play.get(REPLICASETS, "web")
-        assert len(play.pods()) == 4
-        for pod in play.pods():
+    with virtual_cluster() as cluster:
+        cluster.nodes(3)
+        cluster.create(workload("ReplicaSet", "web", replicas=4))
+        cluster.settle()
+        owner = cluster.get(REPLICASETS, "web")
+        assert len(cluster.pods()) == 4
+        for pod in cluster.pods():
             assert pod["metadata"]["generateName"] == "web-"
             assert pod["metadata"]["labels"] == {"app": "web"}
             [reference] = pod["metadata"]["ownerReferences"]
@@ -28,8 +28,8 @@ def test_makes_as_many_pods_as_there_should_be() -> None:
                 "controller": True,
                 "blockOwnerDeletion": True,
             }
-        play.advance(1)
-        status = play.get(REPLICASETS, "web")["status"]
+        cluster.advance(1)
+        status = cluster.get(REPLICASETS, "web")["status"]
         assert status == {
             "replicas": 4,
             "fullyLabeledReplicas": 4,
@@ -40,113 +40,113 @@ def test_makes_as_many_pods_as_there_should_be() -> None:
 
 
 def test_replaces_pods_that_are_deleted_or_fail() -> None:
-    with stage() as play:
-        play.nodes()
-        play.create(workload("ReplicaSet", "web", replicas=2))
-        play.advance(1)
-        first, second = play.pod_names()
-        play.verbs.delete(PODS, "default", first)
-        play.verbs.modify(
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(workload("ReplicaSet", "web", replicas=2))
+        cluster.advance(1)
+        first, second = cluster.pod_names()
+        cluster.verbs.delete(PODS, "default", first)
+        cluster.verbs.modify(
             PODS,
             "default",
             second,
             lambda pod: pod["status"].update(phase="Failed"),
             subresource="status",
         )
-        play.advance(2)
-        phases = play.phases()
+        cluster.advance(2)
+        phases = cluster.phases()
         assert first not in phases
         assert phases.pop(second) == "Failed"
         assert list(phases.values()) == ["Running", "Running"]
 
 
 def test_deletes_those_first_that_are_missed_least() -> None:
-    with stage(binds=False) as play:
-        play.nodes(2)
-        play.create(workload("ReplicaSet", "web", replicas=4))
-        play.settle()
-        lost, slow, *_ = play.pod_names()
-        for name in play.pod_names()[2:]:
-            play.bind(name, "n0")
-        play.advance(1)
-        play.bind(slow, "n1")
-        play.settle()
-        play.change(REPLICASETS, "web", replicas=3)
-        play.advance(0.3)
-        assert lost not in play.pod_names()
-        play.change(REPLICASETS, "web", replicas=2)
-        play.advance(0.3)
-        assert slow not in play.pod_names()
+    with virtual_cluster(binds=False) as cluster:
+        cluster.nodes(2)
+        cluster.create(workload("ReplicaSet", "web", replicas=4))
+        cluster.settle()
+        lost, slow, *_ = cluster.pod_names()
+        for name in cluster.pod_names()[2:]:
+            cluster.bind(name, "n0")
+        cluster.advance(1)
+        cluster.bind(slow, "n1")
+        cluster.settle()
+        cluster.change(REPLICASETS, "web", replicas=3)
+        cluster.advance(0.3)
+        assert lost not in cluster.pod_names()
+        cluster.change(REPLICASETS, "web", replicas=2)
+        cluster.advance(0.3)
+        assert slow not in cluster.pod_names()
 
 
 def test_obeys_the_cost_of_a_deletion() -> None:
-    with stage() as play:
-        play.nodes()
-        play.create(workload("ReplicaSet", "web", replicas=3))
-        play.advance(1)
-        dear, cheap, _ = play.pod_names()
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(workload("ReplicaSet", "web", replicas=3))
+        cluster.advance(1)
+        dear, cheap, _ = cluster.pod_names()
         for name, cost in ((dear, "100"), (cheap, "-5")):
 
             def mark(pod: Object, cost: str = cost) -> None:
                 key = "controller.kubernetes.io/pod-deletion-cost"
                 pod["metadata"]["annotations"] = {key: cost}
 
-            play.verbs.modify(PODS, "default", name, mark)
-        play.change(REPLICASETS, "web", replicas=1)
-        play.advance(1)
-        assert play.pod_names() == [dear]
+            cluster.verbs.modify(PODS, "default", name, mark)
+        cluster.change(REPLICASETS, "web", replicas=1)
+        cluster.advance(1)
+        assert cluster.pod_names() == [dear]
 
 
 def test_counts_as_available_what_has_been_ready_for_long_enough() -> None:
-    with stage() as play:
-        play.nodes()
-        play.create(workload("ReplicaSet", "web", replicas=1, minReadySeconds=30))
-        play.advance(10)
-        status = play.get(REPLICASETS, "web")["status"]
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(workload("ReplicaSet", "web", replicas=1, minReadySeconds=30))
+        cluster.advance(10)
+        status = cluster.get(REPLICASETS, "web")["status"]
         assert status["readyReplicas"] == 1
         assert "availableReplicas" not in status
-        play.advance(25)
-        assert play.get(REPLICASETS, "web")["status"]["availableReplicas"] == 1
+        cluster.advance(25)
+        assert cluster.get(REPLICASETS, "web")["status"]["availableReplicas"] == 1
 
 
 def test_makes_many_pods_turn_by_turn() -> None:
-    with stage(kubelets=False, binds=False) as play:
-        play.create(workload("ReplicaSet", "web", replicas=250))
-        play.settle()
-        assert len(play.pods()) == 250
-        play.change(REPLICASETS, "web", replicas=10)
-        play.settle()
-        assert len(play.pods()) == 10
+    with virtual_cluster(kubelets=False, binds=False) as cluster:
+        cluster.create(workload("ReplicaSet", "web", replicas=250))
+        cluster.settle()
+        assert len(cluster.pods()) == 250
+        cluster.change(REPLICASETS, "web", replicas=10)
+        cluster.settle()
+        assert len(cluster.pods()) == 10
 
 
 def test_serves_replication_controllers_too() -> None:
-    with stage() as play:
-        play.nodes()
+    with virtual_cluster() as cluster:
+        cluster.nodes()
         value = workload("ReplicationController", "old", group="v1", replicas=2)
         value["spec"]["selector"] = {"app": "old"}
-        play.create(value)
-        play.advance(1)
-        assert play.get(REPLICATION_CONTROLLERS, "old")["status"]["readyReplicas"] == 2
+        cluster.create(value)
+        cluster.advance(1)
+        assert cluster.get(REPLICATION_CONTROLLERS, "old")["status"]["readyReplicas"] == 2
 
 
 def test_tells_what_it_does_if_asked_to() -> None:
-    with stage(terse=False) as play:
-        play.nodes()
-        play.create(workload("ReplicaSet", "web", replicas=1))
-        play.settle()
-        [event] = play.events("SuccessfulCreate")
-        assert event["message"] == f"Created pod: {play.pod_names()[0]}"
+    with virtual_cluster(warnings_only=False) as cluster:
+        cluster.nodes()
+        cluster.create(workload("ReplicaSet", "web", replicas=1))
+        cluster.settle()
+        [event] = cluster.events("SuccessfulCreate")
+        assert event["message"] == f"Created pod: {cluster.pod_names()[0]}"
         assert event["involvedObject"]["name"] == "web"
 
 
 def test_takes_its_time_with_replacing_pods_that_their_node_turns_away() -> None:
-    with stage() as play:
-        play.nodes(cpu="150m")
-        play.create(workload("ReplicaSet", "web", replicas=2))
-        play.advance(60)
-        phases = list(play.phases().values())
+    with virtual_cluster() as cluster:
+        cluster.nodes(cpu="150m")
+        cluster.create(workload("ReplicaSet", "web", replicas=2))
+        cluster.advance(60)
+        phases = list(cluster.phases().values())
         assert phases.count("Running") == 1
         assert 5 < phases.count("Failed") < 20
-        play.nodes(3)
-        play.advance(30)
-        assert list(play.phases().values()).count("Running") == 2
+        cluster.nodes(3)
+        cluster.advance(30)
+        assert list(cluster.phases().values()).count("Running") == 2

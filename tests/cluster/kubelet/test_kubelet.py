@@ -6,79 +6,87 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cluster.stage import NODES, PODS, Stage, conditions, container, pod, stage
+from tests.cluster.virtual_cluster import (
+    NODES,
+    PODS,
+    VirtualCluster,
+    conditions,
+    container,
+    pod,
+    virtual_cluster,
+)
 
-from mooring.cluster.apiserver.store import Change, Object
-from mooring.cluster.machines import MachineTemplate, make_nodes
+from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.node_templates import NodeTemplate, make_nodes
 
 
 def lone(**options: Any) -> Any:
     """A stage on which nobody but kubelets does anything."""
-    return stage(controllers=(), binds=False, **options)
+    return virtual_cluster(controllers=(), binds=False, **options)
 
 
-def status(play: Stage, name: str) -> Object:
-    found: Object = play.get(PODS, name)["status"]
+def status(cluster: VirtualCluster, name: str) -> Object:
+    found: Object = cluster.get(PODS, name)["status"]
     return found
 
 
 def test_starts_a_bound_pod_after_a_while() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p"))
-        play.advance(10)
-        assert status(play, "p")["phase"] == "Pending"
-        assert "startTime" not in status(play, "p")
-        play.bind("p", "n0")
-        play.advance(0.1)
-        seen = status(play, "p")
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p"))
+        cluster.advance(10)
+        assert status(cluster, "p")["phase"] == "Pending"
+        assert "startTime" not in status(cluster, "p")
+        cluster.bind("p", "n0")
+        cluster.advance(0.1)
+        seen = status(cluster, "p")
         assert seen["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
-        assert conditions(play.get(PODS, "p")) == {
+        assert conditions(cluster.get(PODS, "p")) == {
             "PodScheduled": "True",
             "PodReadyToStartContainers": "False",
             "Initialized": "True",
             "ContainersReady": "False",
             "Ready": "False",
         }
-        play.advance(0.5)
-        seen = status(play, "p")
+        cluster.advance(0.5)
+        seen = status(cluster, "p")
         assert seen["phase"] == "Running"
         assert seen["hostIP"] == "172.16.0.1"
         assert seen["podIP"].startswith("10.0.0.")
-        assert set(conditions(play.get(PODS, "p")).values()) == {"True"}
+        assert set(conditions(cluster.get(PODS, "p")).values()) == {"True"}
 
 
 def test_takes_as_long_as_the_pod_says() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/startup": "20s"}))
-        play.advance(19.9)
-        assert play.phases() == {"p": "Pending"}
-        play.advance(0.2)
-        assert play.phases() == {"p": "Running"}
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/startup": "20s"}))
+        cluster.advance(19.9)
+        assert cluster.phases() == {"p": "Pending"}
+        cluster.advance(0.2)
+        assert cluster.phases() == {"p": "Running"}
 
 
 def test_starts_pods_that_were_bound_before_it_came() -> None:
-    with stage(controllers=(), binds=False, kubelets=False) as play:
-        play.nodes()
-        play.create(pod("p", node="n0"))
-        play.loop.call_soon(play.kubelets.start)
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
+    with virtual_cluster(controllers=(), binds=False, kubelets=False) as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0"))
+        cluster.loop.call_soon(cluster.kubelets.start)
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
 
 
 def test_goes_on_with_pods_that_ran_under_kubelets_before_it() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/duration": "1m"}, **NEVER))
-        play.advance(1)
-        play.kubelets.close()
-        play.advance(600)
-        play.restart_kubelets()
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
-        play.advance(60)
-        assert play.phases() == {"p": "Succeeded"}
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/duration": "1m"}, **NEVER))
+        cluster.advance(1)
+        cluster.kubelets.close()
+        cluster.advance(600)
+        cluster.restart_kubelets()
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
+        cluster.advance(60)
+        assert cluster.phases() == {"p": "Succeeded"}
 
 
 NEVER: dict[str, Any] = {"restartPolicy": "Never"}
@@ -106,35 +114,35 @@ NEVER: dict[str, Any] = {"restartPolicy": "Never"}
 def test_refuses_what_does_not_fit_any_more(
     requests: dict[str, str], reason: str, numbers: str
 ) -> None:
-    with lone() as play:
-        play.nodes(cpu="4", memory="16Gi", resources={"nvidia.com/gpu": 2})
+    with lone() as cluster:
+        cluster.nodes(cpu="4", memory="16Gi", resources={"nvidia.com/gpu": 2})
         full = container("3500m", memory="15872Mi", **{"nvidia.com/gpu": "1"})
         full["resources"]["limits"] = {"nvidia.com/gpu": "1"}
-        play.create(pod("first", node="n0", containers=[full]))
-        play.advance(1)
+        cluster.create(pod("first", node="n0", containers=[full]))
+        cluster.advance(1)
         asked = container("0")
         asked["resources"]["requests"] = requests
         scalars = {key: value for key, value in requests.items() if "/" in key}
         asked["resources"]["limits"] = scalars
-        play.create(pod("second", node="n0", containers=[asked]))
-        play.advance(1)
-        assert play.phases() == {"first": "Running", "second": "Failed"}
-        seen = status(play, "second")
+        cluster.create(pod("second", node="n0", containers=[asked]))
+        cluster.advance(1)
+        assert cluster.phases() == {"first": "Running", "second": "Failed"}
+        seen = status(cluster, "second")
         assert seen["reason"] == reason
         message = f"Node didn't have enough resource: {numbers}"
         assert seen["message"] == f"Pod was rejected: {message}"
-        [event] = play.events(reason)
+        [event] = cluster.events(reason)
         assert (event["type"], event["message"]) == ("Warning", message)
         assert event["source"] == {"component": "kubelet", "host": "n0"}
 
 
 def test_refuses_one_pod_more_than_a_node_takes() -> None:
-    with lone() as play:
-        play.nodes(pods=2)
-        play.create(*(pod(f"p{i}", node="n0", cpu="0") for i in range(3)))
-        play.advance(1)
-        assert sorted(play.phases().values()) == ["Failed", "Running", "Running"]
-        [refused] = [one for one in play.pods() if one["status"]["phase"] == "Failed"]
+    with lone() as cluster:
+        cluster.nodes(pods=2)
+        cluster.create(*(pod(f"p{i}", node="n0", cpu="0") for i in range(3)))
+        cluster.advance(1)
+        assert sorted(cluster.phases().values()) == ["Failed", "Running", "Running"]
+        [refused] = [one for one in cluster.pods() if one["status"]["phase"] == "Failed"]
         assert refused["status"]["message"] == (
             "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2,"
             " capacity: 2"
@@ -142,60 +150,60 @@ def test_refuses_one_pod_more_than_a_node_takes() -> None:
 
 
 def test_ignores_extended_resources_that_the_node_does_not_know() -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         asked = container()
         asked["resources"] = {name: {"acme.com/token": "9"} for name in ("requests", "limits")}
-        play.create(pod("p", node="n0", containers=[asked]))
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
+        cluster.create(pod("p", node="n0", containers=[asked]))
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
 
 
 def test_has_room_again_when_a_pod_is_over_or_gone() -> None:
-    with lone() as play:
-        play.nodes(cpu="1")
+    with lone() as cluster:
+        cluster.nodes(cpu="1")
         short = {"mooring.dev/duration": "1s"}
-        play.create(pod("short", node="n0", cpu="1", annotations=short, **NEVER))
-        play.advance(2)
-        play.create(pod("second", node="n0", cpu="1"))
-        play.advance(1)
-        assert play.phases() == {"short": "Succeeded", "second": "Running"}
-        play.verbs.delete(PODS, "default", "second")
-        play.advance(1)
-        play.create(pod("third", node="n0", cpu="1"))
-        play.advance(1)
-        assert play.phases() == {"short": "Succeeded", "third": "Running"}
+        cluster.create(pod("short", node="n0", cpu="1", annotations=short, **NEVER))
+        cluster.advance(2)
+        cluster.create(pod("second", node="n0", cpu="1"))
+        cluster.advance(1)
+        assert cluster.phases() == {"short": "Succeeded", "second": "Running"}
+        cluster.verbs.delete(PODS, "default", "second")
+        cluster.advance(1)
+        cluster.create(pod("third", node="n0", cpu="1"))
+        cluster.advance(1)
+        assert cluster.phases() == {"short": "Succeeded", "third": "Running"}
 
 
 def test_refuses_a_pod_that_asks_for_other_nodes() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", nodeSelector={"disk": "ssd"}))
-        play.advance(0.1)
-        assert status(play, "p")["reason"] == "NodeAffinity"
-        assert status(play, "p")["message"] == (
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", nodeSelector={"disk": "ssd"}))
+        cluster.advance(0.1)
+        assert status(cluster, "p")["reason"] == "NodeAffinity"
+        assert status(cluster, "p")["message"] == (
             "Pod was rejected: Predicate NodeAffinity failed:"
             " node(s) didn't match Pod's node affinity/selector"
         )
 
 
 def test_refuses_a_pod_whose_port_is_taken() -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         ports = [{"containerPort": 80, "hostPort": 80}]
         for name in ("first", "second"):
-            play.create(pod(name, node="n0", containers=[{**container(), "ports": ports}]))
-        play.advance(1)
-        assert play.phases() == {"first": "Running", "second": "Failed"}
-        assert status(play, "second")["reason"] == "NodePorts"
+            cluster.create(pod(name, node="n0", containers=[{**container(), "ports": ports}]))
+        cluster.advance(1)
+        assert cluster.phases() == {"first": "Running", "second": "Failed"}
+        assert status(cluster, "second")["reason"] == "NodePorts"
 
 
 def test_refuses_a_pod_that_does_not_tolerate_being_evicted() -> None:
-    with lone() as play:
-        play.nodes(taints=("sick:NoExecute",))
-        play.create(pod("p", node="n0"))
-        play.advance(0.1)
-        assert status(play, "p")["reason"] == "TaintToleration"
+    with lone() as cluster:
+        cluster.nodes(taints=("sick:NoExecute",))
+        cluster.create(pod("p", node="n0"))
+        cluster.advance(0.1)
+        assert status(cluster, "p")["reason"] == "TaintToleration"
 
 
 # --- ends --------------------------------------------------------------------------------------
@@ -203,54 +211,54 @@ def test_refuses_a_pod_that_does_not_tolerate_being_evicted() -> None:
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
 def test_ends_as_the_pod_says(code: str, phase: str) -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         said = {"mooring.dev/duration": "30s", "mooring.dev/exit-code": code}
-        play.create(pod("p", node="n0", annotations=said, **NEVER))
-        play.advance(30)
-        assert play.phases() == {"p": "Running"}
-        play.advance(1)
-        assert play.phases() == {"p": phase}
-        ended = status(play, "p")["containerStatuses"][0]["state"]["terminated"]
+        cluster.create(pod("p", node="n0", annotations=said, **NEVER))
+        cluster.advance(30)
+        assert cluster.phases() == {"p": "Running"}
+        cluster.advance(1)
+        assert cluster.phases() == {"p": phase}
+        ended = status(cluster, "p")["containerStatuses"][0]["state"]["terminated"]
         assert ended["exitCode"] == int(code)
         assert ended["reason"] == ("Completed" if code == "0" else "Error")
-        assert conditions(play.get(PODS, "p"))["Ready"] == "False"
+        assert conditions(cluster.get(PODS, "p"))["Ready"] == "False"
 
 
 def test_runs_a_failed_container_again_until_it_succeeds() -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         said = {"mooring.dev/duration": "1s", "mooring.dev/exit-code": "1,1,0"}
-        play.create(pod("p", node="n0", annotations=said, restartPolicy="OnFailure"))
-        play.advance(3)  # it has run twice; the first time it was run again at once
-        [seen] = status(play, "p")["containerStatuses"]
+        cluster.create(pod("p", node="n0", annotations=said, restartPolicy="OnFailure"))
+        cluster.advance(3)  # it has run twice; the first time it was run again at once
+        [seen] = status(cluster, "p")["containerStatuses"]
         assert (seen["restartCount"], seen["ready"]) == (1, False)
         assert seen["state"]["waiting"]["reason"] == "CrashLoopBackOff"
         assert seen["lastState"]["terminated"]["exitCode"] == 1
-        assert play.phases() == {"p": "Running"}
-        play.advance(12)
-        assert play.phases() == {"p": "Succeeded"}
-        assert status(play, "p")["containerStatuses"][0]["restartCount"] == 2
+        assert cluster.phases() == {"p": "Running"}
+        cluster.advance(12)
+        assert cluster.phases() == {"p": "Succeeded"}
+        assert status(cluster, "p")["containerStatuses"][0]["restartCount"] == 2
 
 
 def test_waits_longer_each_time_before_it_runs_a_container_again() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/duration": "0s"}))
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/duration": "0s"}))
         counts = []
         for _ in range(8):
-            play.advance(10)
-            counts.append(status(play, "p")["containerStatuses"][0]["restartCount"])
+            cluster.advance(10)
+            counts.append(status(cluster, "p")["containerStatuses"][0]["restartCount"])
         assert counts == [1, 2, 2, 3, 3, 3, 3, 4]
 
 
 def test_ignores_annotations_that_make_no_sense(caplog: pytest.LogCaptureFixture) -> None:
-    with lone() as play, caplog.at_level(logging.WARNING):
-        play.nodes()
+    with lone() as cluster, caplog.at_level(logging.WARNING):
+        cluster.nodes()
         said = {"mooring.dev/startup": "soon", "mooring.dev/exit-code": "bad"}
-        play.create(pod("p", node="n0", annotations=said))
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
+        cluster.create(pod("p", node="n0", annotations=said))
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
     assert len(caplog.records) == 2
 
 
@@ -258,144 +266,144 @@ def test_ignores_annotations_that_make_no_sense(caplog: pytest.LogCaptureFixture
 
 
 def test_gives_a_pod_time_to_stop() -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         slow = {"mooring.dev/stop": "8s"}
-        play.create(pod("quick", node="n0"), pod("slow", node="n0", annotations=slow))
-        play.create(pod("stubborn", node="n0", annotations={"mooring.dev/stop": "2m"}))
-        play.advance(1)
-        for name in play.pod_names():
-            play.verbs.delete(PODS, "default", name)
-        play.settle()
-        assert len(play.pods()) == 3
-        play.advance(0.3)
-        assert play.pod_names() == ["slow", "stubborn"]
-        play.advance(8)
-        assert play.pod_names() == ["stubborn"]
-        play.advance(22)  # the grace period is over
-        assert play.pod_names() == []
+        cluster.create(pod("quick", node="n0"), pod("slow", node="n0", annotations=slow))
+        cluster.create(pod("stubborn", node="n0", annotations={"mooring.dev/stop": "2m"}))
+        cluster.advance(1)
+        for name in cluster.pod_names():
+            cluster.verbs.delete(PODS, "default", name)
+        cluster.settle()
+        assert len(cluster.pods()) == 3
+        cluster.advance(0.3)
+        assert cluster.pod_names() == ["slow", "stubborn"]
+        cluster.advance(8)
+        assert cluster.pod_names() == ["stubborn"]
+        cluster.advance(22)  # the grace period is over
+        assert cluster.pod_names() == []
 
 
 def test_stops_sooner_if_the_grace_is_cut_short() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/stop": "1m"}))
-        play.advance(1)
-        play.verbs.delete(PODS, "default", "p", grace=50)
-        play.advance(1)
-        play.verbs.delete(PODS, "default", "p", grace=3)
-        play.advance(3)
-        assert play.pod_names() == []
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/stop": "1m"}))
+        cluster.advance(1)
+        cluster.verbs.delete(PODS, "default", "p", grace=50)
+        cluster.advance(1)
+        cluster.verbs.delete(PODS, "default", "p", grace=3)
+        cluster.advance(3)
+        assert cluster.pod_names() == []
 
 
 def test_removes_a_pod_that_never_got_to_run() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/startup": "1h"}))
-        play.settle()
-        play.verbs.delete(PODS, "default", "p")
-        play.advance(1)
-        assert play.pod_names() == []
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/startup": "1h"}))
+        cluster.settle()
+        cluster.verbs.delete(PODS, "default", "p")
+        cluster.advance(1)
+        assert cluster.pod_names() == []
 
 
 def test_does_not_confuse_a_pod_with_its_namesake() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0", annotations={"mooring.dev/startup": "10s"}))
-        play.advance(1)
-        play.verbs.delete(PODS, "default", "p", grace=0)
-        play.create(pod("p", node="n0", annotations={"mooring.dev/startup": "30s"}))
-        play.advance(15)
-        assert play.phases() == {"p": "Pending"}
-        play.advance(16)
-        assert play.phases() == {"p": "Running"}
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/startup": "10s"}))
+        cluster.advance(1)
+        cluster.verbs.delete(PODS, "default", "p", grace=0)
+        cluster.create(pod("p", node="n0", annotations={"mooring.dev/startup": "30s"}))
+        cluster.advance(15)
+        assert cluster.phases() == {"p": "Pending"}
+        cluster.advance(16)
+        assert cluster.phases() == {"p": "Running"}
 
 
 # --- machines ----------------------------------------------------------------------------------
 
 
 def test_waits_for_a_node_that_is_not_there_yet() -> None:
-    with lone() as play:
-        play.create(pod("p", node="late"))
-        play.advance(60)
-        assert play.phases() == {"p": "Pending"}
-        play.create(*make_nodes([MachineTemplate(name="late")]))
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
+    with lone() as cluster:
+        cluster.create(pod("p", node="late"))
+        cluster.advance(60)
+        assert cluster.phases() == {"p": "Pending"}
+        cluster.create(*make_nodes([NodeTemplate(name="late")]))
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
 
 
 def test_does_nothing_on_a_node_that_does_not_report() -> None:
     def report(value: Object, is_ready: str) -> None:
         value["status"]["conditions"][-1]["status"] = is_ready
 
-    with lone() as play:
-        play.nodes()
-        play.create(pod("old", node="n0"))
-        play.advance(1)
-        play.verbs.modify(NODES, "", "n0", lambda n: report(n, "Unknown"), subresource="status")
-        play.create(pod("new", node="n0"))
-        play.verbs.delete(PODS, "default", "old")
-        play.advance(60)
-        assert play.phases() == {"old": "Running", "new": "Pending"}
-        play.verbs.modify(NODES, "", "n0", lambda n: report(n, "True"), subresource="status")
-        play.advance(1)
-        assert play.phases() == {"new": "Running"}
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("old", node="n0"))
+        cluster.advance(1)
+        cluster.verbs.modify(NODES, "", "n0", lambda n: report(n, "Unknown"), subresource="status")
+        cluster.create(pod("new", node="n0"))
+        cluster.verbs.delete(PODS, "default", "old")
+        cluster.advance(60)
+        assert cluster.phases() == {"old": "Running", "new": "Pending"}
+        cluster.verbs.modify(NODES, "", "n0", lambda n: report(n, "True"), subresource="status")
+        cluster.advance(1)
+        assert cluster.phases() == {"new": "Running"}
 
 
 def test_forgets_the_pods_of_a_node_that_is_gone() -> None:
-    with lone() as play:
-        play.nodes()
-        play.create(pod("p", node="n0"))
-        play.advance(1)
-        play.verbs.delete(NODES, "", "n0")
-        play.verbs.delete(PODS, "default", "p")
-        play.advance(60)
-        assert play.pod_names() == ["p"]  # nobody is there to end it
+    with lone() as cluster:
+        cluster.nodes()
+        cluster.create(pod("p", node="n0"))
+        cluster.advance(1)
+        cluster.verbs.delete(NODES, "", "n0")
+        cluster.verbs.delete(PODS, "default", "p")
+        cluster.advance(60)
+        assert cluster.pod_names() == ["p"]  # nobody is there to end it
 
 
 def test_gives_every_pod_an_address_of_its_own() -> None:
-    with lone() as play:
-        play.nodes(2)
+    with lone() as cluster:
+        cluster.nodes(2)
         for i in range(40):
-            play.create(pod(f"p{i}", node=f"n{i % 2}", cpu="0"))
-        play.create(pod("host", node="n0", hostNetwork=True))
-        play.advance(1)
-        addresses = {one["metadata"]["name"]: one["status"]["podIP"] for one in play.pods()}
+            cluster.create(pod(f"p{i}", node=f"n{i % 2}", cpu="0"))
+        cluster.create(pod("host", node="n0", hostNetwork=True))
+        cluster.advance(1)
+        addresses = {one["metadata"]["name"]: one["status"]["podIP"] for one in cluster.pods()}
         assert addresses.pop("host") == "172.16.0.1"
         assert len(set(addresses.values())) == 40
 
 
 def test_shows_init_containers_and_sidecars() -> None:
-    with lone() as play:
-        play.nodes()
+    with lone() as cluster:
+        cluster.nodes()
         sidecar = {**container(), "name": "proxy", "restartPolicy": "Always"}
         init = [{**container(), "name": "setup"}, sidecar]
-        play.create(pod("p", node="n0", initContainers=init))
-        play.advance(0.1)
-        assert conditions(play.get(PODS, "p"))["Initialized"] == "False"
-        play.advance(1)
-        setup, proxy = status(play, "p")["initContainerStatuses"]
+        cluster.create(pod("p", node="n0", initContainers=init))
+        cluster.advance(0.1)
+        assert conditions(cluster.get(PODS, "p"))["Initialized"] == "False"
+        cluster.advance(1)
+        setup, proxy = status(cluster, "p")["initContainerStatuses"]
         assert "terminated" in setup["state"]
         assert "running" in proxy["state"]
-        assert conditions(play.get(PODS, "p"))["Initialized"] == "True"
+        assert conditions(cluster.get(PODS, "p"))["Initialized"] == "True"
 
 
 def test_starts_many_pods_at_once_without_holding_up_the_loop() -> None:
-    with lone() as play:
-        play.nodes(10, cpu="64", pods=200)
+    with lone() as cluster:
+        cluster.nodes(10, cpu="64", pods=200)
         writes: list[int] = []  # between two turns of others
 
-        def hear(change: Change) -> None:
+        def hear(change: StoreChange) -> None:
             if change.type == "MODIFIED":
                 writes[-1] += 1
                 if writes[-1] == 1:
-                    play.loop.call_soon(writes.append, 0)
+                    cluster.loop.call_soon(writes.append, 0)
 
-        play.create(*(pod(f"p{i}", node=f"n{i % 10}") for i in range(1000)))
+        cluster.create(*(pod(f"p{i}", node=f"n{i % 10}") for i in range(1000)))
         writes.append(0)
-        play.store.listen(hear)
-        play.advance(2)
-        assert set(play.phases().values()) == {"Running"}
+        cluster.store.listen(hear)
+        cluster.advance(2)
+        assert set(cluster.phases().values()) == {"Running"}
         assert sum(writes) == 2000
         assert max(writes) <= 200
 
@@ -403,16 +411,16 @@ def test_starts_many_pods_at_once_without_holding_up_the_loop() -> None:
 def test_does_not_make_others_suffer_for_what_it_cannot_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with lone() as play:
-        play.nodes()
-        [odd] = make_nodes([MachineTemplate(name="odd")], first=1)
+    with lone() as cluster:
+        cluster.nodes()
+        [odd] = make_nodes([NodeTemplate(name="odd")], first=1)
         odd["metadata"]["uid"] = "odd"
         odd["status"]["addresses"] = "nowhere"
-        play.store.put(NODES, odd)
+        cluster.store.put(NODES, odd)
         assert "could not take in a change" in caplog.text
-        play.create(pod("p", node="n0"))
-        play.advance(1)
-        assert play.phases() == {"p": "Running"}
+        cluster.create(pod("p", node="n0"))
+        cluster.advance(1)
+        assert cluster.phases() == {"p": "Running"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -422,22 +430,22 @@ def test_does_not_make_others_suffer_for_what_it_cannot_read(
     )
 )
 def test_never_runs_more_than_a_machine_has(steps: list[tuple[str, int]]) -> None:
-    with lone() as play:
-        play.nodes(cpu="1")
+    with lone() as cluster:
+        cluster.nodes(cpu="1")
         for count, (what, number) in enumerate(steps):
             if what == "bind":
-                play.create(pod(f"p{count}", node="n0", cpu=f"{number * 100}m"))
-            elif what == "delete" and number < len(play.pods()):
-                play.verbs.delete(PODS, "default", play.pod_names()[number])
+                cluster.create(pod(f"p{count}", node="n0", cpu=f"{number * 100}m"))
+            elif what == "delete" and number < len(cluster.pods()):
+                cluster.verbs.delete(PODS, "default", cluster.pod_names()[number])
             elif what == "wait":
-                play.advance(number / 20)
+                cluster.advance(number / 20)
             asked = [
                 int(one["spec"]["containers"][0]["resources"]["requests"]["cpu"].removesuffix("m"))
-                for one in play.pods()
+                for one in cluster.pods()
                 if one["status"]["phase"] == "Running"
             ]
             assert sum(asked) <= 1000
-        play.advance(60)
-        living = [one for one in play.pods() if one["status"]["phase"] != "Failed"]
+        cluster.advance(60)
+        living = [one for one in cluster.pods() if one["status"]["phase"] != "Failed"]
         assert all(one["status"]["phase"] == "Running" for one in living)
-        assert all("deletionTimestamp" not in one["metadata"] for one in play.pods())
+        assert all("deletionTimestamp" not in one["metadata"] for one in cluster.pods())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.api.wellknown import ZONE
-from mooring.cluster.machines import MachineTemplate
+from mooring.cluster.node_templates import NodeTemplate
 
 CONFIG: Final = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -19,14 +19,14 @@ profiles:
 """
 
 MACHINES: Final = (
-    MachineTemplate(
+    NodeTemplate(
         name="spot-{i}", count=3, cpu="4", zones=("a", "b", "c"), labels={"price": "spot"}
     ),
-    MachineTemplate(
+    NodeTemplate(
         name="solid-{i}", count=3, cpu="4", zones=("a", "b", "c"), labels={"price": "full"}
     ),
 )
-RELIEF: Final = MachineTemplate(name="large-0", cpu="16", memory="64Gi", zones=("a",))
+RELIEF: Final = NodeTemplate(name="large-0", cpu="16", memory="64Gi", zones=("a",))
 
 URGENT: Final = "urgent"
 BACKGROUND: Final = "background"

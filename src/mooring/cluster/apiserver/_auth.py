@@ -20,21 +20,21 @@ from typing import Any, Final
 import msgspec
 
 from mooring.client.errors import Forbidden, Unauthorized
-from mooring.cluster.apiserver.calls import Call, Caller
-from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.requests import ApiRequest, Caller
 
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
-NOBODY: Final = Caller(name="system:anonymous", groups=("system:unauthenticated",))
+ANONYMOUS: Final = Caller(name="system:anonymous", groups=("system:unauthenticated",))
 
-_OPEN: Final = ("/healthz", "/livez", "/readyz", "/version")
-_OPEN_BELOW: Final = ("/healthz/", "/livez/", "/readyz/")  # single checks
+_PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version")
+_PUBLIC_PREFIXES: Final = ("/healthz/", "/livez/", "/readyz/")  # single checks
 
 _ACCOUNT: Final = "system:serviceaccount:"
 _ACCOUNTS: Final = "system:serviceaccounts"
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get"}
-_OF_ALL: Final = {"get": "list", "delete": "deletecollection"}
+_COLLECTION_VERBS: Final = {"get": "list", "delete": "deletecollection"}
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,19 +100,21 @@ def admit(caller: Caller | None, path: str) -> Caller:
     """The caller; nobody, for what everybody may see; or else raises Unauthorized."""
     if caller is not None:
         return caller
-    if path in _OPEN or path.startswith(_OPEN_BELOW):
-        return NOBODY
+    if path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES):
+        return ANONYMOUS
     raise Unauthorized("Unauthorized", code=401, reason="Unauthorized")
 
 
-def check(authorize: Authorize, call: Call) -> None:
+def check(authorize: Authorize, request: ApiRequest) -> None:
     """Ask the hook; raises Forbidden."""
-    if MASTERS in call.caller.groups or call.caller is NOBODY:
+    if MASTERS in request.caller.groups or request.caller is ANONYMOUS:
         return
-    asked = attributes(call)
-    why_not = authorize(call.caller, asked)
+    asked = attributes(request)
+    why_not = authorize(request.caller, asked)
     if why_not:
-        raise Forbidden(f"{_sentence(call.caller, asked)}: {why_not}", code=403, reason="Forbidden")
+        raise Forbidden(
+            f"{_forbidden_message(request.caller, asked)}: {why_not}", code=403, reason="Forbidden"
+        )
 
 
 # --- impersonation -------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def impersonated(
     if is_account and not groups:
         groups = (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}")
     found = Caller(name=user, groups=tuple(groups), uid=uid)
-    return found if user == NOBODY.name else _authenticated(found)
+    return found if user == ANONYMOUS.name else _authenticated(found)
 
 
 def _check_impersonation(
@@ -148,20 +150,22 @@ def _check_impersonation(
     asked = Attributes(
         verb="impersonate", path="", resource=resource, namespace=namespace, name=name
     )
-    if caller is NOBODY:
+    if caller is ANONYMOUS:
         why_not = "nobody is logged in"
     elif authorize is None or MASTERS in caller.groups:
         return
     else:
         why_not = authorize(caller, asked)
     if why_not:
-        raise Forbidden(f"{_sentence(caller, asked)}: {why_not}", code=403, reason="Forbidden")
+        raise Forbidden(
+            f"{_forbidden_message(caller, asked)}: {why_not}", code=403, reason="Forbidden"
+        )
 
 
 # --- what is asked for ----------------------------------------------------------------------------
 
 
-def _sentence(caller: Caller, asked: Attributes) -> str:
+def _forbidden_message(caller: Caller, asked: Attributes) -> str:
     who = f'User "{caller.name}" cannot {asked.verb}'
     if not asked.resource:
         return f'forbidden: {who} path "{asked.path}"'
@@ -173,17 +177,17 @@ def _sentence(caller: Caller, asked: Attributes) -> str:
     return f"{one} is forbidden: {who} {resource} {where}"
 
 
-def attributes(call: Call) -> Attributes:
+def attributes(request: ApiRequest) -> Attributes:
     """What a call wants, by method and path alone."""
-    verb = _VERBS.get(call.method, call.method.lower())
-    parts = call.path.strip("/").split("/")
+    verb = _VERBS.get(request.method, request.method.lower())
+    parts = request.path.strip("/").split("/")
     group = ""
     if parts[0] == "apis" and len(parts) > 3:
         group, rest = parts[1], parts[3:]
     elif parts[0] == "api" and len(parts) > 2:
         rest = parts[2:]
     else:
-        return Attributes(verb=verb, path=call.path)
+        return Attributes(verb=verb, path=request.path)
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
@@ -191,12 +195,12 @@ def attributes(call: Call) -> Attributes:
         namespace = rest[1]  # as the real server has it: a namespace is in itself
     resource, name, subresource = (*rest, "", "")[:3]
     if not name:
-        verb = _OF_ALL.get(verb, verb)
-    if verb in ("get", "list") and call.query.get("watch") in ("true", "1"):
+        verb = _COLLECTION_VERBS.get(verb, verb)
+    if verb in ("get", "list") and request.query.get("watch") in ("true", "1"):
         verb = "watch"
     return Attributes(
         verb=verb,
-        path=call.path,
+        path=request.path,
         group=group,
         resource=resource,
         subresource=subresource,

@@ -13,7 +13,7 @@ import msgspec
 from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.client.errors import Forbidden
 from mooring.cluster.apiserver.defaulting.workloads import TEMPLATE_GENERATION
-from mooring.cluster.apiserver.failures import forbidden, not_found
+from mooring.cluster.apiserver.errors import forbidden, not_found
 from mooring.cluster.apiserver.namespaces import NAMESPACES
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object, Store
@@ -26,8 +26,8 @@ _STORAGE_CLASSES: Final = known("storageclasses", "storage.k8s.io")
 _SERVICES: Final = known("services")
 _NODES: Final = known("nodes")
 
-_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_PATIENCE: Final = 300  # seconds that pods stay on a node in trouble
+_NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATION_SECONDS: Final = 300  # seconds that pods stay on a node in trouble
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
@@ -89,7 +89,7 @@ def admit_new(store: Store, resource: Resource, value: Object) -> None:
         case "persistentvolumeclaims":
             _choose_storage_class(store, value)
         case "services":
-            _give_addresses(store, value)
+            _allocate_addresses(store, value)
         case "priorityclasses.scheduling.k8s.io":
             default = _default_priority_class(store)
             if value.get("globalDefault") and default is not None:
@@ -105,7 +105,7 @@ def admit_update(resource: Resource, value: Object, old: Object) -> None:
         for field in ("priority", "preemptionPolicy", "overhead"):
             if field not in spec:
                 keep(spec, before, field)
-        _tolerate_trouble(spec)
+        _add_default_tolerations(spec)
     elif resource.key == "services" and spec.get("type") != "ExternalName":
         for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if not spec.get(field):
@@ -142,7 +142,7 @@ def _admit_pod(store: Store, resource: Resource, pod: Object) -> None:
     if class_name:
         spec["priorityClassName"] = class_name
     spec["priority"], spec["preemptionPolicy"] = priority, policy
-    _tolerate_trouble(spec)
+    _add_default_tolerations(spec)
     _add_overhead(store, resource, spec, name)
     merge_label_keys(pod)
     if added := topology_labels(store, spec.get("nodeName", "")):
@@ -166,11 +166,11 @@ def _default_priority_class(store: Store) -> Item | None:
     return min(marked, key=lambda item: _read_class(item.raw).value, default=None)
 
 
-def _tolerate_trouble(spec: Object) -> None:
+def _add_default_tolerations(spec: Object) -> None:
     tolerations: list[Object] = spec.get("tolerations") or []
     missing = [
         key
-        for key in _TROUBLES
+        for key in _NOT_READY_TAINTS
         if not any(_tolerates(toleration, key) for toleration in tolerations)
     ]
     if missing:
@@ -181,7 +181,7 @@ def _tolerate_trouble(spec: Object) -> None:
                     "key": key,
                     "operator": "Exists",
                     "effect": "NoExecute",
-                    "tolerationSeconds": _PATIENCE,
+                    "tolerationSeconds": _TOLERATION_SECONDS,
                 }
                 for key in missing
             ),
@@ -246,7 +246,7 @@ def _choose_storage_class(store: Store, claim: Object) -> None:
         claim["spec"]["storageClassName"] = newest[1]
 
 
-def _give_addresses(store: Store, service: Object) -> None:
+def _allocate_addresses(store: Store, service: Object) -> None:
     spec = service["spec"]
     if spec["type"] == "ExternalName":
         return

@@ -16,10 +16,10 @@ import yaml
 
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.cluster.apiserver._gotext import go_kind, json_error
-from mooring.cluster.apiserver.failures import bad_request
-from mooring.cluster.apiserver.fitting import explained, type_of, without_nulls
+from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.field_types import explain_type_error, type_of, without_nulls
 from mooring.cluster.apiserver.resources import Resource, by_kind
-from mooring.cluster.apiserver.schema import ANY, Shape, shape_of
+from mooring.cluster.apiserver.schema import ANY, Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 YAML: Final = "application/yaml"
@@ -32,10 +32,10 @@ def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[O
         body = _from_yaml(body, resource.kind)
     head = _head(body, resource.kind)
     check_kind(resource, head.api_version, head.kind)
-    kind, shape = resource.kind, _shape(resource)
+    kind, schema = resource.kind, _schema(resource)
     try:
-        value, whole = _decoded(body, shape)
-        return value, [] if value == whole else list(unknown_fields(whole, shape))
+        value, whole = _decoded(body, schema)
+        return value, [] if value == whole else list(unknown_fields(whole, schema))
     except (ValueError, RecursionError) as error:
         why = why_unreadable(error)
         raise bad_request(
@@ -43,7 +43,7 @@ def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[O
         ) from error
 
 
-def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
+def decode_unstored(api_version: str, kind: str, body: bytes) -> Object:
     """An object that is a wish rather than a thing: a Binding, an Eviction, a Scale, a review."""
     head = _head(body, kind)
     version = api_version.rpartition("/")[2]
@@ -51,61 +51,61 @@ def decode_wish(api_version: str, kind: str, body: bytes) -> Object:
     if head.kind not in ("", kind):
         raise bad_request(f"{start}: unknown conversion")
     try:
-        return _decoded(body, shape_of(api_version, kind) or ANY)[0]
+        return _decoded(body, schema_of(api_version, kind) or ANY)[0]
     except (ValueError, RecursionError) as error:
         raise bad_request(f"{start}: {why_unreadable(error)}") from error
 
 
-def fit_wish(api_version: str, kind: str, value: Object) -> Object:
+def fit_unstored(api_version: str, kind: str, value: Object) -> Object:
     """The same for what a patch has made of one."""
     try:
-        return _fit(value, shape_of(api_version, kind) or ANY)
+        return _fit(value, schema_of(api_version, kind) or ANY)
     except ValueError as error:
         raise bad_request(str(error)) from error
 
 
-def _decoded(body: bytes, shape: Shape) -> tuple[Object, Any]:
+def _decoded(body: bytes, schema: Schema) -> tuple[Object, Any]:
     """What fits of a body, and all of it; raises ValueError with what does not."""
     whole = msgspec.json.decode(body)
     try:
-        value: Object = _decoder(shape.name).decode(body)
+        value: Object = _decoder(schema.name).decode(body)
     except msgspec.ValidationError as error:
         if b"null" not in body:
-            raise ValueError(explained(error, whole, shape)) from error
-        whole = without_nulls(whole, shape)
-        return _fit(whole, shape), whole
+            raise ValueError(explain_type_error(error, whole, schema)) from error
+        whole = without_nulls(whole, schema)
+        return _fit(whole, schema), whole
     if b"null" in body:
-        return without_nulls(value, shape), without_nulls(whole, shape)
+        return without_nulls(value, schema), without_nulls(whole, schema)
     return value, whole
 
 
 def fit(resource: Resource, value: Object) -> Object:
     """What fits of an object that is decoded already; raises ValueError with what does not."""
-    shape = _shape(resource)
+    schema = _schema(resource)
     try:
-        fitting: Object = msgspec.convert(value, type_of(shape))
+        fitting: Object = msgspec.convert(value, type_of(schema))
     except msgspec.ValidationError:
-        return _fit(without_nulls(value, shape), shape)
+        return _fit(without_nulls(value, schema), schema)
     return fitting
 
 
-def _fit(value: Object, shape: Shape) -> Object:
+def _fit(value: Object, schema: Schema) -> Object:
     try:
-        fitting: Object = msgspec.convert(value, type_of(shape))
+        fitting: Object = msgspec.convert(value, type_of(schema))
     except msgspec.ValidationError as error:
-        raise ValueError(explained(error, value, shape)) from error
+        raise ValueError(explain_type_error(error, value, schema)) from error
     return fitting
 
 
-def unknown_fields(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
+def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
     """Where an object has fields that its kind has not."""
     if isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from unknown_fields(inner, shape.items, f"{path}[{index}]")
-    elif isinstance(value, dict) and shape.form in ("struct", "map"):
+            yield from unknown_fields(inner, schema.items, f"{path}[{index}]")
+    elif isinstance(value, dict) and schema.form in ("struct", "map"):
         for name, inner in value.items():
             place = f"{path}.{name}" if path else name
-            within = shape.at(name)
+            within = schema.at(name)
             if within is None:
                 yield f'unknown field "{place}"'
             else:
@@ -213,11 +213,11 @@ _Loader.yaml_implicit_resolvers = {
 
 
 @cache
-def _shape(resource: Resource) -> Shape:
-    return shape_of(resource.api_version, resource.kind) or ANY
+def _schema(resource: Resource) -> Schema:
+    return schema_of(resource.api_version, resource.kind) or ANY
 
 
 @cache
 def _decoder(name: str) -> msgspec.json.Decoder[Any]:
-    shape = Shape(form="struct", name=name) if name else ANY
-    return msgspec.json.Decoder(type_of(shape))
+    schema = Schema(form="struct", name=name) if name else ANY
+    return msgspec.json.Decoder(type_of(schema))

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from mooring.cluster.apiserver.calls import Reply
+from mooring.cluster.apiserver.requests import ApiResponse
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
 from mooring.cluster.apiserver.store import Object
 
@@ -99,15 +99,15 @@ _GROUPS: Final = (
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
-def discover(path: str, accept: str) -> Reply | None:
+def discover(path: str, accept: str) -> ApiResponse | None:
     """The answer to a request for one of these paths; None if it is none of them."""
     path = path.rstrip("/") or "/"
     if path.startswith(_HEALTH):
-        return Reply(body=b"ok", content_type="text/plain; charset=utf-8")
+        return ApiResponse(body=b"ok", content_type="text/plain; charset=utf-8")
     if path in ("/api", "/apis") and wants_aggregated(accept):
-        return Reply(body=_aggregated(path == "/api"), content_type=AGGREGATED)
+        return ApiResponse(body=_aggregated(path == "/api"), content_type=AGGREGATED)
     body = _plain(path)
-    return None if body is None else Reply(body=body)
+    return None if body is None else ApiResponse(body=body)
 
 
 def wants_aggregated(accept: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
-from mooring.cluster.apiserver.failures import bad_request, not_found
+from mooring.cluster.apiserver.errors import bad_request, not_found
 from mooring.cluster.apiserver.preconditions import check_preconditions
 from mooring.cluster.apiserver.store import Object, Store
 

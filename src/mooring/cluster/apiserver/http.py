@@ -34,8 +34,15 @@ from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import kubeconfig
 from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
 from mooring.cluster.apiserver.bootstrap import publish_authority
-from mooring.cluster.apiserver.calls import ADMIN, JSON, Call, Caller, Reply, Watching
-from mooring.cluster.apiserver.failures import status_of
+from mooring.cluster.apiserver.errors import status_of
+from mooring.cluster.apiserver.requests import (
+    ADMIN,
+    JSON,
+    ApiRequest,
+    ApiResponse,
+    Caller,
+    WatchResponse,
+)
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.errors import ConfigError, Problem
 
@@ -66,7 +73,7 @@ _UNHEARD.setLevel(logging.CRITICAL + 1)
 class Handler(Protocol):
     """What answers: the ApiServer."""
 
-    async def handle(self, call: Call) -> Reply | Watching: ...
+    async def handle(self, call: ApiRequest) -> ApiResponse | WatchResponse: ...
 
 
 class HttpServer:
@@ -212,14 +219,12 @@ class HttpServer:
             answer = _refusal(error)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            answer = _refusal(
-                StatusError("Internal error occurred", code=500, reason="InternalError")
-            )
-        if isinstance(answer, Watching):
+            answer = _refusal(Refused("Internal error occurred", code=500, reason="InternalError"))
+        if isinstance(answer, WatchResponse):
             return await self._stream(request, answer)
         return await _response(request, answer)
 
-    async def _call(self, request: web.BaseRequest) -> Call:
+    async def _call(self, request: web.BaseRequest) -> ApiRequest:
         target, _, query = request.raw_path.partition("?")
         path = request.path if target[:1] != "/" else unquote(target) if "%" in target else target
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -233,7 +238,7 @@ class HttpServer:
             headers.get("impersonate-uid", ""),
             self._authorize,
         )
-        call = Call(
+        call = ApiRequest(
             method=request.method,
             path=path,
             query=dict(parse_qsl(query, keep_blank_values=True)) if query else {},
@@ -264,7 +269,9 @@ class HttpServer:
 
     # --- watches -------------------------------------------------------------------------------
 
-    async def _stream(self, request: web.BaseRequest, watching: Watching) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.BaseRequest, watching: WatchResponse
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers=_HEADERS | {"Content-Type": watching.content_type})
         task = asyncio.current_task()
         assert task is not None
@@ -289,7 +296,7 @@ class HttpServer:
         return response
 
 
-async def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
+async def _response(request: web.BaseRequest, reply: ApiResponse) -> web.Response:
     headers = {**_HEADERS, "Content-Type": reply.content_type, **reply.headers}
     body = reply.body
     if len(body) >= _ZIP_FROM:
@@ -301,8 +308,8 @@ async def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
     return web.Response(body=body, status=reply.status, headers=headers)
 
 
-def _refusal(error: StatusError) -> Reply:
-    return Reply(status=error.code, body=msgspec.json.encode(status_of(error)))
+def _refusal(error: Refused) -> ApiResponse:
+    return ApiResponse(status=error.code, body=msgspec.json.encode(status_of(error)))
 
 
 def _checked(address: str, *, exposed: bool) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mooring.cluster.apiserver import names
-from mooring.cluster.apiserver.failures import (
-    Problem,
-    Problems,
-    not_allowed,
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
+    FieldError,
+    forbidden_field,
+    invalid_value,
     required,
-    wrong,
 )
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
@@ -79,36 +79,36 @@ def tidy(meta: Object) -> None:
 # --- what may be wrong -------------------------------------------------------------------------
 
 
-def problems(resource: Resource, meta: Mapping[str, Any]) -> Problems:
+def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorList:
     """What is wrong with the metadata of an object, new or changed."""
-    found: Problems = []
+    found: ErrorList = []
     faults = _NAMED.get(resource.key, names.subdomain_faults)
     if prefix := meta.get("generateName", ""):
         hidden = names.without_dash(prefix)
-        found += [wrong("metadata.generateName", prefix, fault) for fault in faults(hidden)]
+        found += [invalid_value("metadata.generateName", prefix, fault) for fault in faults(hidden)]
     name = meta.get("name", "")
     if name:
-        found += [wrong("metadata.name", name, fault) for fault in faults(name)]
+        found += [invalid_value("metadata.name", name, fault) for fault in faults(name)]
     else:
         found.append(required("metadata.name", "name or generateName is required"))
     if resource.namespaced:
         namespace = meta.get("namespace", "")
         for fault in names.label_faults(namespace):
-            found.append(wrong("metadata.namespace", namespace, fault))
+            found.append(invalid_value("metadata.namespace", namespace, fault))
     if labels := meta.get("labels"):
-        found += label_problems(labels, "metadata.labels")
+        found += validate_labels(labels, "metadata.labels")
     if annotations := meta.get("annotations"):
-        found += _annotation_problems(annotations, "metadata.annotations")
+        found += _validate_annotations(annotations, "metadata.annotations")
     if owners := meta.get("ownerReferences"):
-        found += _owner_problems(owners)
+        found += _validate_owner_references(owners)
     if finalizers := meta.get("finalizers"):
-        found += _finalizer_problems(finalizers)
+        found += _validate_finalizers(finalizers)
     return found
 
 
-def update_problems(meta: Mapping[str, Any], before: Mapping[str, Any]) -> Problems:
+def validate_object_meta_update(meta: Mapping[str, Any], before: Mapping[str, Any]) -> ErrorList:
     """What may not change."""
-    found: Problems = []
+    found: ErrorList = []
     if "deletionTimestamp" in before:
         known = set(before.get("finalizers", ()))
         added = [name for name in meta.get("finalizers", ()) if name not in known]
@@ -116,77 +116,79 @@ def update_problems(meta: Mapping[str, Any], before: Mapping[str, Any]) -> Probl
             listed = ", ".join(f'"{name}"' for name in added)
             why = "no new finalizers can be added if the object is being deleted, found new "
             found.append(
-                not_allowed("metadata.finalizers", f"{why}finalizers []string{{{listed}}}")
+                forbidden_field("metadata.finalizers", f"{why}finalizers []string{{{listed}}}")
             )
     for field in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if meta.get(field) != before.get(field):
-            found.append(wrong(f"metadata.{field}", meta.get(field), "field is immutable"))
+            found.append(invalid_value(f"metadata.{field}", meta.get(field), "field is immutable"))
     return found
 
 
-def label_problems(labels: Mapping[str, str], field: str) -> Problems:
-    found: Problems = []
+def validate_labels(labels: Mapping[str, str], field: str) -> ErrorList:
+    found: ErrorList = []
     for key, value in labels.items():
         for fault in names.qualified_name_faults(key):
-            found.append(wrong(field, key, fault))
+            found.append(invalid_value(field, key, fault))
         for fault in names.label_value_faults(value):
-            found.append(wrong(field, value, fault))
+            found.append(invalid_value(field, value, fault))
     return found
 
 
-def template_problems(meta: Mapping[str, Any], field: str) -> Problems:
+def validate_template_meta(meta: Mapping[str, Any], field: str) -> ErrorList:
     """Of the metadata in a pod template, which has no name."""
-    found = label_problems(meta.get("labels") or {}, f"{field}.labels")
-    return found + _annotation_problems(meta.get("annotations") or {}, f"{field}.annotations")
+    found = validate_labels(meta.get("labels") or {}, f"{field}.labels")
+    return found + _validate_annotations(meta.get("annotations") or {}, f"{field}.annotations")
 
 
-def _annotation_problems(annotations: Mapping[str, str], field: str) -> Problems:
-    found: Problems = []
+def _validate_annotations(annotations: Mapping[str, str], field: str) -> ErrorList:
+    found: ErrorList = []
     size = 0
     for key, value in annotations.items():
         for fault in names.qualified_name_faults(key.lower()):
-            found.append(wrong(field, key, fault))
+            found.append(invalid_value(field, key, fault))
         size += len(key) + len(value)
     if size > _MOST_ANNOTATIONS:
         message = f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
-        found.append(Problem(field, message, "FieldValueTooLong"))
+        found.append(FieldError(field, message, "FieldValueTooLong"))
     return found
 
 
-def _owner_problems(owners: list[Object]) -> Problems:
-    found: Problems = []
+def _validate_owner_references(owners: list[Object]) -> ErrorList:
+    found: ErrorList = []
     field = "metadata.ownerReferences"
     controller: Object | None = None
     for owner in owners:
         if not owner.get("apiVersion"):
-            found.append(wrong(f"{field}.apiVersion", "", "version must not be empty"))
+            found.append(invalid_value(f"{field}.apiVersion", "", "version must not be empty"))
         for part in ("kind", "name", "uid"):
             if not owner.get(part):
-                found.append(wrong(f"{field}.{part}", owner.get(part, ""), "must not be empty"))
+                found.append(
+                    invalid_value(f"{field}.{part}", owner.get(part, ""), "must not be empty")
+                )
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
             why = "/v1, Kind=Event is disallowed from being an owner"
-            found.append(wrong(field, owner, why))
+            found.append(invalid_value(field, owner, why))
         if owner.get("controller"):
             if controller is not None:
                 both = " and ".join(
                     f"{one.get('kind', '')}/{one.get('name', '')}" for one in (controller, owner)
                 )
                 why = "Only one reference can have Controller set to true. Found "
-                found.append(wrong(field, owners, f'{why}"true" in references for {both}'))
+                found.append(invalid_value(field, owners, f'{why}"true" in references for {both}'))
             controller = owner
     return found
 
 
-def _finalizer_problems(finalizers: list[str]) -> Problems:
-    found: Problems = []
+def _validate_finalizers(finalizers: list[str]) -> ErrorList:
+    found: ErrorList = []
     field = "metadata.finalizers"
     for name in finalizers:
-        found += [wrong(field, name, fault) for fault in names.qualified_name_faults(name)]
+        found += [invalid_value(field, name, fault) for fault in names.qualified_name_faults(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(wrong(field, finalizers, why))
+        found.append(invalid_value(field, finalizers, why))
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(wrong(f"{field}[{index}]", name, why))
+            found.append(invalid_value(f"{field}[{index}]", name, why))
     return found

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.cluster.apiserver.failures import forbidden
+from mooring.cluster.apiserver.errors import forbidden
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, known
 from mooring.cluster.apiserver.store import Item, Store
 
 NAMESPACES: Final = known("namespaces")
-_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+_PROTECTED: Final = ("default", "kube-system", "kube-public")
 
 
-class Namespaces:
+class NamespaceTermination:
     """Which namespaces are ending, and how much is left in them.
 
     Nothing can be created in a namespace that is ending, so counting down is enough.
@@ -25,12 +25,12 @@ class Namespaces:
             if b'"deletionTimestamp":' in item.raw:  # from before a restart
                 self._left[item.name] = len(self._content(item.name))
 
-    def check_mortal(self, name: str) -> None:
+    def check_deletable(self, name: str) -> None:
         """Refuse to end what every cluster needs."""
-        if name in _IMMORTAL:
+        if name in _PROTECTED:
             raise forbidden(NAMESPACES, name, "this namespace may not be deleted")
 
-    def begin_end(self, name: str) -> list[tuple[Resource, Item]]:
+    def begin_termination(self, name: str) -> list[tuple[Resource, Item]]:
         """What there is to delete before the namespace itself."""
         content = self._content(name)
         if content:

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from mooring.cluster.apiserver.calls import Reply
 from mooring.cluster.apiserver.discovery import GIT_VERSION, groups
+from mooring.cluster.apiserver.requests import ApiResponse
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
-from mooring.cluster.apiserver.schema import Shape, all_types, shape_of
+from mooring.cluster.apiserver.schema import Schema, all_types, schema_of
 from mooring.cluster.apiserver.store import Object
 
 _ROOT: Final = "/openapi/v3"
@@ -48,28 +48,28 @@ _QUERIES: Final = {
 }
 
 
-def openapi(path: str, accept: str) -> Reply | None:
+def openapi(path: str, accept: str) -> ApiResponse | None:
     """The answer to a request below /openapi; None if there is nothing at the path."""
     path = path.rstrip("/")
     if path == _OLD:
         return _old_document(accept)
     if path == _ROOT:
-        return Reply(body=_index())
+        return ApiResponse(body=_index())
     place = path.removeprefix(f"{_ROOT}/")
     if place != path and place in _places():
-        return Reply(body=_document(place))
+        return ApiResponse(body=_document(place))
     return None
 
 
-def _old_document(accept: str) -> Reply:
+def _old_document(accept: str) -> ApiResponse:
     """Version 2, in which there is nothing."""
     info = {"title": "Kubernetes", "version": GIT_VERSION}
     if "protobuf" not in accept:
         document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
-        return Reply(body=msgspec.json.encode(document))
+        return ApiResponse(body=msgspec.json.encode(document))
     about = _text_field(1, info["title"].encode()) + _text_field(2, info["version"].encode())
     body = _text_field(1, b"2.0") + _text_field(2, about)
-    return Reply(body=body, content_type=_OLD_PROTOBUF)
+    return ApiResponse(body=body, content_type=_OLD_PROTOBUF)
 
 
 def _text_field(number: int, content: bytes) -> bytes:
@@ -162,59 +162,59 @@ def _schemas(resources: list[Resource]) -> Object:
 
 def _type(name: str, resource: Resource | None) -> Object:
     known = all_types()[name]
-    schema: Object = {
+    document: Object = {
         "type": "object",
-        "properties": {field: _field(shape) for field, shape in known.fields.items()},
+        "properties": {field: _field(schema) for field, schema in known.fields.items()},
     }
     if known.is_atomic:
-        schema["x-kubernetes-map-type"] = "atomic"
+        document["x-kubernetes-map-type"] = "atomic"
     if resource is not None:
         kind = {"group": resource.group, "kind": resource.kind, "version": resource.version}
-        schema["x-kubernetes-group-version-kind"] = [kind]
-    return schema
+        document["x-kubernetes-group-version-kind"] = [kind]
+    return document
 
 
-def _field(shape: Shape) -> Object:
-    schema = _bare(shape)
-    if shape.form == "list":
-        relation = "atomic" if shape.is_atomic else "map" if shape.keys else "set"
-        schema["x-kubernetes-list-type"] = relation
-        if shape.keys:
-            schema["x-kubernetes-list-map-keys"] = [key.name for key in shape.keys]
-    elif shape.form == "map" and shape.is_atomic:
-        schema["x-kubernetes-map-type"] = "atomic"
-    if shape.strategies:
-        schema["x-kubernetes-patch-strategy"] = ",".join(shape.strategies)
-    if shape.merge_key:
-        schema["x-kubernetes-patch-merge-key"] = shape.merge_key
-    return schema
+def _field(schema: Schema) -> Object:
+    document = _bare(schema)
+    if schema.form == "list":
+        relation = "atomic" if schema.is_atomic else "map" if schema.keys else "set"
+        document["x-kubernetes-list-type"] = relation
+        if schema.keys:
+            document["x-kubernetes-list-map-keys"] = [key.name for key in schema.keys]
+    elif schema.form == "map" and schema.is_atomic:
+        document["x-kubernetes-map-type"] = "atomic"
+    if schema.strategies:
+        document["x-kubernetes-patch-strategy"] = ",".join(schema.strategies)
+    if schema.merge_key:
+        document["x-kubernetes-patch-merge-key"] = schema.merge_key
+    return document
 
 
-def _bare(shape: Shape) -> Object:
-    if shape.form == "struct":
-        return {"allOf": [{"$ref": _REF + _full(shape.name)}]}
-    if shape.form == "list":
-        return {"type": "array", "items": _element(shape.items)}
-    if shape.form == "map":
-        return {"type": "object", "additionalProperties": _element(shape.items)}
-    return dict(_VALUES.get(shape.name, {"type": "object"}))
+def _bare(schema: Schema) -> Object:
+    if schema.form == "struct":
+        return {"allOf": [{"$ref": _REF + _full(schema.name)}]}
+    if schema.form == "list":
+        return {"type": "array", "items": _element(schema.items)}
+    if schema.form == "map":
+        return {"type": "object", "additionalProperties": _element(schema.items)}
+    return dict(_VALUES.get(schema.name, {"type": "object"}))
 
 
-def _element(shape: Shape) -> Object:
-    return {"$ref": _REF + _full(shape.name)} if shape.form == "struct" else _bare(shape)
+def _element(schema: Schema) -> Object:
+    return {"$ref": _REF + _full(schema.name)} if schema.form == "struct" else _bare(schema)
 
 
-def _struct_in(shape: Shape) -> str:
-    while shape.form in ("list", "map"):
-        shape = shape.items
-    return shape.name if shape.form == "struct" else ""
+def _struct_in(schema: Schema) -> str:
+    while schema.form in ("list", "map"):
+        schema = schema.items
+    return schema.name if schema.form == "struct" else ""
 
 
 def _type_of(resource: Resource) -> str:
-    shape = shape_of(resource.api_version, resource.kind)
-    if shape is None:
+    schema = schema_of(resource.api_version, resource.kind)
+    if schema is None:
         raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
-    return shape.name
+    return schema.name
 
 
 def _full(name: str) -> str:

@@ -8,17 +8,17 @@ from typing import Final
 import msgspec
 
 from mooring.api.selectors import Selector
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.calls import Call
-from mooring.cluster.apiserver.failures import (
-    Problems,
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
     bad_request,
+    forbidden_field,
     invalid_kind,
-    not_allowed,
     unsupported,
 )
-from mooring.cluster.apiserver.fields import FieldSelector, parse_fields
-from mooring.cluster.apiserver.label_queries import parse_labels
+from mooring.cluster.apiserver.field_selectors import FieldSelector, parse_fields
+from mooring.cluster.apiserver.label_selectors import parse_labels
+from mooring.cluster.apiserver.requests import ApiRequest
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item
 
@@ -29,14 +29,14 @@ _FALSE: Final = ("false", "0", "")
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class SelectionPredicate(msgspec.Struct, frozen=True):
     """Which objects a request is about."""
 
     namespace: str
     labels: Selector
     fields: FieldSelector
 
-    def has(self, item: Item) -> bool:
+    def matches(self, item: Item) -> bool:
         if self.namespace and item.namespace != self.namespace:
             return False
         if self.labels.requirements and not self.labels.matches(item.labels):
@@ -47,7 +47,7 @@ class Chosen(msgspec.Struct, frozen=True):
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a list or a watch asks for."""
 
-    chosen: Chosen
+    predicate: SelectionPredicate
     is_watch: bool = False
     version: str = ""
     match: str = ""
@@ -60,7 +60,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_options(resource: Resource, namespace: str, query: Mapping[str, str]) -> ListOptions:
     options = ListOptions(
-        chosen=Chosen(
+        predicate=SelectionPredicate(
             namespace,
             parse_labels(query.get("labelSelector", "")),
             parse_fields(resource, query.get("fieldSelector", "")),
@@ -79,29 +79,29 @@ def list_options(resource: Resource, namespace: str, query: Mapping[str, str]) -
 
 
 def _check(options: ListOptions) -> None:
-    problems: Problems = []
+    problems: ErrorList = []
     match, is_watch = options.match, options.is_watch
     if match or options.initial is not None or (is_watch and options.token):
         if options.token:
             why = "resourceVersionMatch is forbidden when continue is provided"
-            problems.append(not_allowed(_MATCH, why))
+            problems.append(forbidden_field(_MATCH, why))
         elif is_watch and options.initial is None:
             why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            problems.append(not_allowed(_MATCH, why))
+            problems.append(forbidden_field(_MATCH, why))
         elif is_watch and match != "NotOlderThan":
             why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            problems.append(not_allowed(_MATCH, why))
+            problems.append(forbidden_field(_MATCH, why))
         elif not is_watch and options.initial is not None:
             why = "sendInitialEvents is forbidden for list"
-            problems.append(not_allowed("sendInitialEvents", why))
+            problems.append(forbidden_field("sendInitialEvents", why))
         elif not is_watch and match not in ("Exact", "NotOlderThan"):
             problems.append(unsupported(_MATCH, match, ("Exact", "NotOlderThan", "")))
         elif not is_watch and not options.version:
             why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            problems.append(not_allowed(_MATCH, why))
+            problems.append(forbidden_field(_MATCH, why))
         elif match == "Exact" and options.version == "0":
             why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            problems.append(not_allowed(_MATCH, why))
+            problems.append(forbidden_field(_MATCH, why))
     if problems:
         raise invalid_kind("ListOptions", _META, "", problems)
 
@@ -145,10 +145,10 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     agent: str  # who stands in for a manager that was not named
 
 
-def write_options(call: Call, kind: str) -> WriteOptions:
+def write_options(request: ApiRequest, kind: str) -> WriteOptions:
     """Of a create, an update or a patch; `kind` is what the options are called."""
-    query = call.query
-    problems: Problems = []
+    query = request.query
+    problems: ErrorList = []
     dry_run = query.get("dryRun", "")
     validation = query.get("fieldValidation", "")
     if dry_run not in ("", "All"):
@@ -161,7 +161,7 @@ def write_options(call: Call, kind: str) -> WriteOptions:
         dry_run=dry_run == "All",
         validation=validation or "Warn",
         manager=query.get("fieldManager", ""),
-        agent=call.headers.get("user-agent", "").partition("/")[0],
+        agent=request.headers.get("user-agent", "").partition("/")[0],
     )
 
 
@@ -193,12 +193,12 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
 _read_body: Final = msgspec.json.Decoder(_DeleteBody).decode
 
 
-def delete_options(call: Call) -> DeleteOptions:
+def delete_options(request: ApiRequest) -> DeleteOptions:
     """From the body, or from the query if there is none."""
-    if call.body:
-        body = _delete_body(call.body)
+    if request.body:
+        body = _delete_body(request.body)
     else:
-        query = call.query
+        query = request.query
         policy, orphan = query.get("propagationPolicy"), query.get("orphanDependents")
         grace = _number(query, "gracePeriodSeconds") if "gracePeriodSeconds" in query else None
         body = _DeleteBody(
@@ -206,12 +206,12 @@ def delete_options(call: Call) -> DeleteOptions:
             propagation_policy=policy,
             orphan_dependents=None if orphan is None else flag(query, "orphanDependents"),
         )
-    dry_run = body.dry_run or ([call.query["dryRun"]] if call.query.get("dryRun") else [])
+    dry_run = body.dry_run or ([request.query["dryRun"]] if request.query.get("dryRun") else [])
     policy = body.propagation_policy or ""
-    problems: Problems = []
+    problems: ErrorList = []
     if policy and body.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        problems.append(not_allowed("propagationPolicy", why))
+        problems.append(forbidden_field("propagationPolicy", why))
     elif policy and policy not in _POLICIES[:3]:
         problems.append(unsupported("propagationPolicy", policy, _POLICIES))
     if dry_run not in ([], ["All"]):

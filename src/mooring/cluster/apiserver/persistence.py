@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from mooring.cluster.apiserver.store import Change, Store
+from mooring.cluster.apiserver.store import Store, StoreChange
 from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Persistence:
         self._interval = interval
         self._database = _opened(self.path)
         self._condition = threading.Condition()
-        self._pending: dict[_Key, Change] = {}
+        self._pending: dict[_Key, StoreChange] = {}
         self._version = 0  # of the last change that is pending or written
         self._written = 0  # of the last one that is written
         self._in_a_hurry = False
@@ -114,7 +114,7 @@ class Persistence:
         finally:
             self._database.close()
 
-    def _notice(self, change: Change) -> None:
+    def _notice(self, change: StoreChange) -> None:
         """Called by the store in the middle of a request: only take a note."""
         key = (change.resource, change.new.namespace, change.new.name)
         with self._condition:
@@ -149,7 +149,7 @@ class Persistence:
                         lambda: self._in_a_hurry or self._is_closing, timeout=_PAUSE
                     )
 
-    def _write(self, batch: Mapping[_Key, Change], version: int) -> sqlite3.Error | None:
+    def _write(self, batch: Mapping[_Key, StoreChange], version: int) -> sqlite3.Error | None:
         """All of it or nothing."""
         gone = [key for key, change in batch.items() if change.type == "DELETED"]
         there = [

@@ -9,9 +9,9 @@ from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector, format_time, parse_time
 from mooring.api.quantity import parse_quantity
 from mooring.api.selectors import Selector, SelectorError
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.failures import (
-    Problems,
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
     bad_request,
     conflict,
     precondition_failed,
@@ -44,7 +44,7 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
     if binding.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Binding object")
     target = binding.get("target") or {}
-    problems: Problems = []
+    problems: ErrorList = []
     if target.get("kind", "Node") not in ("Node", ""):
         problems.append(unsupported("target.kind", target["kind"], ("Node", "<empty>")))
     if not target.get("name"):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.failures import conflict, invalid_kind, precondition_failed, wrong
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver.errors import (
+    conflict,
+    invalid_kind,
+    invalid_value,
+    precondition_failed,
+)
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.apiserver.strategies import strategy_of
@@ -21,7 +26,9 @@ def check_basis(resource: Resource, item: Item, meta: Object) -> None:
         raise precondition_failed(resource, item.namespace, item.name, why)
     if version in ("", "0"):
         if strategy_of(resource).needs_version:
-            problem = wrong("metadata.resourceVersion", 0, "must be specified for an update")
+            problem = invalid_value(
+                "metadata.resourceVersion", 0, "must be specified for an update"
+            )
             raise invalid_kind(resource.name, resource.group, item.name, [problem])
     elif version != str(item.version):
         if not version.isdecimal():

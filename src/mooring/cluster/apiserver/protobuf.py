@@ -18,9 +18,9 @@ import msgspec
 
 from mooring.api.meta import format_time
 from mooring.api.unreadable import why_unreadable
-from mooring.cluster.apiserver.calls import JSON, Call
-from mooring.cluster.apiserver.failures import bad_request
-from mooring.cluster.apiserver.schema import Shape, shape_of
+from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.requests import JSON, ApiRequest
+from mooring.cluster.apiserver.schema import Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 NUMBERS_FILE: Final = Path(__file__).with_name("fieldnumbers.txt")
@@ -36,7 +36,7 @@ class _Field(msgspec.Struct, frozen=True):
     """A field in JSON that a number stands for."""
 
     name: str
-    shape: Shape
+    schema: Schema
     is_pointer: bool
 
 
@@ -44,13 +44,13 @@ class _Field(msgspec.Struct, frozen=True):
 Numbers = dict[int, "_Field | dict[int, _Field]"]
 
 
-def as_json(call: Call) -> Call:
+def as_json(request: ApiRequest) -> ApiRequest:
     """The request with its body in JSON; raises Refused if it is protobuf that nobody can read."""
-    if not call.headers.get("content-type", "").startswith(PROTOBUF):
-        return call
-    headers = {**call.headers, "content-type": JSON}
-    body = msgspec.json.encode(decode_protobuf(call.body)) if call.body else b""
-    return msgspec.structs.replace(call, headers=headers, body=body)
+    if not request.headers.get("content-type", "").startswith(PROTOBUF):
+        return request
+    headers = {**request.headers, "content-type": JSON}
+    body = msgspec.json.encode(decode_protobuf(request.body)) if request.body else b""
+    return msgspec.structs.replace(request, headers=headers, body=body)
 
 
 def decode_protobuf(body: bytes) -> Object:
@@ -71,19 +71,19 @@ def _decoded(body: bytes) -> Object:
     said = {number: _text(value) for number, value in _fields(envelope.get(1, b""))}
     api_version, kind = said.get(1, ""), said.get(2, "")
     # Options are of the group that they are for.
-    shape = shape_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
-    if shape is None:
+    schema = schema_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
+    if schema is None:
         raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
-    value = _message(envelope.get(2, b""), shape)
+    value = _message(envelope.get(2, b""), schema)
     return {"kind": kind, "apiVersion": api_version, **value}
 
 
 # --- messages -------------------------------------------------------------------------------------
 
 
-def _message(data: bytes, shape: Shape) -> Object:
+def _message(data: bytes, schema: Schema) -> Object:
     found: Object = {}
-    _read_into(found, data, _numbers()[shape.name])
+    _read_into(found, data, _numbers()[schema.name])
     return found
 
 
@@ -97,30 +97,30 @@ def _read_into(found: Object, data: bytes, numbers: Any) -> None:
 
 
 def _add(found: Object, field: _Field, raw: Any) -> None:
-    shape = field.shape
-    if shape.form == "list":
-        found.setdefault(field.name, []).append(_value(raw, shape.items))
-    elif shape.form == "map":
+    schema = field.schema
+    if schema.form == "list":
+        found.setdefault(field.name, []).append(_value(raw, schema.items))
+    elif schema.form == "map":
         pair = dict(_fields(raw))
         key = _text(pair.get(1, b""))
-        found.setdefault(field.name, {})[key] = _value(pair.get(2, b""), shape.items)
+        found.setdefault(field.name, {})[key] = _value(pair.get(2, b""), schema.items)
     else:
-        value = _value(raw, shape)
+        value = _value(raw, schema)
         # What is no pointer is always sent: it being zero says nothing.
-        if value is not None and (field.is_pointer or value or shape.form == "struct"):
+        if value is not None and (field.is_pointer or value or schema.form == "struct"):
             found[field.name] = value
 
 
-def _value(raw: Any, shape: Shape) -> Any:
-    match shape.form:
+def _value(raw: Any, schema: Schema) -> Any:
+    match schema.form:
         case "struct":
-            return _message(raw, shape)
+            return _message(raw, schema)
         case "list":  # in a map: a message of its own, with the elements in its first field
-            return [_value(element, shape.items) for _, element in _fields(raw)]
+            return [_value(element, schema.items) for _, element in _fields(raw)]
         case "any":
             content = dict(_fields(raw)).get(1)
             return msgspec.json.decode(content) if content else None
-    match shape.name:
+    match schema.name:
         case "int32" | "int64":
             return _signed(raw)
         case "boolean":
@@ -130,7 +130,7 @@ def _value(raw: Any, shape: Shape) -> Any:
         case "bytes":
             return base64.b64encode(_content(raw)).decode()
         case "time" | "microtime":
-            return _time(raw, micros=shape.name == "microtime")
+            return _time(raw, micros=schema.name == "microtime")
         case "quantity":
             return _text(dict(_fields(raw)).get(1, b""))
         case "intorstring":
@@ -214,12 +214,12 @@ def _numbers() -> dict[str, Numbers]:
         if line.startswith("#"):
             continue
         name, *entries = line.split()
-        shapes = Shape(form="struct", name=name).fields
+        schemas = Schema(form="struct", name=name).fields
         numbers: Numbers = {}
         for entry in entries:
             field, _, text = entry.partition("=")
             outer, _, inner = text.rstrip("*").rpartition(".")
-            known = _Field(field, shapes[field], text.endswith("*"))
+            known = _Field(field, schemas[field], text.endswith("*"))
             if outer:
                 within = numbers.setdefault(int(outer), {})
                 if isinstance(within, dict):

@@ -12,15 +12,15 @@ from typing import Any, Final
 import msgspec
 
 from mooring.cluster.apiserver._auth import MASTERS, Attributes, Authorize
-from mooring.cluster.apiserver.calls import Call, Caller, Reply
-from mooring.cluster.apiserver.decoding import decode_wish
-from mooring.cluster.apiserver.failures import (
+from mooring.cluster.apiserver.decoding import decode_unstored
+from mooring.cluster.apiserver.errors import (
     bad_request,
     invalid_kind,
+    invalid_value,
     no_such_method,
     no_such_path,
-    wrong,
 )
+from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.store import Object
 
 Authenticate = Callable[[str], Caller | None]
@@ -52,20 +52,20 @@ class Reviews:
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
 
-    def answer(self, call: Call, now: str) -> Reply | None:
+    def answer(self, request: ApiRequest, now: str) -> ApiResponse | None:
         """The answer to a review; None if this is not the path of one."""
-        if not call.path.startswith(_ROOTS):
+        if not request.path.startswith(_ROOTS):
             return None
-        name = call.path.rpartition("/")[2]
+        name = request.path.rpartition("/")[2]
         question = self._QUESTIONS.get(name)
         if question is None:
             raise no_such_path()
-        if call.method != "POST":
+        if request.method != "POST":
             raise no_such_method()
-        root = _AUTHENTICATION if call.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
+        root = _AUTHENTICATION if request.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
         api_version, kind = root.removeprefix("/apis/").rstrip("/"), _KINDS[name]
-        review = decode_wish(api_version, kind, call.body)
-        status = question(self, review, call.caller)
+        review = decode_unstored(api_version, kind, request.body)
+        status = question(self, review, request.caller)
         meta = review.get("metadata") or {}
         if name == "selfsubjectreviews":
             meta["creationTimestamp"] = now
@@ -76,7 +76,7 @@ class Reviews:
             "spec": review.get("spec") or {},
             "status": status,
         }
-        return Reply(status=201, body=_encode(answered))
+        return ApiResponse(status=201, body=_encode(answered))
 
     # --- who -----------------------------------------------------------------------------------
 
@@ -153,4 +153,4 @@ def _user(caller: Caller) -> Object:
 
 
 def _wrong(field: str, value: Any, why: str) -> Exception:
-    return invalid_kind("", "authorization.k8s.io", "", [wrong(field, value, why)])
+    return invalid_kind("", "authorization.k8s.io", "", [invalid_value(field, value, why)])

@@ -7,7 +7,7 @@ from typing import Any
 from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import Selector, SelectorError
-from mooring.cluster.apiserver.failures import invalid_kind, wrong
+from mooring.cluster.apiserver.errors import invalid_kind, invalid_value
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 
@@ -33,7 +33,7 @@ def replicas_of(scale: Object, name: str) -> int:
     replicas = scale.get("spec", {}).get("replicas", 0)
     asked = scale.get("metadata", {}).get("name", name)
     if not isinstance(replicas, int) or replicas < 0:
-        problem = wrong("spec.replicas", replicas, "must be greater than or equal to 0")
+        problem = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind("Scale", "autoscaling", asked, [problem])
     return replicas
 

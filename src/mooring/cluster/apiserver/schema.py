@@ -24,12 +24,12 @@ class Key(msgspec.Struct, frozen=True):
     default: str | int | None
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """What may stand at one place of an object."""
 
     form: Form
     name: str = ""  # of the struct or of the value: string, int32, time, ...
-    element: Shape | None = None  # of a list or a map
+    element: Schema | None = None  # of a list or a map
     is_atomic: bool = False  # replaced as a whole by an apply
     keys: tuple[Key, ...] = ()  # of a list whose elements are merged; none for a set
     strategies: tuple[str, ...] = ()  # of strategic merge patches: merge, replace, retainKeys
@@ -37,18 +37,18 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     is_always_there: bool = False  # even in an object where nothing is set
 
     @property
-    def fields(self) -> dict[str, Shape]:
+    def fields(self) -> dict[str, Schema]:
         """Of a struct."""
         return _types()[self.name].fields
 
-    def at(self, name: str) -> Shape | None:
+    def at(self, name: str) -> Schema | None:
         """What stands under a name in a struct or a map; None for a field that does not exist."""
         if self.form == "struct":
             return self.fields.get(name)
         return self.items
 
     @property
-    def items(self) -> Shape:
+    def items(self) -> Schema:
         """What the elements of a list or a map are like."""
         return self.element or ANY
 
@@ -57,28 +57,28 @@ class Type(msgspec.Struct, frozen=True):
     """A struct and its fields."""
 
     name: str  # as in schema.txt: core.v1.Pod
-    fields: dict[str, Shape]
+    fields: dict[str, Schema]
     is_atomic: bool = False
 
 
-ANY: Final = Shape(form="any")
+ANY: Final = Schema(form="any")
 _NUMBERS: Final = ("int32", "int64", "double")
 _TEXTS: Final = ("string", "bytes", "time", "microtime", "quantity", "intorstring")
 _VALUES: Final = frozenset(("boolean", *_NUMBERS, *_TEXTS))
 
 
-def shape_of(api_version: str, kind: str) -> Shape | None:
+def schema_of(api_version: str, kind: str) -> Schema | None:
     """What objects of a kind look like; None if nothing is known about it."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
-    return Shape(form="struct", name=name) if name in _types() else None
+    return Schema(form="struct", name=name) if name in _types() else None
 
 
-def empty_object(shape: Shape) -> dict[str, Any]:
+def empty_object(schema: Schema) -> dict[str, Any]:
     """An object of which nothing is set: to have these fields is nobody's doing."""
     return {
         name: empty_object(field) if field.form == "struct" else None
-        for name, field in shape.fields.items()
+        for name, field in schema.fields.items()
         if field.is_always_there
     }
 
@@ -91,7 +91,7 @@ def all_types() -> dict[str, Type]:
 @cache
 def _types() -> dict[str, Type]:
     found: dict[str, Type] = {}
-    fields: dict[str, Shape] = {}
+    fields: dict[str, Schema] = {}
     lines = SCHEMA_FILE.read_text().splitlines()
     atomic = {line.split()[0] for line in lines if line.endswith(" atomic") and line[0] != " "}
     for line in lines:
@@ -99,14 +99,14 @@ def _types() -> dict[str, Type]:
             continue
         name, *rest = line.split()
         if line.startswith("  "):
-            fields[name] = _shape(rest[0], rest[1:], atomic)
+            fields[name] = _schema(rest[0], rest[1:], atomic)
         else:
             fields = {}
             found[name] = Type(name, fields, name in atomic)
     return found
 
 
-def _shape(text: str, marks: list[str], atomic: set[str]) -> Shape:
+def _schema(text: str, marks: list[str], atomic: set[str]) -> Schema:
     bare = _bare(text, atomic)
     if not marks:
         return bare
@@ -127,16 +127,16 @@ def _shape(text: str, marks: list[str], atomic: set[str]) -> Shape:
     return msgspec.structs.replace(bare, **changes)
 
 
-def _bare(text: str, atomic: set[str]) -> Shape:
+def _bare(text: str, atomic: set[str]) -> Schema:
     if text.startswith("["):
-        return Shape(form="list", element=_bare(text[1:-1], atomic), is_atomic=True)
+        return Schema(form="list", element=_bare(text[1:-1], atomic), is_atomic=True)
     if text.startswith("{"):
-        return Shape(form="map", element=_bare(text[1:-1], atomic))
+        return Schema(form="map", element=_bare(text[1:-1], atomic))
     if text == "any":
         return ANY
     if text in _VALUES:
-        return Shape(form="value", name=text)
-    return Shape(form="struct", name=text, is_atomic=text in atomic)
+        return Schema(form="value", name=text)
+    return Schema(form="struct", name=text, is_atomic=text in atomic)
 
 
 def _key(text: str) -> Key:

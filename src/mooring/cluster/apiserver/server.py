@@ -22,15 +22,15 @@ import msgspec
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._auth import Authorize
 from mooring.cluster.apiserver.bootstrap import bootstrap
-from mooring.cluster.apiserver.calls import Call, Reply, Watching
-from mooring.cluster.apiserver.decoding import decode_wish
+from mooring.cluster.apiserver.decoding import decode_unstored
 from mooring.cluster.apiserver.discovery import discover
-from mooring.cluster.apiserver.failures import bad_request, no_such_method, no_such_path, status_of
-from mooring.cluster.apiserver.fields import fields_of
+from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_such_path, status_of
+from mooring.cluster.apiserver.field_selectors import fields_of
 from mooring.cluster.apiserver.openapi import openapi
 from mooring.cluster.apiserver.paths import Target, is_in_known_group, parse_path
 from mooring.cluster.apiserver.pods import PODS
 from mooring.cluster.apiserver.protobuf import as_json
+from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.rest import Rest
 from mooring.cluster.apiserver.reviews import Authenticate, Reviews
 from mooring.cluster.apiserver.store import Store
@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _TEXT: Final = "text/plain; charset=utf-8"
-_OK: Final = Reply(body=b"ok", content_type=_TEXT)
-_NO_PAGE: Final = Reply(status=404, body=b"404 page not found\n", content_type=_TEXT)
+_OK: Final = ApiResponse(body=b"ok", content_type=_TEXT)
+_NO_PAGE: Final = ApiResponse(status=404, body=b"404 page not found\n", content_type=_TEXT)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -72,60 +72,60 @@ class ApiServer:
         self._rest = Rest(self.verbs, clock=clock)
         bootstrap(self.verbs)
 
-    async def handle(self, call: Call) -> Reply | Watching:
+    async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """The answer to a call, be it a failure."""
-        return self.answer(call)
+        return self.answer(request)
 
-    def answer(self, call: Call) -> Reply | Watching:
+    def answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """The same, at once."""
         try:
-            return self._answer(call)
-        except StatusError as error:
+            return self._answer(request)
+        except Refused as error:
             return _refusal(error)
         except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
             return _refusal(bad_request("the body is nested too deeply"))
         except Exception as error:
-            extra = {"method": call.method, "path": call.path}
+            extra = {"method": request.method, "path": request.path}
             log.exception("answering a request broke", extra=extra)
             text = f"Internal error occurred: {type(error).__name__}: {error}"
             return _refusal(StatusError(text, code=500, reason="InternalError"))
 
-    def _answer(self, call: Call) -> Reply | Watching:
-        call = as_json(call)
-        target = parse_path(call.path)
+    def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
+        request = as_json(request)
+        target = parse_path(request.path)
         if target is not None:
-            return self._rest.answer(target, call)
-        return self._answer_other(call)
+            return self._rest.answer(target, request)
+        return self._answer_other(request)
 
-    def _answer_other(self, call: Call) -> Reply | Watching:
+    def _answer_other(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """What is no object."""
-        path = call.path
+        path = request.path
         if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
             return _OK
-        if call.method in ("GET", "HEAD"):
-            accept = call.headers.get("accept", "")
+        if request.method in ("GET", "HEAD"):
+            accept = request.headers.get("accept", "")
             found = discover(path, accept) or openapi(path, accept)
             if found is not None:
                 return found
-        review = self.reviews.answer(call, self.verbs.now())
+        review = self.reviews.answer(request, self.verbs.now())
         if review is not None:
             return review
         parts = path.strip("/").split("/")
         if len(parts) == 5 and parts[:3] == ["api", "v1", "namespaces"] and parts[4] == "bindings":
-            return self._bind(call, parts[3])
+            return self._bind(request, parts[3])
         if is_in_known_group(path):
             raise no_such_path()
         return _NO_PAGE
 
-    def _bind(self, call: Call, namespace: str) -> Reply | Watching:
+    def _bind(self, request: ApiRequest, namespace: str) -> ApiResponse | WatchResponse:
         """The old way to bind: the pod's name is only in the body."""
-        if call.method != "POST":
+        if request.method != "POST":
             raise no_such_method()
-        binding = decode_wish("v1", "Binding", call.body)
+        binding = decode_unstored("v1", "Binding", request.body)
         name = binding.get("metadata", {}).get("name", "")
-        return self._rest.answer(Target(PODS, namespace, name, "binding"), call)
+        return self._rest.answer(Target(PODS, namespace, name, "binding"), request)
 
 
-def _refusal(error: StatusError) -> Reply:
+def _refusal(error: Refused) -> ApiResponse:
     headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
-    return Reply(status=error.code, body=_encode(status_of(error)), headers=headers)
+    return ApiResponse(status=error.code, body=_encode(status_of(error)), headers=headers)

@@ -52,7 +52,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
         return value
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class StoreChange(msgspec.Struct, frozen=True, gc=False):
     """One write: `old` is None for a creation; for a deletion `new` is the last state."""
 
     type: EventType
@@ -77,13 +77,13 @@ class Store:
         self, *, history: int = 50_000, fields: Callable[[str], Fields] | None = None
     ) -> None:
         self._items: dict[str, dict[tuple[str, str], Item]] = {}
-        self._history: deque[Change] = deque()
+        self._history: deque[StoreChange] = deque()
         self._history_limit = history
         self._forgotten = 0  # the version of the last change that left the history
         self._fields = fields
         self._subscriptions: dict[str, set[Subscription]] = {}
-        self._listeners: list[Callable[[Change], None]] = []
-        self._untold: deque[Change] = deque()  # to the listeners
+        self._listeners: list[Callable[[StoreChange], None]] = []
+        self._untold: deque[StoreChange] = deque()  # to the listeners
         self._is_telling = False
         self.version: int = 0
 
@@ -131,7 +131,9 @@ class Store:
         item = self._next(resource, value)
         items[item.key] = item
         self._tell(
-            Change("ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old)
+            StoreChange(
+                "ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old
+            )
         )
         return item
 
@@ -141,7 +143,7 @@ class Store:
         if old is None:
             return None
         last = self._next(resource, old.decoded())
-        self._tell(Change("DELETED", last.version, resource.key, last, old))
+        self._tell(StoreChange("DELETED", last.version, resource.key, last, old))
         return last
 
     def restore(self, version: int, objects: Iterable[tuple[str, int, bytes]]) -> None:
@@ -174,7 +176,7 @@ class Store:
 
     # --- watching ------------------------------------------------------------------------------
 
-    def listen(self, listener: Callable[[Change], None]) -> None:
+    def listen(self, listener: Callable[[StoreChange], None]) -> None:
         """Call this with every change of anything, in order; for controllers and persistence.
 
         A listener may write. Everybody hears of what it was told first, and then of that.
@@ -202,11 +204,11 @@ class Store:
         self._history.clear()
         self._forgotten = self.version
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[StoreChange]:
         """The history as far as it is kept."""
         return iter(self._history)
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: StoreChange) -> None:
         self._history.append(change)
         if len(self._history) > self._history_limit:
             self._forgotten = self._history.popleft().version
@@ -231,11 +233,11 @@ class Subscription:
     def __init__(self, store: Store, resource: str) -> None:
         self.resource: str = resource
         self._store = store
-        self._waiting: deque[Change] = deque()
+        self._waiting: deque[StoreChange] = deque()
         self._arrived = asyncio.Event()
         self._is_cut = False
 
-    def push(self, change: Change) -> None:
+    def push(self, change: StoreChange) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self.close()  # too slow; what is missing is found by listing
             return
@@ -253,7 +255,7 @@ class Subscription:
         """Whether nothing will come any more; what has come may still be taken."""
         return self._is_cut
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[StoreChange]:
         """All that has arrived since the last time."""
         batch = list(self._waiting)
         self._waiting.clear()
@@ -270,7 +272,7 @@ class Subscription:
         await self._arrived.wait()
         self._arrived.clear()
 
-    async def batches(self) -> AsyncIterator[list[Change]]:
+    async def batches(self) -> AsyncIterator[list[StoreChange]]:
         """All that has arrived since the last time, whenever there is something."""
         while True:
             if batch := self.take():

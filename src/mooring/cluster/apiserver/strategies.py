@@ -14,7 +14,7 @@ from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 
 
-class Strategy(msgspec.Struct, frozen=True, kw_only=True):
+class RestStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """What is special about one kind."""
 
     has_generation: bool = False  # a number that grows with every change of the spec
@@ -28,33 +28,33 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
-_USUAL: Final = Strategy()
-_NEEDS_VERSION: Final = Strategy(needs_version=True)
-_RETURNED: Final = Strategy(returns_deleted=True)
-_CREATED: Final = Strategy(creates_on_update=True)
+_USUAL: Final = RestStrategy()
+_NEEDS_VERSION: Final = RestStrategy(needs_version=True)
+_RETURNED: Final = RestStrategy(returns_deleted=True)
+_CREATED: Final = RestStrategy(creates_on_update=True)
 
-_STRATEGIES: Final[dict[str, Strategy]] = {
+_STRATEGIES: Final[dict[str, RestStrategy]] = {
     "endpoints": _CREATED,
     "events": _CREATED,
-    "namespaces": Strategy(first_status={"phase": "Active"}, returns_deleted=True),
-    "nodes": Strategy(keeps_status=True),
-    "persistentvolumeclaims": Strategy(first_status={"phase": "Pending"}, returns_deleted=True),
-    "persistentvolumes": Strategy(first_status={"phase": "Pending"}, returns_deleted=True),
-    "pods": Strategy(
+    "namespaces": RestStrategy(first_status={"phase": "Active"}, returns_deleted=True),
+    "nodes": RestStrategy(keeps_status=True),
+    "persistentvolumeclaims": RestStrategy(first_status={"phase": "Pending"}, returns_deleted=True),
+    "persistentvolumes": RestStrategy(first_status={"phase": "Pending"}, returns_deleted=True),
+    "pods": RestStrategy(
         has_generation=True,
         first_status={"phase": "Pending"},
         status_keeps=("ownerReferences",),
         returns_deleted=True,
     ),
-    "replicationcontrollers": Strategy(
+    "replicationcontrollers": RestStrategy(
         has_generation=True, first_status={"replicas": 0}, propagation="Orphan"
     ),
-    "resourcequotas": Strategy(first_status={}, returns_deleted=True),
+    "resourcequotas": RestStrategy(first_status={}, returns_deleted=True),
     "serviceaccounts": _RETURNED,
-    "services": Strategy(
+    "services": RestStrategy(
         first_status={"loadBalancer": {}}, creates_on_update=True, returns_deleted=True
     ),
-    "daemonsets.apps": Strategy(
+    "daemonsets.apps": RestStrategy(
         has_generation=True,
         first_status={
             "currentNumberScheduled": 0,
@@ -63,16 +63,18 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
             "numberReady": 0,
         },
     ),
-    "deployments.apps": Strategy(has_generation=True, first_status={}, status_keeps=("labels",)),
-    "replicasets.apps": Strategy(has_generation=True, first_status={"replicas": 0}),
-    "statefulsets.apps": Strategy(
+    "deployments.apps": RestStrategy(
+        has_generation=True, first_status={}, status_keeps=("labels",)
+    ),
+    "replicasets.apps": RestStrategy(has_generation=True, first_status={"replicas": 0}),
+    "statefulsets.apps": RestStrategy(
         has_generation=True, first_status={"replicas": 0, "availableReplicas": 0}
     ),
-    "jobs.batch": Strategy(has_generation=True, first_status={}, propagation="Orphan"),
-    "cronjobs.batch": Strategy(has_generation=True, first_status={}),
-    "leases.coordination.k8s.io": Strategy(creates_on_update=True, needs_version=True),
-    "runtimeclasses.node.k8s.io": Strategy(creates_on_update=True, needs_version=True),
-    "poddisruptionbudgets.policy": Strategy(
+    "jobs.batch": RestStrategy(has_generation=True, first_status={}, propagation="Orphan"),
+    "cronjobs.batch": RestStrategy(has_generation=True, first_status={}),
+    "leases.coordination.k8s.io": RestStrategy(creates_on_update=True, needs_version=True),
+    "runtimeclasses.node.k8s.io": RestStrategy(creates_on_update=True, needs_version=True),
+    "poddisruptionbudgets.policy": RestStrategy(
         has_generation=True,
         needs_version=True,
         first_status={
@@ -86,18 +88,18 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
     "clusterroles.rbac.authorization.k8s.io": _CREATED,
     "rolebindings.rbac.authorization.k8s.io": _CREATED,
     "roles.rbac.authorization.k8s.io": _CREATED,
-    "deviceclasses.resource.k8s.io": Strategy(has_generation=True, returns_deleted=True),
-    "resourceclaims.resource.k8s.io": Strategy(
+    "deviceclasses.resource.k8s.io": RestStrategy(has_generation=True, returns_deleted=True),
+    "resourceclaims.resource.k8s.io": RestStrategy(
         first_status={}, status_keeps=_ALL_METADATA, returns_deleted=True
     ),
     "resourceclaimtemplates.resource.k8s.io": _RETURNED,
-    "resourceslices.resource.k8s.io": Strategy(has_generation=True, returns_deleted=True),
-    "priorityclasses.scheduling.k8s.io": Strategy(has_generation=True),
-    "csidrivers.storage.k8s.io": Strategy(needs_version=True, returns_deleted=True),
-    "csinodes.storage.k8s.io": Strategy(needs_version=True, returns_deleted=True),
+    "resourceslices.resource.k8s.io": RestStrategy(has_generation=True, returns_deleted=True),
+    "priorityclasses.scheduling.k8s.io": RestStrategy(has_generation=True),
+    "csidrivers.storage.k8s.io": RestStrategy(needs_version=True, returns_deleted=True),
+    "csinodes.storage.k8s.io": RestStrategy(needs_version=True, returns_deleted=True),
     "csistoragecapacities.storage.k8s.io": _NEEDS_VERSION,
     "storageclasses.storage.k8s.io": _RETURNED,
-    "volumeattachments.storage.k8s.io": Strategy(
+    "volumeattachments.storage.k8s.io": RestStrategy(
         first_status={"attached": False},
         status_keeps=_ALL_METADATA,
         needs_version=True,
@@ -107,7 +109,7 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
 }
 
 
-def strategy_of(resource: Resource) -> Strategy:
+def strategy_of(resource: Resource) -> RestStrategy:
     return _STRATEGIES.get(resource.key, _USUAL)
 
 

@@ -13,8 +13,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Fence, Request, Response, Stream
-from mooring.cluster.apiserver.calls import ADMIN, Call, Caller, Reply, Watching
+from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, Caller, WatchResponse
 from mooring.cluster.apiserver.server import ApiServer
 
 _AGENT: Final = "mooring"
@@ -36,7 +36,7 @@ class LocalTransport:
         if fence is not None:
             fence()
         reply = self._server.answer(self._call(request))
-        if isinstance(reply, Watching):
+        if isinstance(reply, WatchResponse):
             raise ValueError(f"expected a request that ends, got a watch: {request.path}")
         return Response(reply.status, _lowered(reply.headers), reply.body)
 
@@ -62,9 +62,9 @@ class LocalTransport:
         if self._is_closed:
             raise Unreachable("the connection to the server in this process is closed", sent=False)
 
-    def _call(self, request: Request) -> Call:
+    def _call(self, request: Request) -> ApiRequest:
         path, _, query = request.path.partition("?")
-        return Call(
+        return ApiRequest(
             method=request.method,
             path=unquote(path) if "%" in path else path,
             query=dict(parse_qsl(query, keep_blank_values=True)) if query else {},
@@ -81,22 +81,22 @@ class LocalTransport:
 class LocalStream:
     """An answer that goes on, or one that turned out to be a refusal."""
 
-    def __init__(self, answer: Reply | Watching) -> None:
-        self.status: int = answer.status if isinstance(answer, Reply) else 200
+    def __init__(self, answer: ApiResponse | WatchResponse) -> None:
+        self.status: int = answer.status if isinstance(answer, ApiResponse) else 200
         self.headers: Mapping[str, str] = (
-            _lowered(answer.headers) if isinstance(answer, Reply) else _NO_HEADERS
+            _lowered(answer.headers) if isinstance(answer, ApiResponse) else _NO_HEADERS
         )
         self._answer = answer
         self._reader: asyncio.Task[object] | None = None
         self._is_cut = False
 
     async def read(self) -> bytes:
-        if isinstance(self._answer, Reply):
+        if isinstance(self._answer, ApiResponse):
             return self._answer.body
         return b"".join([chunk async for chunk in self.chunks()])
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        if isinstance(self._answer, Reply):
+        if isinstance(self._answer, ApiResponse):
             yield self._answer.body
             return
         try:
@@ -124,7 +124,9 @@ class LocalStream:
 
     async def aclose(self) -> None:
         """End the watch at once, and with it the subscription."""
-        if isinstance(self._answer, Watching) and isinstance(self._answer.chunks, AsyncGenerator):
+        if isinstance(self._answer, WatchResponse) and isinstance(
+            self._answer.chunks, AsyncGenerator
+        ):
             await self._answer.chunks.aclose()
 
 

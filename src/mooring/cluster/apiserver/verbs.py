@@ -26,12 +26,12 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
-from mooring.cluster.apiserver.defaulting.objects import fill_in, prepare_status
+from mooring.cluster.apiserver.defaulting.objects import prepare_status, set_defaults
+from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
-from mooring.cluster.apiserver.failures import already_exists, bad_request, invalid, not_found
-from mooring.cluster.apiserver.namespaces import NAMESPACES, Namespaces
-from mooring.cluster.apiserver.patching.managers import tracked
+from mooring.cluster.apiserver.namespaces import NAMESPACES, NamespaceTermination
+from mooring.cluster.apiserver.patching.managed_fields import tracked
 from mooring.cluster.apiserver.preconditions import (
     check_basis,
     check_preconditions,
@@ -47,12 +47,12 @@ from mooring.cluster.apiserver.strategies import (
     prepare_update,
     strategy_of,
 )
-from mooring.cluster.apiserver.validation.objects import problems_of_new, problems_of_update
+from mooring.cluster.apiserver.validation.objects import validate_create, validate_update
 
 _TRIES: Final = 8  # of generated names that are taken
 
 
-class Writer(msgspec.Struct, frozen=True):
+class FieldManager(msgspec.Struct, frozen=True):
     """Whose fields those are that a write sets."""
 
     manager: str = ""  # what it calls itself
@@ -61,7 +61,7 @@ class Writer(msgspec.Struct, frozen=True):
     part: str = ""  # of the object that it came by, if that is not what is written
 
 
-_UNNAMED: Final = Writer()
+_UNNAMED: Final = FieldManager()
 
 
 class Verbs:
@@ -77,7 +77,7 @@ class Verbs:
         self.store: Store = store
         self._clock = clock
         self._rng = rng or random.Random()
-        self._namespaces = Namespaces(store)
+        self._namespaces = NamespaceTermination(store)
         self._second = (0, "")  # the last one that was asked for, and its text
 
     def now(self) -> str:
@@ -113,7 +113,7 @@ class Verbs:
         *,
         namespace: str = "",
         dry_run: bool = False,
-        writer: Writer = _UNNAMED,
+        field_manager: FieldManager = _UNNAMED,
     ) -> Object:
         """Make a new object of `value`."""
         value = to_storage(resource, value)
@@ -126,15 +126,13 @@ class Verbs:
         if resource.namespaced:
             check_namespace(self.store, resource, meta)
         if meta.pop("resourceVersion", ""):
-            raise StatusError(
-                "resourceVersion should not be set on objects to be created", code=500
-            )
-        fill_in(resource, value)
+            raise Refused("resourceVersion should not be set on objects to be created", code=500)
+        set_defaults(resource, value)
         admit_new(self.store, resource, value)
         prepare_new(resource, value)
         prepare_status(resource, value, self.now())
-        self._track(None, value, "", writer)
-        if problems := problems_of_new(resource, value):
+        self._track(None, value, "", field_manager)
+        if problems := validate_create(resource, value):
             raise invalid(resource, meta.get("name", ""), problems)
         if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
             raise already_exists(resource, meta["name"])
@@ -171,12 +169,12 @@ class Verbs:
         name: str,
         subresource: str = "",
         dry_run: bool = False,
-        writer: Writer = _UNNAMED,
+        field_manager: FieldManager = _UNNAMED,
     ) -> Object:
         """Put an object, or a part of it, in the place of what there is."""
         item = self.store.get(resource, namespace, name)
         if subresource == "scale":
-            by_scale = msgspec.structs.replace(writer, part="scale")
+            by_scale = msgspec.structs.replace(field_manager, part="scale")
             return self._rescale(resource, value, namespace, name, dry_run, by_scale)
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
@@ -189,14 +187,14 @@ class Verbs:
                 from_storage(resource, value),
                 namespace=namespace,
                 dry_run=dry_run,
-                writer=writer,
+                field_manager=field_manager,
             )
         check_basis(resource, item, meta)
         old = item.decoded()
         self._settle_namespace(resource, meta, namespace)
         metadata.carry_over(meta, old["metadata"])
         if subresource != "status" or resource.key == NAMESPACES.key:
-            fill_in(resource, value)
+            set_defaults(resource, value)
         if subresource != "status":
             admit_update(resource, value, old)
         if subresource == "resize":
@@ -206,8 +204,8 @@ class Verbs:
         prepare_update(resource, value, old, subresource)
         prepare_status(resource, value, self.now(), old)
         count_generation(resource, value, old, subresource)
-        self._track(old, value, subresource, writer)
-        if problems := problems_of_update(resource, value, old, subresource):
+        self._track(old, value, subresource, field_manager)
+        if problems := validate_update(resource, value, old, subresource):
             raise invalid(resource, name, problems)
         return from_storage(resource, self._write(resource, item, value, old, dry_run))
 
@@ -231,15 +229,17 @@ class Verbs:
             subresource=subresource,
         )
 
-    def _track(self, old: Object | None, new: Object, subresource: str, writer: Writer) -> None:
+    def _track(
+        self, old: Object | None, new: Object, subresource: str, field_manager: FieldManager
+    ) -> None:
         tracked(
             old,
             new,
-            writer.manager,
-            writer.operation,
-            subresource or writer.part,
+            field_manager.manager,
+            field_manager.operation,
+            subresource or field_manager.part,
             self.now(),
-            agent=writer.agent,
+            agent=field_manager.agent,
         )
         metadata.tidy(new["metadata"])
 
@@ -266,7 +266,7 @@ class Verbs:
         namespace: str,
         name: str,
         dry_run: bool,
-        writer: Writer,
+        field_manager: FieldManager,
     ) -> Object:
         item = self._item(resource, namespace, name)
         meta = scale.get("metadata", {})
@@ -277,7 +277,12 @@ class Verbs:
             value["metadata"]["uid"] = meta["uid"]
         value = with_replicas(value, replicas_of(scale, name))
         changed = self.replace(
-            resource, value, namespace=namespace, name=name, dry_run=dry_run, writer=writer
+            resource,
+            value,
+            namespace=namespace,
+            name=name,
+            dry_run=dry_run,
+            field_manager=field_manager,
         )
         return scale_of(resource, changed)
 
@@ -305,7 +310,7 @@ class Verbs:
         value = item.decoded()
         meta = value["metadata"]
         if resource.key == NAMESPACES.key:
-            self._namespaces.check_mortal(name)
+            self._namespaces.check_deletable(name)
             if "deletionTimestamp" not in meta:
                 return self._end_namespace(value, dry_run)
             if value.get("spec", {}).get("finalizers"):
@@ -333,14 +338,14 @@ class Verbs:
         self,
         resource: Resource,
         namespace: str,
-        chosen: Callable[[Item], bool],
+        predicate: Callable[[Item], bool],
         *,
         grace: int | None = None,
         propagation: str = "",
         dry_run: bool = False,
     ) -> list[Object]:
         """Delete what is chosen; what each was before."""
-        found = [item for item in self.store.list(resource, namespace) if chosen(item)]
+        found = [item for item in self.store.list(resource, namespace) if predicate(item)]
         for item in found:
             # One may be gone with another: a namespace takes everything along.
             if self.store.get(resource, item.namespace, item.name) is not None:
@@ -370,7 +375,7 @@ class Verbs:
             return value
         name = value["metadata"]["name"]
         marked = self.store.put(NAMESPACES, value).decoded()
-        content = self._namespaces.begin_end(name)
+        content = self._namespaces.begin_termination(name)
         for resource, item in content:
             if self.store.get(resource, name, item.name) is not None:
                 self.delete(resource, name, item.name)

@@ -5,6 +5,6 @@ the controllers of a real cluster work on, as far as a scheduler or kubectl can 
 the words *reconcile* and *work queue*.
 """
 
-from mooring.cluster.controllers.hub import ALL, Controllers
+from mooring.cluster.controllers.controller_manager import ALL, Controllers
 
 __all__ = ["ALL", "Controllers"]

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.api.meta import format_time
-from mooring.client.errors import ConflictError, NotFound
-from mooring.cluster.announcing import NORMAL, Announcer
+from mooring.client.errors import Conflict, NotFound
 from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Item, Object
+from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.controllers.loop import Key, WorkQueue
-from mooring.cluster.controllers.views import Family, Pods, PodView
+from mooring.cluster.controllers.reconcile_queue import Key, ReconcileQueue
+from mooring.cluster.controllers.views import OwnerGraph, Pods, PodView
+from mooring.cluster.event_writer import NORMAL, EventWriter
 from mooring.framework.handle import Clock
 
 PODS: Final = known("pods")
@@ -30,46 +30,46 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
-class Shared:
+class ControllerContext:
     """What the controllers of one cluster share."""
 
     def __init__(
         self,
         verbs: Verbs,
-        queue: WorkQueue,
+        queue: ReconcileQueue,
         *,
         clock: Clock,
         rng: random.Random,
-        announcer: Announcer,
+        event_writer: EventWriter,
     ) -> None:
         self.verbs: Verbs = verbs
-        self.queue: WorkQueue = queue
+        self.queue: ReconcileQueue = queue
         self.clock: Clock = clock
         self.rng: random.Random = rng
-        self.announcer: Announcer = announcer
+        self.event_writer: EventWriter = event_writer
         self.pods: Pods = Pods()
-        self.family: Family = Family()
+        self.owner_graph: OwnerGraph = OwnerGraph()
 
 
-class Controller(abc.ABC):
+class BuiltInController(abc.ABC):
     """Keeps objects of one kind in order; hears of changes, and reconciles what they concern."""
 
     watches: ClassVar[tuple[Resource, ...]] = ()
     name: ClassVar[str] = ""  # as Events give it
 
-    def __init__(self, shared: Shared) -> None:
-        self.verbs: Verbs = shared.verbs
-        self.clock: Clock = shared.clock
-        self.rng: random.Random = shared.rng
-        self.pods: Pods = shared.pods
-        self.family: Family = shared.family
-        self._queue = shared.queue
-        self._announcer = shared.announcer
+    def __init__(self, context: ControllerContext) -> None:
+        self.verbs: Verbs = context.verbs
+        self.clock: Clock = context.clock
+        self.rng: random.Random = context.rng
+        self.pods: Pods = context.pods
+        self.owner_graph: OwnerGraph = context.owner_graph
+        self._queue = context.queue
+        self._event_writer = context.event_writer
 
     # --- what a controller fulfils -------------------------------------------------------------
 
     @abc.abstractmethod
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         """Take note of a change of something it watches; by no means write anything."""
 
     @abc.abstractmethod
@@ -77,16 +77,16 @@ class Controller(abc.ABC):
 
     # --- what it may use -----------------------------------------------------------------------
 
-    def wake(self, key: Key, after: float = 0.0) -> None:
+    def enqueue(self, key: Key, after: float = 0.0) -> None:
         self._queue.add(self, key, after)
 
-    def wake_owner(self, kind: str, changed: PodView | None, before: PodView | None) -> None:
+    def enqueue_owner(self, kind: str, changed: PodView | None, before: PodView | None) -> None:
         """Look at the controller of a pod that has changed; at once if there may be one less."""
         for pod in (changed, before):
             owner = pod.metadata.controller if pod is not None else None
             if pod is not None and owner is not None and owner.kind == kind:
                 is_less = changed is None or not changed.is_active
-                self.wake((pod.metadata.namespace, owner.name), 0.0 if is_less else STATUS_DELAY)
+                self.enqueue((pod.metadata.namespace, owner.name), 0.0 if is_less else STATUS_DELAY)
                 return
 
     def read(self, of: Resource, key: Key) -> Object | None:
@@ -100,8 +100,8 @@ class Controller(abc.ABC):
     def time(self) -> str:
         return format_time(self.clock.now())
 
-    def tell(self, about: Object, reason: str, message: str, type_: str = NORMAL) -> None:
-        self._announcer.tell(about, type_, reason, message, component=self.name)
+    def record_event(self, about: Object, reason: str, message: str, type_: str = NORMAL) -> None:
+        self._event_writer.record_event(about, type_, reason, message, component=self.name)
 
     def write_status(self, of: Resource, value: Object, status: Mapping[str, Any]) -> None:
         """Write what of a status is new, if anything is; None takes a field away."""
@@ -126,7 +126,7 @@ class Controller(abc.ABC):
             if error.reason != "AlreadyExists":
                 raise
             return None
-        self.tell(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        self.record_event(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
         return made
 
     def delete_pod(self, owner: Object, pod: PodView) -> None:
@@ -135,7 +135,7 @@ class Controller(abc.ABC):
             self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
         except (NotFound, ConflictError):
             return  # gone already, or another one by now
-        self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+        self.record_event(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
 
     def available(self, pods: Sequence[PodView], seconds: float) -> tuple[int, float | None]:
         """How many pods have been ready for so long; and the time until there is another one."""
@@ -166,7 +166,7 @@ def owner_reference(owner: Object) -> Object:
     }
 
 
-def packed(template: Object) -> bytes:
+def encode_template(template: Object) -> bytes:
     """A template from which many copies are made; equal ones are packed alike."""
     return _encode(template)
 
@@ -221,7 +221,7 @@ def with_condition(
     return [*found, {**said, **times, "lastTransitionTime": changed}]
 
 
-def share(value: int | str | None, of: int, *, up: bool) -> int:
+def int_or_percent(value: int | str | None, of: int, *, up: bool) -> int:
     """A number, or a percentage of something, rounded up or down."""
     if value is None:
         return 0

@@ -10,19 +10,19 @@ from mooring.api import codec, core
 from mooring.api.selectors import NODE_NAME_FIELD
 from mooring.api.taints import NO_EXECUTE, find_untolerated
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
     NODES,
     PODS,
     REVISION_HASH,
-    Controller,
-    Shared,
+    BuiltInController,
+    ControllerContext,
+    encode_template,
     hash_of,
-    packed,
+    int_or_percent,
     pod_of,
-    share,
 )
-from mooring.cluster.controllers.loop import Backoff, Key
+from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
 from mooring.cluster.controllers.views import PodView
 from mooring.cluster.kubelet.admission import may_run_on
 
@@ -42,40 +42,40 @@ _TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class DaemonSets(Controller):
+class DaemonSetController(BuiltInController):
     """Makes pods that can only go to one node each."""
 
     watches: ClassVar[tuple[Resource, ...]] = (DAEMONSETS, PODS, NODES)
     name: ClassVar[str] = "daemonset-controller"
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
-        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._nodes: dict[str, tuple[int, core.Node]] = {}  # decoded at a version
         self._targets: dict[str, str] = {}  # uid of a pod without a node -> where it shall go
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
             if self.pods.latest is None and self.pods.before is not None:
                 self._targets.pop(self.pods.before.metadata.uid, None)
-            self.wake_owner(DAEMONSETS.kind, self.pods.latest, self.pods.before)
+            self.enqueue_owner(DAEMONSETS.kind, self.pods.latest, self.pods.before)
         elif change.resource == NODES.key:
             if change.type == "DELETED":
                 self._nodes.pop(change.new.name, None)
             for item in self.items(DAEMONSETS):
-                self.wake(item.key)
+                self.enqueue(item.key)
         elif change.type == "DELETED":
             self._backoff.forget(change.new.uid)
         else:
-            self.wake(change.new.key)
+            self.enqueue(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(DAEMONSETS, key)
         if found is None or "deletionTimestamp" in found["metadata"]:
             return None
-        plain = packed(found["spec"]["template"])
+        plain = encode_template(found["spec"]["template"])
         mark = hash_of(plain)
-        template = packed(_tolerant(found["spec"]["template"]))
+        template = encode_template(_tolerant(found["spec"]["template"]))
         wanted, allowed = self._places(found, template)
         by_node = self._by_node(found)
         budget = _BURST
@@ -166,7 +166,7 @@ class DaemonSets(Controller):
         key = (meta["uid"], self._target(failed))
         pause = self._backoff.left(key, failed.metadata.uid, self.clock.now())
         if pause > 0:
-            self.wake((meta["namespace"], meta["name"]), pause)
+            self.enqueue((meta["namespace"], meta["name"]), pause)
         return pause > 0
 
     def _renew(
@@ -177,7 +177,7 @@ class DaemonSets(Controller):
         if strategy.get("type") == "OnDelete":
             return
         most = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-        spare = max(share(most, wanted, up=True), 1)
+        spare = max(int_or_percent(most, wanted, up=True), 1)
         pods = [pod for found in by_node.values() for pod in found if not pod.is_leaving]
         old = [pod for pod in pods if pod.metadata.labels.get(REVISION_HASH) != mark]
         spare -= wanted - sum(pod.is_ready for pod in pods)
@@ -235,7 +235,7 @@ def _bound_for(template: bytes, node: str) -> bytes:
     affinity.setdefault("nodeAffinity", {})["requiredDuringSchedulingIgnoredDuringExecution"] = {
         "nodeSelectorTerms": [{"matchFields": [field]}]
     }
-    return packed(copy)
+    return encode_template(copy)
 
 
 def _named(pod: core.Pod) -> str:

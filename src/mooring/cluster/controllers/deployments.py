@@ -9,16 +9,16 @@ import msgspec
 
 from mooring.client.errors import ConflictError
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers import rollout
 from mooring.cluster.controllers.base import (
     PODS,
-    Controller,
+    BuiltInController,
+    encode_template,
     hash_of,
     owner_reference,
-    packed,
 )
-from mooring.cluster.controllers.loop import Key
+from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
 from mooring.cluster.controllers.views import controller_of
 
@@ -36,23 +36,23 @@ _NOT_COPIED: Final = (  # annotations that are about the Deployment alone
 _HISTORY: Final = 10  # ReplicaSets of former templates that are kept
 
 
-class Deployments(Controller):
+class DeploymentController(BuiltInController):
     """Rolls Deployments out."""
 
     watches: ClassVar[tuple[Resource, ...]] = (DEPLOYMENTS, REPLICASETS, PODS)
     name: ClassVar[str] = "deployment-controller"
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
-            self._hear_pod()
+            self._on_pod_change()
         elif change.resource == REPLICASETS.key:
             owner = controller_of(change)
             if owner is not None and owner.kind == DEPLOYMENTS.kind:
-                self.wake((change.new.namespace, owner.name))
+                self.enqueue((change.new.namespace, owner.name))
         elif change.type != "DELETED":
-            self.wake(change.new.key)
+            self.enqueue(change.new.key)
 
-    def _hear_pod(self) -> None:
+    def _on_pod_change(self) -> None:
         """Only the end of the last pod counts, for those who wait until all of them are gone."""
         before = self.pods.before
         if before is None or self.pods.latest is not None:
@@ -60,15 +60,15 @@ class Deployments(Controller):
         owner = before.metadata.controller
         if owner is not None and owner.kind == REPLICASETS.kind and not self.pods.of(owner.uid):
             namespace = before.metadata.namespace
-            above = self.family.meta((REPLICASETS.key, namespace, owner.name))
+            above = self.owner_graph.meta((REPLICASETS.key, namespace, owner.name))
             if above is not None and above.controller is not None:
-                self.wake((namespace, above.controller.name))
+                self.enqueue((namespace, above.controller.name))
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(DEPLOYMENTS, key)
         if found is None or "deletionTimestamp" in found["metadata"]:
             return None
-        template = packed(found["spec"]["template"])
+        template = encode_template(found["spec"]["template"])
         sets = self._sets(found)
         new = next((one for one in sets if _template_of(one) == template), None)
         old = [one for one in sets if one is not new]
@@ -87,7 +87,7 @@ class Deployments(Controller):
 
     def _sets(self, owner: Object) -> list[Object]:
         """Its ReplicaSets, the oldest revision first."""
-        kin = self.family.dependents(owner["metadata"]["uid"])
+        kin = self.owner_graph.dependents(owner["metadata"]["uid"])
         read = (self.read(REPLICASETS, (ns, name)) for of, ns, name in kin if of == REPLICASETS.key)
         return sorted((one for one in read if one is not None), key=_revision)
 
@@ -180,7 +180,7 @@ class Deployments(Controller):
         way = "up" if wanted > size else "down"
         name = one["metadata"]["name"]
         note = f"Scaled {way} replica set {name} from {size} to {wanted}"
-        self.tell(owner, "ScalingReplicaSet", note)
+        self.record_event(owner, "ScalingReplicaSet", note)
 
     def _tidy(self, owner: Object, old: Sequence[Object]) -> None:
         limit = owner["spec"].get("revisionHistoryLimit")
@@ -255,7 +255,7 @@ def _template_of(one: Object) -> bytes:
     template = one["spec"]["template"]
     meta = dict(template.get("metadata") or {})
     meta["labels"] = {key: text for key, text in (meta.get("labels") or {}).items() if key != HASH}
-    return packed({**template, "metadata": meta})
+    return encode_template({**template, "metadata": meta})
 
 
 def _revision(one: Object) -> int:

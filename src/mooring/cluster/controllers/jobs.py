@@ -10,9 +10,14 @@ import msgspec
 
 from mooring.api.meta import format_time, parse_time
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Object
-from mooring.cluster.controllers.base import PODS, Controller, Shared, packed
-from mooring.cluster.controllers.loop import Key
+from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.controllers.base import (
+    PODS,
+    BuiltInController,
+    ControllerContext,
+    encode_template,
+)
+from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
 JOBS: Final = known("jobs", "batch")
@@ -40,32 +45,32 @@ class _Record:
         return len(self.succeeded) + self.before
 
 
-class Jobs(Controller):
+class JobController(BuiltInController):
     """Runs Jobs, plain ones, work queues and indexed ones."""
 
     watches: ClassVar[tuple[Resource, ...]] = (JOBS, PODS)
     name: ClassVar[str] = "job-controller"
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._records: dict[str, _Record] = {}  # by uid of the job
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
-            self._hear_pod()
+            self._on_pod_change()
         elif change.type == "DELETED":
             self._records.pop(change.new.uid, None)
         else:
-            self.wake(change.new.key)
+            self.enqueue(change.new.key)
 
-    def _hear_pod(self) -> None:
+    def _on_pod_change(self) -> None:
         before, latest = self.pods.before, self.pods.latest
         if latest is None and before is not None:
             owner = before.metadata.controller
             record = self._records.get(owner.uid) if owner is not None else None
             if record is not None:  # it may have gone without a word
                 self._count(record, before, is_gone=True)
-        self.wake_owner(JOBS.kind, latest, before)
+        self.enqueue_owner(JOBS.kind, latest, before)
 
     def reconcile(self, key: Key) -> float | None:
         job = self.read(JOBS, key)
@@ -181,7 +186,7 @@ class Jobs(Controller):
         if _is_indexed(job):
             self._make_indexed(job, record, active, min(lack, _BURST))
         else:
-            template = packed(spec["template"])
+            template = encode_template(spec["template"])
             for _ in range(min(lack, _BURST)):
                 self.create_pod(job, template, labels=_labels(job))
         return 0.0 if lack > _BURST else None
@@ -199,7 +204,7 @@ class Jobs(Controller):
         free = (index for index in range(int(job["spec"]["completions"])) if index not in taken)
         name = job["metadata"]["name"]
         for index, _ in zip(free, range(count), strict=False):
-            template: Object = msgspec.json.decode(packed(job["spec"]["template"]))
+            template: Object = msgspec.json.decode(encode_template(job["spec"]["template"]))
             spec = template.setdefault("spec", {})
             spec.setdefault("hostname", f"{name}-{index}")
             told = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
@@ -208,7 +213,7 @@ class Jobs(Controller):
                 variables.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": told})
             mark = {INDEX: str(index)}
             labels = {**_labels(job), **mark}
-            self.create_pod(job, packed(template), labels=labels, annotations=mark)
+            self.create_pod(job, encode_template(template), labels=labels, annotations=mark)
 
     # --- reporting -----------------------------------------------------------------------------
 
@@ -258,9 +263,9 @@ class Jobs(Controller):
             status["completionTime"] = self.time()
         self.write_status(JOBS, job, status)
         if is_good:
-            self.tell(job, "Completed", "Job completed")
+            self.record_event(job, "Completed", "Job completed")
         else:
-            self.tell(job, reason, message, "Warning")
+            self.record_event(job, reason, message, "Warning")
 
     def _condition(self, kind: str, reason: str, message: str) -> Object:
         time = format_time(self.clock.now())

@@ -7,9 +7,14 @@ from typing import ClassVar, Final
 
 from mooring.api.meta import parse_time
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Object
-from mooring.cluster.controllers.base import PODS, Controller, Shared, packed
-from mooring.cluster.controllers.loop import Backoff, Key
+from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.controllers.base import (
+    PODS,
+    BuiltInController,
+    ControllerContext,
+    encode_template,
+)
+from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
 from mooring.cluster.controllers.views import PodView
 
 REPLICASETS: Final = known("replicasets", "apps")
@@ -21,24 +26,24 @@ _LONGEST_PAUSE: Final = 10.0
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
-class ReplicaSets(Controller):
+class ReplicaSetController(BuiltInController):
     """Makes and deletes pods to match `spec.replicas`."""
 
     watches: ClassVar[tuple[Resource, ...]] = (REPLICASETS, PODS)
     name: ClassVar[str] = "replicaset-controller"
     of: ClassVar[Resource] = REPLICASETS
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
-        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
-            self.wake_owner(self.of.kind, self.pods.latest, self.pods.before)
+            self.enqueue_owner(self.of.kind, self.pods.latest, self.pods.before)
         elif change.type == "DELETED":
             self._backoff.forget(change.new.uid)
         else:
-            self.wake(change.new.key)
+            self.enqueue(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(self.of, key)
@@ -60,7 +65,7 @@ class ReplicaSets(Controller):
                 pause = self._backoff.left((uid, ""), str(owned.failed), self.clock.now())
                 if pause > 0:
                     return pause
-            template = packed(owner["spec"].get("template") or {})
+            template = encode_template(owner["spec"].get("template") or {})
             for _ in range(min(lack, _BURST)):
                 self.create_pod(owner, template)
         elif lack < 0:
@@ -88,7 +93,7 @@ class ReplicaSets(Controller):
         return next_in
 
 
-class ReplicationControllers(ReplicaSets):
+class ReplicationControllerController(ReplicaSetController):
     """The same for ReplicationControllers."""
 
     watches: ClassVar[tuple[Resource, ...]] = (REPLICATION_CONTROLLERS, PODS)

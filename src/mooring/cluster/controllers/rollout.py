@@ -7,7 +7,7 @@ from typing import Final
 
 from mooring.api.meta import format_time, parse_time
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.base import share, with_condition
+from mooring.cluster.controllers.base import int_or_percent, with_condition
 
 _DEFAULT: Final = "25%"  # of both limits
 _PROGRESS_DEADLINE: Final = 600  # seconds
@@ -38,8 +38,8 @@ def limits(owner: Object) -> tuple[int, int]:
     if is_recreated(owner) or wanted == 0:
         return 0, 0
     rolling = (owner["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = share(rolling.get("maxSurge", _DEFAULT), wanted, up=True)
-    missing = share(rolling.get("maxUnavailable", _DEFAULT), wanted, up=False)
+    surge = int_or_percent(rolling.get("maxSurge", _DEFAULT), wanted, up=True)
+    missing = int_or_percent(rolling.get("maxUnavailable", _DEFAULT), wanted, up=False)
     if surge == 0 and missing == 0:
         missing = 1  # or nothing could ever happen
     return surge, min(missing, wanted)

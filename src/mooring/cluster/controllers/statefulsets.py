@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Change, Object
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
     PODS,
     REVISION_HASH,
-    Controller,
-    Shared,
+    BuiltInController,
+    ControllerContext,
+    encode_template,
     hash_of,
-    packed,
 )
-from mooring.cluster.controllers.loop import Backoff, Key
+from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
 from mooring.cluster.controllers.views import PodView
 
 STATEFULSETS: Final = known("statefulsets", "apps")
@@ -30,30 +30,30 @@ _FIRST_PAUSE: Final = 0.1  # seconds before a pod that failed is replaced, then 
 _LONGEST_PAUSE: Final = 10.0
 
 
-class StatefulSets(Controller):
+class StatefulSetController(BuiltInController):
     """Keeps pods `<name>-0`, `<name>-1` and so on, with their claims."""
 
     watches: ClassVar[tuple[Resource, ...]] = (STATEFULSETS, PODS)
     name: ClassVar[str] = "statefulset-controller"
 
-    def __init__(self, shared: Shared) -> None:
-        super().__init__(shared)
-        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
-            self.wake_owner(STATEFULSETS.kind, self.pods.latest, self.pods.before)
+            self.enqueue_owner(STATEFULSETS.kind, self.pods.latest, self.pods.before)
         elif change.type == "DELETED":
             self._backoff.forget(change.new.uid)
         else:
-            self.wake(change.new.key)
+            self.enqueue(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(STATEFULSETS, key)
         if found is None or "deletionTimestamp" in found["metadata"]:
             return None
         spec = found["spec"]
-        mark = f"{key[1]}-{hash_of(packed(spec['template']))}"
+        mark = f"{key[1]}-{hash_of(encode_template(spec['template']))}"
         pods = self._by_ordinal(found)
         is_ordered = spec.get("podManagementPolicy") != "Parallel"
         first = (spec.get("ordinals") or {}).get("start") or 0
@@ -104,7 +104,7 @@ class StatefulSets(Controller):
         meta = owner["metadata"]
         pause = self._backoff.left((meta["uid"], pod.name), pod.metadata.uid, self.clock.now())
         if pause > 0:
-            self.wake((meta["namespace"], meta["name"]), pause)
+            self.enqueue((meta["namespace"], meta["name"]), pause)
         else:
             self.delete_pod(owner, pod)
 
@@ -145,7 +145,7 @@ class StatefulSets(Controller):
     def _make(self, owner: Object, mark: str, ordinal: int) -> None:
         meta, spec = owner["metadata"], owner["spec"]
         name = f"{meta['name']}-{ordinal}"
-        template: Object = msgspec.json.decode(packed(spec["template"]))
+        template: Object = msgspec.json.decode(encode_template(spec["template"]))
         body = template.setdefault("spec", {})
         body["hostname"] = name
         if spec.get("serviceName"):
@@ -166,7 +166,7 @@ class StatefulSets(Controller):
         for claim in spec.get("volumeClaimTemplates") or ():
             self._make_claim(owner, claim, claims[claim["metadata"]["name"]])
         labels = {_POD_NAME: name, _POD_INDEX: str(ordinal), REVISION_HASH: mark}
-        self.create_pod(owner, packed(template), name=name, labels=labels)
+        self.create_pod(owner, encode_template(template), name=name, labels=labels)
 
     def _make_claim(self, owner: Object, template: Object, name: str) -> None:
         namespace = owner["metadata"]["namespace"]
@@ -182,12 +182,12 @@ class StatefulSets(Controller):
             "apiVersion": "v1",
             "kind": CLAIMS.kind,
             "metadata": meta,
-            "spec": msgspec.json.decode(packed(template.get("spec") or {})),
+            "spec": msgspec.json.decode(encode_template(template.get("spec") or {})),
         }
         self.verbs.create(CLAIMS, value, namespace=namespace)
         set_name = owner["metadata"]["name"]
         note = f"create Claim {name} in StatefulSet {set_name} success"
-        self.tell(owner, "SuccessfulCreate", note)
+        self.record_event(owner, "SuccessfulCreate", note)
 
     def _report(self, owner: Object, mark: str) -> float | None:
         pods = [pod for pod in self.pods.of(owner["metadata"]["uid"]) if not pod.is_finished]

@@ -13,9 +13,9 @@ import msgspec
 
 from mooring.api.codec import decode
 from mooring.api.meta import parse_time
-from mooring.cluster.apiserver.store import Change
+from mooring.cluster.apiserver.store import StoreChange
 
-Dependent = tuple[str, str, str]  # key of the resource, namespace, name
+ObjectIdentity = tuple[str, str, str]  # key of the resource, namespace, name
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -47,7 +47,7 @@ class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class Bare(msgspec.Struct, frozen=True, gc=False):
+class PartialObject(msgspec.Struct, frozen=True, gc=False):
     """An object of any kind."""
 
     metadata: Meta
@@ -154,7 +154,7 @@ class Pods:
         self.before: PodView | None = None  # of the last change: what was known until then
         self.latest: PodView | None = None  # and what is known now
 
-    def hear(self, change: Change) -> None:
+    def on_change(self, change: StoreChange) -> None:
         key = change.new.key
         self.before = self._all.pop(key, None)
         if self.before is not None:
@@ -189,54 +189,54 @@ class Pods:
         return iter(self._all.values())
 
 
-class Family:
+class OwnerGraph:
     """Who is there, and who belongs to whom; of all kinds."""
 
     def __init__(self) -> None:
-        self._dependents: dict[str, dict[Dependent, None]] = {}  # by uid of the owner
-        self._metas: dict[Dependent, Meta] = {}  # of those that have owners or finalizers
+        self._dependents: dict[str, dict[ObjectIdentity, None]] = {}  # by uid of the owner
+        self._metas: dict[ObjectIdentity, Meta] = {}  # of those that have owners or finalizers
         self._alive: set[str] = set()  # uids
 
-    def hear(self, change: Change) -> None:
-        who = (change.resource, *change.new.key)
-        self._unlink(who)
+    def on_change(self, change: StoreChange) -> None:
+        identity = (change.resource, *change.new.key)
+        self._unlink(identity)
         if change.type == "DELETED":
             self._alive.discard(change.new.uid)
             return
         self._alive.add(change.new.uid)
-        meta = decode(change.new.raw, Bare).metadata
+        meta = decode(change.new.raw, PartialObject).metadata
         if meta.owner_references or meta.finalizers:
-            self._metas[who] = meta
+            self._metas[identity] = meta
             for owner in meta.owner_references:
-                self._dependents.setdefault(owner.uid, {})[who] = None
+                self._dependents.setdefault(owner.uid, {})[identity] = None
 
-    def _unlink(self, who: Dependent) -> None:
-        known = self._metas.pop(who, None)
+    def _unlink(self, identity: ObjectIdentity) -> None:
+        known = self._metas.pop(identity, None)
         if known is None:
             return
         for owner in known.owner_references:
             siblings = self._dependents.get(owner.uid)
             if siblings is not None:
-                siblings.pop(who, None)
+                siblings.pop(identity, None)
                 if not siblings:
                     del self._dependents[owner.uid]
 
     def is_alive(self, uid: str) -> bool:
         return uid in self._alive
 
-    def dependents(self, uid: str) -> list[Dependent]:
+    def dependents(self, uid: str) -> list[ObjectIdentity]:
         return list(self._dependents.get(uid, ()))
 
-    def meta(self, who: Dependent) -> Meta | None:
+    def meta(self, identity: ObjectIdentity) -> Meta | None:
         """The metadata of an object that has owners or finalizers."""
-        return self._metas.get(who)
+        return self._metas.get(identity)
 
 
-def controller_of(change: Change) -> Owner | None:
+def controller_of(change: StoreChange) -> Owner | None:
     """The owner that controls what has changed, or was deleted."""
-    return decode(change.new.raw, Bare).metadata.controller
+    return decode(change.new.raw, PartialObject).metadata.controller
 
 
-def owners_of(change: Change) -> tuple[Owner, ...]:
+def owners_of(change: StoreChange) -> tuple[Owner, ...]:
     """All owners of what has changed, or was deleted."""
-    return decode(change.new.raw, Bare).metadata.owner_references
+    return decode(change.new.raw, PartialObject).metadata.owner_references

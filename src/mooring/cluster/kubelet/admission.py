@@ -34,21 +34,21 @@ _ANY_ADDRESS: Final = "0.0.0.0"
 _FIRST_CHECKED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class PodRejection(msgspec.Struct, frozen=True):
     """Why a kubelet does not run a pod that was bound to its node."""
 
     reason: str
     message: str
 
 
-class Demand(msgspec.Struct, frozen=True, gc=False):
+class PodRequests(msgspec.Struct, frozen=True, gc=False):
     """What a pod takes from its machine."""
 
     amounts: dict[str, int]  # milli-cpu, bytes, counts
     ports: tuple[HostPort, ...] = ()
 
     @classmethod
-    def of(cls, pod: core.Pod) -> Demand:
+    def of(cls, pod: core.Pod) -> PodRequests:
         asked = pod_requests(pod)
         amounts = {name: amount(name, asked[name]) for name in asked if is_counted(name)}
         return cls(amounts, host_ports(pod))
@@ -85,7 +85,7 @@ class _Node(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class Machine:
+class NodeInfo:
     """One machine and the pods that its kubelet has let in."""
 
     def __init__(self, item: Item, network: str) -> None:
@@ -95,9 +95,9 @@ class Machine:
         self._spare_network = network  # for pods, unless the node says which
         self._labels: dict[str, str] = {}
         self._taints: tuple[Taint, ...] = ()
-        self._offered: dict[str, int] = {}
-        self._used: dict[str, int] = {}
-        self._residents: dict[str, Demand] = {}  # by uid
+        self._allocatable: dict[str, int] = {}
+        self._requested: dict[str, int] = {}
+        self._pods: dict[str, PodRequests] = {}  # by uid
         self._ports: set[HostPort] = set()
         self._network: ipaddress.IPv4Network | ipaddress.IPv6Network
         self._addresses: set[str] = set()
@@ -109,7 +109,7 @@ class Machine:
         node = codec.decode(item.raw, _Node)
         self._labels = node.metadata.labels
         self._taints = node.spec.taints
-        self._offered = {
+        self._allocatable = {
             name: amount(name, parse_quantity(text))
             for name, text in node.status.allocatable.items()
         }
@@ -123,21 +123,21 @@ class Machine:
 
     # --- who is there --------------------------------------------------------------------------
 
-    def take(self, uid: str, demand: Demand) -> None:
-        self._residents[uid] = demand
-        for name, wanted in demand.amounts.items():
-            self._used[name] = self._used.get(name, 0) + wanted
-        self._ports.update(demand.ports)
+    def add_pod(self, uid: str, requests: PodRequests) -> None:
+        self._pods[uid] = requests
+        for name, wanted in requests.amounts.items():
+            self._requested[name] = self._requested.get(name, 0) + wanted
+        self._ports.update(requests.ports)
 
-    def free(self, uid: str) -> None:
-        demand = self._residents.pop(uid, None)
-        if demand is None:
+    def remove_pod(self, uid: str) -> None:
+        requests = self._pods.pop(uid, None)
+        if requests is None:
             return
-        for name, wanted in demand.amounts.items():
-            self._used[name] -= wanted
-        self._ports.difference_update(demand.ports)
+        for name, wanted in requests.amounts.items():
+            self._requested[name] -= wanted
+        self._ports.difference_update(requests.ports)
 
-    def lease_address(self) -> str:
+    def allocate_ip(self) -> str:
         """An address for a pod; one that was given back comes again as late as possible."""
         size = max(self._network.num_addresses - 2, 1)
         for _ in range(size):
@@ -148,23 +148,23 @@ class Machine:
                 return found
         return ""  # as a pod whose sandbox got none
 
-    def return_address(self, address: str) -> None:
+    def release_ip(self, address: str) -> None:
         self._addresses.discard(address)
 
     # --- who may come --------------------------------------------------------------------------
 
-    def refusal(self, pod: core.Pod, demand: Demand) -> Refusal | None:
+    def rejection(self, pod: core.Pod, requests: PodRequests) -> PodRejection | None:
         """Why the kubelet would not admit a pod; None if it would."""
         if pod.spec.os is not None and pod.spec.os.name not in ("", "linux"):
-            return Refusal(
+            return PodRejection(
                 "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
             )
-        lack = self._lack(demand)
-        if lack is not None:
-            return lack
+        insufficient = self._insufficient(requests)
+        if insufficient is not None:
+            return insufficient
         if not may_run_on(pod.spec, self.name, self._labels):
             return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-        if any(_clash(port, self._ports) for port in demand.ports):
+        if any(_conflicts(port, self._ports) for port in requests.ports):
             return _predicate(
                 "NodePorts", "node(s) didn't have free ports for the requested pod ports"
             )
@@ -172,19 +172,19 @@ class Machine:
             return _predicate("TaintToleration", "node(s) had untolerated taint(s)")
         return None
 
-    def _lack(self, demand: Demand) -> Refusal | None:
-        residents, most = len(self._residents), self._offered.get(PODS, 0)
-        if residents + 1 > most:
-            return _out_of(PODS, 1, residents, most)
-        scalars = (name for name in demand.amounts if name not in _FIRST_CHECKED)
+    def _insufficient(self, requests: PodRequests) -> PodRejection | None:
+        pods, most = len(self._pods), self._allocatable.get(PODS, 0)
+        if pods + 1 > most:
+            return _out_of(PODS, 1, pods, most)
+        scalars = (name for name in requests.amounts if name not in _FIRST_CHECKED)
         for name in (*_FIRST_CHECKED, *scalars):
-            wanted = demand.amounts.get(name, 0)
+            wanted = requests.amounts.get(name, 0)
             # A resource that the node does not know may be one of the whole cluster.
-            if wanted <= 0 or (name not in self._offered and is_extended(name)):
+            if wanted <= 0 or (name not in self._allocatable and is_extended(name)):
                 continue
-            used, offered = self._used.get(name, 0), self._offered.get(name, 0)
-            if wanted > offered - used:
-                return _out_of(name, wanted, used, offered)
+            used, allocatable = self._requested.get(name, 0), self._allocatable.get(name, 0)
+            if wanted > allocatable - used:
+                return _out_of(name, wanted, used, allocatable)
         return None
 
 
@@ -198,19 +198,19 @@ def may_run_on(spec: core.PodSpec, name: str, labels: Mapping[str, str]) -> bool
     return required is None or compile_node_selector(required).matches(labels, name)
 
 
-def _out_of(resource: str, requested: int, used: int, capacity: int) -> Refusal:
-    return Refusal(
+def _out_of(resource: str, requested: int, used: int, capacity: int) -> PodRejection:
+    return PodRejection(
         f"OutOf{resource}",
         f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used},"
         f" capacity: {capacity}",
     )
 
 
-def _predicate(name: str, why: str) -> Refusal:
-    return Refusal(name, f"Predicate {name} failed: {why}")
+def _predicate(name: str, why: str) -> PodRejection:
+    return PodRejection(name, f"Predicate {name} failed: {why}")
 
 
-def _clash(port: HostPort, taken: Iterable[HostPort]) -> bool:
+def _conflicts(port: HostPort, taken: Iterable[HostPort]) -> bool:
     return any(
         (port.protocol, port.port) == (other.protocol, other.port)
         and (port.ip == other.ip or _ANY_ADDRESS in (port.ip, other.ip))

@@ -26,15 +26,15 @@ import msgspec
 
 from mooring.api import codec, core
 from mooring.api.meta import format_time
-from mooring.client.errors import NotFound, StatusError
-from mooring.cluster.announcing import NORMAL, WARNING, Announcer
+from mooring.client.errors import NotFound, Refused
 from mooring.cluster.apiserver.resources import known
-from mooring.cluster.apiserver.store import Change, Item, Object
+from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.kubelet import podstatus
-from mooring.cluster.kubelet.admission import Demand, Machine, Refusal
-from mooring.cluster.kubelet.leases import NodeLeases
-from mooring.cluster.kubelet.podrun import PodRun, Stage
+from mooring.cluster.event_writer import NORMAL, WARNING, EventWriter
+from mooring.cluster.kubelet import pod_status
+from mooring.cluster.kubelet.admission import NodeInfo, PodRejection, PodRequests
+from mooring.cluster.kubelet.node_leases import NodeLeases
+from mooring.cluster.kubelet.pod_run import PodRun, PodStage
 from mooring.config.duration import Duration
 from mooring.framework.handle import Clock
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 PODS: Final = known("pods")
 NODES: Final = known("nodes")
 
-_TURN: Final = 100  # pods before others on the loop get their turn
+_BATCH: Final = 100  # pods before others on the loop get their turn
 _TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together
 _FINISHED: Final = ("Succeeded", "Failed")
 
@@ -61,7 +61,7 @@ class _Status(msgspec.Struct):
     phase: str = ""
 
 
-class _Glance(msgspec.Struct):
+class _PodSummary(msgspec.Struct):
     """What must be known of a pod whenever it changes."""
 
     metadata: _Meta
@@ -78,7 +78,7 @@ class Kubelets:
         *,
         clock: Clock,
         rng: random.Random,
-        announcer: Announcer,
+        event_writer: EventWriter,
         startup: float = 0.5,
         jitter: float = 0.5,
         stop: float = 0.2,
@@ -86,11 +86,11 @@ class Kubelets:
         self._verbs = verbs
         self._clock = clock
         self._rng = rng
-        self._announcer = announcer
+        self._event_writer = event_writer
         self._startup = startup
         self._jitter = jitter  # up to this share of the start-up more
         self._stop = stop
-        self._machines: dict[str, Machine] = {}
+        self._node_infos: dict[str, NodeInfo] = {}
         self._leases = NodeLeases(verbs, clock)
         self._runs: dict[str, PodRun] = {}  # by uid
         self._held: dict[str, list[PodRun]] = {}  # by node: that is not there, or does not report
@@ -108,8 +108,8 @@ class Kubelets:
         store = self._verbs.store
         for of in (NODES, PODS):
             for item in store.list(of):
-                self._hear(Change("ADDED", item.version, of.key, item, None))
-        store.listen(self._hear)
+                self._on_change(StoreChange("ADDED", item.version, of.key, item, None))
+        store.listen(self._on_change)
         self._leases.start()
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Kubelets:
 
     # --- hearing -------------------------------------------------------------------------------
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: StoreChange) -> None:
         """Only take note: whoever wrote this is in the middle of something."""
         if self._loop is None:
             return
@@ -132,7 +132,7 @@ class Kubelets:
             extra = {"resource": change.resource, "object": change.new.name}
             log.exception("a kubelet could not take in a change", extra=extra)
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: StoreChange) -> None:
         is_gone = change.type == "DELETED"
         if change.resource == PODS.key:
             if is_gone:
@@ -146,30 +146,30 @@ class Kubelets:
                 self._put_node(change.new)
 
     def _put_node(self, item: Item) -> None:
-        machine = self._machines.get(item.name)
-        if machine is None:
-            number = len(self._machines)
+        node_info = self._node_infos.get(item.name)
+        if node_info is None:
+            number = len(self._node_infos)
             spare = f"100.{64 + (number >> 8) % 64}.{number & 255}.0/24"
-            machine = self._machines[item.name] = Machine(item, spare)
+            node_info = self._node_infos[item.name] = NodeInfo(item, spare)
         else:
-            machine.update(item)
-        if machine.is_alive:
+            node_info.update(item)
+        if node_info.is_alive:
             self._leases.add(item)
         else:
             self._leases.drop(item.name)
-        if machine.is_alive and item.name in self._held:
+        if node_info.is_alive and item.name in self._held:
             self._due.extend((run.plan, run) for run in self._held.pop(item.name))
             self._wake()
 
     def _drop_node(self, name: str) -> None:
         """Its pods are nobody's now, until somebody deletes them."""
-        self._machines.pop(name, None)
+        self._node_infos.pop(name, None)
         self._leases.drop(name)
         for run in [run for run in self._runs.values() if run.node_name == name]:
             self._forget(run.uid)
 
     def _put_pod(self, item: Item) -> None:
-        seen = codec.decode(item.raw, _Glance)
+        seen = codec.decode(item.raw, _PodSummary)
         if not seen.spec.node_name:
             return
         is_leaving = seen.metadata.deletion_timestamp is not None
@@ -182,11 +182,11 @@ class Kubelets:
         if is_leaving:
             asked = seen.metadata.deletion_grace_period_seconds
             grace = math.inf if asked is None else float(asked)
-            if grace < run.grace or run.stage is not Stage.STOPPING:
+            if grace < run.grace or run.stage is not PodStage.STOPPING:
                 run.grace = grace
-                if run.stage is not Stage.NEW:  # else when its turn comes
+                if run.stage is not PodStage.NEW:  # else when its turn comes
                     self._begin_to_stop(run)
-        elif is_finished and run.stage not in (Stage.NEW, Stage.STOPPING):
+        elif is_finished and run.stage not in (PodStage.NEW, PodStage.STOPPING):
             self._end(run)
 
     def _new(self, item: Item, node_name: str) -> PodRun:
@@ -197,7 +197,7 @@ class Kubelets:
         self._runs[item.uid] = run
         # News take their time; and whatever makes pods anew that are refused can't do so for ever
         # without the clock moving.
-        self._plan(run, Stage.NEW, _TICK)
+        self._schedule(run, PodStage.NEW, _TICK)
         return run
 
     def _forget(self, uid: str) -> None:
@@ -207,18 +207,18 @@ class Kubelets:
 
     def _end(self, run: PodRun) -> None:
         """It runs no more, and what it had is free."""
-        if run.stage is Stage.OVER:
+        if run.stage is PodStage.FINISHED:
             return
-        run.stage = Stage.OVER
+        run.stage = PodStage.FINISHED
         run.plan += 1
-        machine = self._machines.get(run.node_name)
-        if machine is not None:
-            machine.free(run.uid)
-            machine.return_address(run.address)
+        node_info = self._node_infos.get(run.node_name)
+        if node_info is not None:
+            node_info.remove_pod(run.uid)
+            node_info.release_ip(run.address)
 
     # --- time ----------------------------------------------------------------------------------
 
-    def _plan(self, run: PodRun, stage: Stage, seconds: float) -> None:
+    def _schedule(self, run: PodRun, stage: PodStage, seconds: float) -> None:
         """The stage begins now, and takes so long."""
         run.stage = stage
         run.plan += 1
@@ -250,19 +250,19 @@ class Kubelets:
         while self._timers and self._timers[0][0] <= now:
             *_, plan, run = heapq.heappop(self._timers)
             self._due.append((plan, run))
-        for _ in range(min(_TURN, len(self._due))):
+        for _ in range(min(_BATCH, len(self._due))):
             plan, run = self._due.popleft()
             if run.plan == plan:
                 self._attend_to(run)
         self._wake()
 
     def _attend_to(self, run: PodRun) -> None:
-        machine = self._machines.get(run.node_name)
-        if machine is None or not machine.is_alive:
+        node_info = self._node_infos.get(run.node_name)
+        if node_info is None or not node_info.is_alive:
             self._held.setdefault(run.node_name, []).append(run)
             return
         try:
-            _STEPS[run.stage](self, run, machine)
+            _STEPS[run.stage](self, run, node_info)
         except NotFound:
             self._forget(run.uid)
         except StatusError as error:
@@ -271,7 +271,7 @@ class Kubelets:
 
     # --- a pod's life --------------------------------------------------------------------------
 
-    def _admit(self, run: PodRun, machine: Machine) -> None:
+    def _admit(self, run: PodRun, node_info: NodeInfo) -> None:
         try:
             pod = codec.decode(self._current(run).raw, core.Pod)
         except codec.DecodeError as error:
@@ -282,90 +282,92 @@ class Kubelets:
         if pod.metadata.deletion_timestamp is not None:
             self._begin_to_stop(run)
             return
-        demand = Demand.of(pod)
+        requests = PodRequests.of(pod)
         was_running = pod.status.phase == "Running"  # under kubelets before us
-        refusal = None if was_running else machine.refusal(pod, demand)
-        if refusal is not None:
-            self._refuse(run, refusal)
+        rejection = None if was_running else node_info.rejection(pod, requests)
+        if rejection is not None:
+            self._refuse(run, rejection)
             return
-        machine.take(run.uid, demand)
+        node_info.add_pod(run.uid, requests)
         run.started = pod.status.start_time or self._time()
         if was_running:
             run.address, run.since = pod.status.pod_ip, run.started
-            self._plan(run, Stage.RUNNING, run.duration)
+            self._schedule(run, PodStage.RUNNING, run.duration)
             return
-        self._plan(run, Stage.STARTING, run.startup)
+        self._schedule(run, PodStage.STARTING, run.startup)
         if run.startup > 0:
-            self._report(run, machine, "Pending", podstatus.waiting("ContainerCreating"))
+            self._report(run, node_info, "Pending", pod_status.waiting("ContainerCreating"))
 
-    def _refuse(self, run: PodRun, refusal: Refusal) -> None:
+    def _refuse(self, run: PodRun, rejection: PodRejection) -> None:
         self._end(run)
         time = self._time()
 
         def write(pod: Object) -> None:
-            podstatus.write_refusal(pod, refusal.reason, refusal.message, time)
+            pod_status.write_rejection(pod, rejection.reason, rejection.message, time)
 
         self._modify(run, write)
-        self._tell(run, WARNING, refusal.reason, refusal.message)
+        self._record_event(run, WARNING, rejection.reason, rejection.message)
 
-    def _run_containers(self, run: PodRun, machine: Machine) -> None:
+    def _run_containers(self, run: PodRun, node_info: NodeInfo) -> None:
         if not run.address:
-            run.address = machine.address if run.is_on_host_network else machine.lease_address()
-        run.restarts += run.stage is Stage.BACK_OFF
+            run.address = node_info.address if run.is_on_host_network else node_info.allocate_ip()
+        run.restarts += run.stage is PodStage.BACK_OFF
         run.since = self._time()
-        self._plan(run, Stage.RUNNING, run.duration)
-        self._report(run, machine, "Running", podstatus.running(run.since))
-        for part in run.parts.main:
-            pulled = f'Container image "{part.image}" already present on machine'
-            self._tell(run, NORMAL, "Pulled", pulled)
-            self._tell(run, NORMAL, "Created", "Container created")
-            self._tell(run, NORMAL, "Started", "Container started")
+        self._schedule(run, PodStage.RUNNING, run.duration)
+        self._report(run, node_info, "Running", pod_status.running(run.since))
+        for container in run.containers.main:
+            pulled = f'Container image "{container.image}" already present on machine'
+            self._record_event(run, NORMAL, "Pulled", pulled)
+            self._record_event(run, NORMAL, "Created", "Container created")
+            self._record_event(run, NORMAL, "Started", "Container started")
 
-    def _finish_run(self, run: PodRun, machine: Machine) -> None:
+    def _finish_run(self, run: PodRun, node_info: NodeInfo) -> None:
         """The containers exit: for good, or to be run again."""
         code = run.exit_code
-        made = podstatus.container_id(run.uid, run.restarts)
-        exited = podstatus.terminated(code, run.since, self._time(), made)
+        made = pod_status.container_id(run.uid, run.restarts)
+        exited = pod_status.terminated(code, run.since, self._time(), made)
         if not run.will_restart(code):
             self._end(run)
-            self._report(run, machine, "Succeeded" if code == 0 else "Failed", exited)
+            self._report(run, node_info, "Succeeded" if code == 0 else "Failed", exited)
             return
         pause = run.pause
         run.last_state = exited
-        self._plan(run, Stage.BACK_OFF, pause)
+        self._schedule(run, PodStage.BACK_OFF, pause)
         if pause > 0:
-            names = ",".join(part.name for part in run.parts.main)
+            names = ",".join(container.name for container in run.containers.main)
             pod = f"{run.name}_{run.namespace}({run.uid})"
             message = f"back-off {Duration.of(pause)} restarting failed container={names} pod={pod}"
-            self._report(run, machine, "Running", podstatus.waiting("CrashLoopBackOff", message))
+            self._report(run, node_info, "Running", pod_status.waiting("CrashLoopBackOff", message))
             note = f"Back-off restarting failed container {names} in pod {pod}"
-            self._tell(run, WARNING, "BackOff", note)
+            self._record_event(run, WARNING, "BackOff", note)
 
     def _begin_to_stop(self, run: PodRun) -> None:
-        self._plan(run, Stage.STOPPING, min(run.grace, run.stop))
+        self._schedule(run, PodStage.STOPPING, min(run.grace, run.stop))
 
-    def _remove(self, run: PodRun, machine: Machine) -> None:
-        for part in run.parts.main:
-            self._tell(run, NORMAL, "Killing", f"Stopping container {part.name}")
-        machine.free(run.uid)  # even if a finalizer keeps the object
+    def _remove(self, run: PodRun, node_info: NodeInfo) -> None:
+        for container in run.containers.main:
+            self._record_event(run, NORMAL, "Killing", f"Stopping container {container.name}")
+        node_info.remove_pod(run.uid)  # even if a finalizer keeps the object
         run.grace = 0.0
         self._verbs.delete(PODS, run.namespace, run.name, uid=run.uid, grace=0)
 
     # --- writing -------------------------------------------------------------------------------
 
-    def _report(self, run: PodRun, machine: Machine, phase: str, state: podstatus.State) -> None:
+    def _report(
+        self, run: PodRun, node_info: NodeInfo, phase: str, state: pod_status.State
+    ) -> None:
         time = self._time()
-        seen = podstatus.Snapshot(
-            run.parts,
+        seen = pod_status.ObservedPod(
+            run.containers,
             phase,
             state,
             last_state=run.last_state,
             restarts=run.restarts,
             started=run.started,
-            host_address=machine.address,
+            host_address=node_info.address,
             address=run.address,
         )
-        self._modify(run, lambda pod: podstatus.write(pod, seen, time))
+        self._modify(run, lambda pod: pod_status.write(pod, seen, time))
 
     def _modify(self, run: PodRun, change: Callable[[Object], None]) -> None:
         self._current(run)
@@ -378,11 +380,11 @@ class Kubelets:
             raise NotFound(f'pods "{run.name}" not found', code=404, reason="NotFound")
         return item
 
-    def _tell(self, run: PodRun, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, run: PodRun, type_: str, reason: str, message: str) -> None:
         meta = {"name": run.name, "namespace": run.namespace, "uid": run.uid}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
         host = run.node_name
-        self._announcer.tell(pod, type_, reason, message, component="kubelet", host=host)
+        self._event_writer.record_event(pod, type_, reason, message, component="kubelet", host=host)
 
     def _time(self) -> str:
         now = int(self._clock.now())
@@ -391,10 +393,10 @@ class Kubelets:
         return self._stamp[1]
 
 
-_STEPS: Final[dict[Stage, Callable[[Kubelets, PodRun, Machine], None]]] = {
-    Stage.NEW: Kubelets._admit,
-    Stage.STARTING: Kubelets._run_containers,
-    Stage.RUNNING: Kubelets._finish_run,
-    Stage.BACK_OFF: Kubelets._run_containers,
-    Stage.STOPPING: Kubelets._remove,
+_STEPS: Final[dict[PodStage, Callable[[Kubelets, PodRun, NodeInfo], None]]] = {
+    PodStage.NEW: Kubelets._admit,
+    PodStage.STARTING: Kubelets._run_containers,
+    PodStage.RUNNING: Kubelets._finish_run,
+    PodStage.BACK_OFF: Kubelets._run_containers,
+    PodStage.STOPPING: Kubelets._remove,
 }  # what is done when the time of a stage is up

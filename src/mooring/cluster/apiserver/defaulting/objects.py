@@ -6,19 +6,19 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.defaulting.pods import fill_in_pod
+from mooring.client.errors import Refused
+from mooring.cluster.apiserver.defaulting.pods import set_defaults_pod
 from mooring.cluster.apiserver.defaulting.workloads import (
-    fill_in_claim,
-    fill_in_cron_job,
-    fill_in_daemon_set,
-    fill_in_deployment,
-    fill_in_job,
-    fill_in_replica_set,
-    fill_in_replication_controller,
-    fill_in_stateful_set,
+    set_defaults_claim,
+    set_defaults_cron_job,
+    set_defaults_daemon_set,
+    set_defaults_deployment,
+    set_defaults_job,
+    set_defaults_replica_set,
+    set_defaults_replication_controller,
+    set_defaults_stateful_set,
 )
-from mooring.cluster.apiserver.failures import bad_request
+from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.pods import quality_of_service, set_condition
 from mooring.cluster.apiserver.quantities import BadQuantity, canonical, spell_resources
 from mooring.cluster.apiserver.resources import Resource
@@ -34,10 +34,10 @@ GATED: Final[Mapping[str, str]] = {
 }
 
 
-def fill_in(resource: Resource, value: Object) -> None:
+def set_defaults(resource: Resource, value: Object) -> None:
     """Fill in what was left out; raises for amounts that are none."""
     try:
-        filling = _FILLINGS.get(resource.key)
+        filling = _SET_DEFAULTS.get(resource.key)
         if filling is not None:
             filling(value)
     except BadQuantity as error:
@@ -101,7 +101,7 @@ def _prepare_pod_status(pod: Object, old: Object | None, now: str) -> None:
 # --- kind by kind ------------------------------------------------------------------------------
 
 
-def _fill_in_service(value: Object) -> None:
+def _set_defaults_service(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
     if spec["sessionAffinity"] == "ClientIP":
@@ -118,7 +118,7 @@ def _fill_in_service(value: Object) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _fill_in_namespace(value: Object) -> None:
+def _set_defaults_namespace(value: Object) -> None:
     meta = value["metadata"]
     if meta.get("name"):
         meta["labels"] = {**meta.get("labels", {}), "kubernetes.io/metadata.name": meta["name"]}
@@ -126,7 +126,7 @@ def _fill_in_namespace(value: Object) -> None:
     value.setdefault("status", {}).setdefault("phase", "Active")
 
 
-def _fill_in_volume(value: Object) -> None:
+def _set_defaults_volume(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
@@ -135,12 +135,12 @@ def _fill_in_volume(value: Object) -> None:
     spell_resources(spec, "capacity")
 
 
-def _fill_in_storage_class(value: Object) -> None:
+def _set_defaults_storage_class(value: Object) -> None:
     value.setdefault("reclaimPolicy", "Delete")
     value.setdefault("volumeBindingMode", "Immediate")
 
 
-def _fill_in_driver(value: Object) -> None:
+def _set_defaults_driver(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("attachRequired", True)
     for field in ("podInfoOnMount", "requiresRepublish", "storageCapacity", "seLinuxMount"):
@@ -149,51 +149,51 @@ def _fill_in_driver(value: Object) -> None:
     spec["volumeLifecycleModes"] = spec.get("volumeLifecycleModes") or ["Persistent"]
 
 
-def _fill_in_capacity(value: Object) -> None:
+def _set_defaults_capacity(value: Object) -> None:
     for field in ("capacity", "maximumVolumeSize"):
         if field in value:
             value[field] = canonical(value[field])
 
 
-def _fill_in_secret(value: Object) -> None:
+def _set_defaults_secret(value: Object) -> None:
     value["type"] = value.get("type") or "Opaque"
     if plain := value.pop("stringData", None):
         coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
         value["data"] = {**value.get("data", {}), **coded}
 
 
-def _fill_in_quota(value: Object) -> None:
+def _set_defaults_quota(value: Object) -> None:
     spell_resources(value.setdefault("spec", {}), "hard")
 
 
-def _fill_in_event(value: Object) -> None:
+def _set_defaults_event(value: Object) -> None:
     value.setdefault("source", {})
     value.setdefault("reportingComponent", "")
     value.setdefault("reportingInstance", "")
 
 
-def _fill_in_endpoints(value: Object) -> None:
+def _set_defaults_endpoints(value: Object) -> None:
     for subset in value.get("subsets", ()):
         for port in subset.get("ports", ()):
             port["protocol"] = port.get("protocol") or "TCP"
 
 
-def _fill_in_binding(value: Object) -> None:
+def _set_defaults_binding(value: Object) -> None:
     value.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
     for subject in value.get("subjects", ()):
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", _RBAC)
 
 
-def _fill_in_resource_claim(value: Object) -> None:
-    _fill_in_devices(value.setdefault("spec", {}))
+def _set_defaults_resource_claim(value: Object) -> None:
+    _set_defaults_devices(value.setdefault("spec", {}))
 
 
-def _fill_in_resource_claim_template(value: Object) -> None:
-    _fill_in_devices(value.setdefault("spec", {}).setdefault("spec", {}))
+def _set_defaults_resource_claim_template(value: Object) -> None:
+    _set_defaults_devices(value.setdefault("spec", {}).setdefault("spec", {}))
 
 
-def _fill_in_devices(spec: Object) -> None:
+def _set_defaults_devices(spec: Object) -> None:
     for request in spec.get("devices", {}).get("requests", ()):
         exact = [request["exactly"]] if "exactly" in request else []
         for one in (*exact, *request.get("firstAvailable", ())):
@@ -202,44 +202,44 @@ def _fill_in_devices(spec: Object) -> None:
                 one["count"] = 1
 
 
-def _fill_in_runtime_class(value: Object) -> None:
+def _set_defaults_runtime_class(value: Object) -> None:
     spell_resources(value.get("overhead", {}), "podFixed")
 
 
-def _fill_in_priority_class(value: Object) -> None:
+def _set_defaults_priority_class(value: Object) -> None:
     value.setdefault("value", 0)
     value.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _fill_in_node(value: Object) -> None:
+def _set_defaults_node(value: Object) -> None:
     value.setdefault("spec", {})
 
 
-_FILLINGS: Final[Mapping[str, Callable[[Any], None]]] = {
-    "endpoints": _fill_in_endpoints,
-    "events": _fill_in_event,
-    "namespaces": _fill_in_namespace,
-    "nodes": _fill_in_node,
-    "persistentvolumeclaims": fill_in_claim,
-    "persistentvolumes": _fill_in_volume,
-    "pods": fill_in_pod,
-    "replicationcontrollers": fill_in_replication_controller,
-    "resourcequotas": _fill_in_quota,
-    "secrets": _fill_in_secret,
-    "services": _fill_in_service,
-    "daemonsets.apps": fill_in_daemon_set,
-    "deployments.apps": fill_in_deployment,
-    "replicasets.apps": fill_in_replica_set,
-    "statefulsets.apps": fill_in_stateful_set,
-    "jobs.batch": fill_in_job,
-    "cronjobs.batch": fill_in_cron_job,
-    "runtimeclasses.node.k8s.io": _fill_in_runtime_class,
-    f"clusterrolebindings.{_RBAC}": _fill_in_binding,
-    f"rolebindings.{_RBAC}": _fill_in_binding,
-    "resourceclaims.resource.k8s.io": _fill_in_resource_claim,
-    "resourceclaimtemplates.resource.k8s.io": _fill_in_resource_claim_template,
-    "priorityclasses.scheduling.k8s.io": _fill_in_priority_class,
-    "csidrivers.storage.k8s.io": _fill_in_driver,
-    "csistoragecapacities.storage.k8s.io": _fill_in_capacity,
-    "storageclasses.storage.k8s.io": _fill_in_storage_class,
+_SET_DEFAULTS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "endpoints": _set_defaults_endpoints,
+    "events": _set_defaults_event,
+    "namespaces": _set_defaults_namespace,
+    "nodes": _set_defaults_node,
+    "persistentvolumeclaims": set_defaults_claim,
+    "persistentvolumes": _set_defaults_volume,
+    "pods": set_defaults_pod,
+    "replicationcontrollers": set_defaults_replication_controller,
+    "resourcequotas": _set_defaults_quota,
+    "secrets": _set_defaults_secret,
+    "services": _set_defaults_service,
+    "daemonsets.apps": set_defaults_daemon_set,
+    "deployments.apps": set_defaults_deployment,
+    "replicasets.apps": set_defaults_replica_set,
+    "statefulsets.apps": set_defaults_stateful_set,
+    "jobs.batch": set_defaults_job,
+    "cronjobs.batch": set_defaults_cron_job,
+    "runtimeclasses.node.k8s.io": _set_defaults_runtime_class,
+    f"clusterrolebindings.{_RBAC}": _set_defaults_binding,
+    f"rolebindings.{_RBAC}": _set_defaults_binding,
+    "resourceclaims.resource.k8s.io": _set_defaults_resource_claim,
+    "resourceclaimtemplates.resource.k8s.io": _set_defaults_resource_claim_template,
+    "priorityclasses.scheduling.k8s.io": _set_defaults_priority_class,
+    "csidrivers.storage.k8s.io": _set_defaults_driver,
+    "csistoragecapacities.storage.k8s.io": _set_defaults_capacity,
+    "storageclasses.storage.k8s.io": _set_defaults_storage_class,
 }

@@ -27,10 +27,10 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _READABLE: Final = 0o644  # the mode of files in volumes
 
 
-def fill_in_pod(pod: Object) -> None:
+def set_defaults_pod(pod: Object) -> None:
     """Of pods, not of templates: requests are what limits are, unless they say otherwise."""
     spec = pod.setdefault("spec", {})
-    fill_in_spec(spec)
+    set_defaults_spec(spec)
     for container in _containers(spec):
         resources = container["resources"]
         if limits := resources.get("limits"):
@@ -43,17 +43,17 @@ def fill_in_pod(pod: Object) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    _fill_in_whole(spec)
+    _set_defaults_whole(spec)
 
 
-def fill_in_template(holder: Object) -> None:
+def set_defaults_template(holder: Object) -> None:
     """Of the template in anything that makes pods."""
     template = holder.setdefault("template", {})
     template.setdefault("metadata", {})
-    fill_in_spec(template.setdefault("spec", {}))
+    set_defaults_spec(template.setdefault("spec", {}))
 
 
-def fill_in_spec(spec: Object) -> None:
+def set_defaults_spec(spec: Object) -> None:
     for field, usual in _SPEC.items():
         if spec.get(field) in (None, ""):
             spec[field] = usual
@@ -62,11 +62,11 @@ def fill_in_spec(spec: Object) -> None:
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _containers(spec):
-        _fill_in_container(container)
+        _set_defaults_container(container)
     for container in spec.get("ephemeralContainers", ()):
-        _fill_in_container(container)
+        _set_defaults_container(container)
     for volume in spec.get("volumes", ()):
-        _fill_in_volume(volume)
+        _set_defaults_volume(volume)
     spell_resources(spec, "overhead")
     if "resources" in spec:
         spell_resources(spec["resources"], "requests", "limits")
@@ -77,7 +77,7 @@ def _containers(spec: Object) -> list[Object]:
     return [*found, *spec["initContainers"]] if spec.get("initContainers") else found
 
 
-def _fill_in_container(container: Object) -> None:
+def _set_defaults_container(container: Object) -> None:
     for field, usual in _CONTAINER.items():
         if not container.get(field):
             container[field] = usual
@@ -89,31 +89,31 @@ def _fill_in_container(container: Object) -> None:
         if not port.get("protocol"):
             port["protocol"] = "TCP"
     for variable in container.get("env", ()):
-        _fill_in_source(variable.get("valueFrom", {}))
+        _set_defaults_source(variable.get("valueFrom", {}))
     for field in _PROBES:
         if field in container:
-            _fill_in_probe(container[field])
+            _set_defaults_probe(container[field])
     for hook in container.get("lifecycle", {}).values():
         if isinstance(hook, dict) and "httpGet" in hook:
-            _fill_in_http(hook["httpGet"])
+            _set_defaults_http(hook["httpGet"])
 
 
-def _fill_in_probe(probe: Object) -> None:
+def _set_defaults_probe(probe: Object) -> None:
     for field, usual in _PROBE.items():
         if not probe.get(field):
             probe[field] = usual
     if "httpGet" in probe:
-        _fill_in_http(probe["httpGet"])
+        _set_defaults_http(probe["httpGet"])
     if "grpc" in probe:
         probe["grpc"].setdefault("service", "")
 
 
-def _fill_in_http(get: Object) -> None:
+def _set_defaults_http(get: Object) -> None:
     get["path"] = get.get("path") or "/"
     get["scheme"] = get.get("scheme") or "HTTP"
 
 
-def _fill_in_source(source: Object) -> None:
+def _set_defaults_source(source: Object) -> None:
     if "fieldRef" in source:
         source["fieldRef"].setdefault("apiVersion", "v1")
     if "resourceFieldRef" in source:
@@ -121,7 +121,7 @@ def _fill_in_source(source: Object) -> None:
         reference["divisor"] = canonical(reference.get("divisor", "0"))
 
 
-def _fill_in_volume(volume: Object) -> None:
+def _set_defaults_volume(volume: Object) -> None:
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
     if "sizeLimit" in volume.get("emptyDir", {}):
@@ -130,12 +130,12 @@ def _fill_in_volume(volume: Object) -> None:
         if kind in volume:
             volume[kind].setdefault("defaultMode", _READABLE)
     for item in volume.get("downwardAPI", {}).get("items", ()):
-        _fill_in_source(item)
+        _set_defaults_source(item)
     for source in volume.get("projected", {}).get("sources", ()):
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
         for item in source.get("downwardAPI", {}).get("items", ()):
-            _fill_in_source(item)
+            _set_defaults_source(item)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     claim = volume.get("ephemeral", {}).get("volumeClaimTemplate", {})
@@ -144,7 +144,7 @@ def _fill_in_volume(volume: Object) -> None:
         spell_resources(claim["spec"].get("resources", {}), "requests", "limits")
 
 
-def _fill_in_whole(spec: Object) -> None:
+def _set_defaults_whole(spec: Object) -> None:
     """Requests of a pod as a whole: its containers' where they name some, else its limits."""
     whole: Any = spec.get("resources")
     if not whole or not whole.get("limits"):

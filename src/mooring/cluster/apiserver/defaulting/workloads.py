@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.cluster.apiserver.defaulting.pods import fill_in_template
+from mooring.cluster.apiserver.defaulting.pods import set_defaults_template
 from mooring.cluster.apiserver.quantities import spell_resources
 from mooring.cluster.apiserver.store import Object
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
-def fill_in_deployment(value: Object) -> None:
+def set_defaults_deployment(value: Object) -> None:
     spec = _spec_with_template(value)
     spec.setdefault("replicas", 1)
     strategy = spec.setdefault("strategy", {})
@@ -24,22 +24,22 @@ def fill_in_deployment(value: Object) -> None:
     spec.setdefault("progressDeadlineSeconds", 600)
 
 
-def fill_in_replica_set(value: Object) -> None:
+def set_defaults_replica_set(value: Object) -> None:
     _spec_with_template(value).setdefault("replicas", 1)
 
 
-def fill_in_replication_controller(value: Object) -> None:
+def set_defaults_replication_controller(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     if "template" in spec:
-        fill_in_template(spec)
+        set_defaults_template(spec)
         if labels := spec["template"]["metadata"].get("labels"):
             spec["selector"] = spec.get("selector") or dict(labels)
             if not value["metadata"].get("labels"):
                 value["metadata"]["labels"] = dict(labels)
 
 
-def fill_in_stateful_set(value: Object) -> None:
+def set_defaults_stateful_set(value: Object) -> None:
     spec = _spec_with_template(value)
     spec.setdefault("replicas", 1)
     spec.setdefault("serviceName", "")
@@ -58,11 +58,11 @@ def fill_in_stateful_set(value: Object) -> None:
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
         claim.setdefault("metadata", {})
-        fill_in_claim(claim)
+        set_defaults_claim(claim)
         claim["status"] = {"phase": "Pending"}
 
 
-def fill_in_daemon_set(value: Object) -> None:
+def set_defaults_daemon_set(value: Object) -> None:
     spec = _spec_with_template(value)
     strategy = spec.setdefault("updateStrategy", {})
     strategy["type"] = strategy.get("type") or "RollingUpdate"
@@ -74,9 +74,9 @@ def fill_in_daemon_set(value: Object) -> None:
     value["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "1")
 
 
-def fill_in_job(value: Object) -> None:
+def set_defaults_job(value: Object) -> None:
     spec = value.setdefault("spec", {})
-    _fill_in_job_spec(spec)
+    _set_defaults_job_spec(spec)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
@@ -104,14 +104,14 @@ def _select_own_pods(meta: Object, spec: Object) -> None:
     exact.setdefault("batch.kubernetes.io/controller-uid", meta["uid"])
 
 
-def _fill_in_job_spec(spec: Object) -> None:
-    fill_in_template(spec)
+def _set_defaults_job_spec(spec: Object) -> None:
+    set_defaults_template(spec)
     for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
         for pattern in rule.get("onPodConditions", ()):
             pattern["status"] = pattern.get("status") or "True"
 
 
-def fill_in_cron_job(value: Object) -> None:
+def set_defaults_cron_job(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
     spec.setdefault("suspend", False)
@@ -119,16 +119,16 @@ def fill_in_cron_job(value: Object) -> None:
     spec.setdefault("failedJobsHistoryLimit", 1)
     job = spec.setdefault("jobTemplate", {})
     job.setdefault("metadata", {})
-    _fill_in_job_spec(job.setdefault("spec", {}))
+    _set_defaults_job_spec(job.setdefault("spec", {}))
 
 
 def _spec_with_template(value: Object) -> Object:
     spec: Object = value.setdefault("spec", {})
-    fill_in_template(spec)
+    set_defaults_template(spec)
     return spec
 
 
-def fill_in_claim(value: Object) -> None:
+def set_defaults_claim(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
     spell_resources(spec.setdefault("resources", {}), "requests", "limits")

@@ -14,8 +14,8 @@ import msgspec
 import yaml
 
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, YAML_INT, readable_int, why_unreadable
-from mooring.client.errors import ConflictError, ServerError
-from mooring.cluster.apiserver.failures import bad_request
+from mooring.client.errors import Conflict, ServerError
+from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.patching.fieldsets import (
     Fields,
     compare,
@@ -25,11 +25,11 @@ from mooring.cluster.apiserver.patching.fieldsets import (
     with_named_fields,
     without,
 )
-from mooring.cluster.apiserver.patching.managers import (
+from mooring.cluster.apiserver.patching.managed_fields import (
     APPLY,
     BEFORE_FIRST_APPLY,
     UPDATE,
-    Entry,
+    ManagedFieldsEntry,
     Managers,
     forget_empty,
     give_up,
@@ -38,9 +38,9 @@ from mooring.cluster.apiserver.patching.managers import (
     read_managers,
     write_managers,
 )
-from mooring.cluster.apiserver.patching.overlay import misfit, overlay
+from mooring.cluster.apiserver.patching.overlay import overlay, schema_error
 from mooring.cluster.apiserver.resources import Resource
-from mooring.cluster.apiserver.schema import Shape, empty_object, shape_of
+from mooring.cluster.apiserver.schema import Schema, empty_object, schema_of
 from mooring.cluster.apiserver.store import Object
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -53,7 +53,7 @@ _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTime
 class _Conflicts(Exception):
     """Others own what the caller wants to be different."""
 
-    def __init__(self, found: list[tuple[Entry, Fields]]) -> None:
+    def __init__(self, found: list[tuple[ManagedFieldsEntry, Fields]]) -> None:
         super().__init__()
         self.found = found
 
@@ -70,10 +70,10 @@ def applied(
 ) -> Object:
     """The object after an apply, with its managedFields; raises Refused and Conflict."""
     config = _decoded(resource, body)
-    shape = shape_of(resource.api_version, resource.kind)
-    if shape is None:
+    schema = schema_of(resource.api_version, resource.kind)
+    if schema is None:
         raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
-    if said := misfit(config, shape):
+    if said := schema_error(config, schema):
         meta = config.get("metadata")
         named = meta if isinstance(meta, dict) else {}
         place = f"{named.get('namespace', '')}/{named.get('name', '')}"
@@ -84,35 +84,40 @@ def applied(
     before.setdefault("metadata", {})
     managers = read_managers(before["metadata"].pop("managedFields", None)) or {}
     if live is not None and not managers:
-        _claim_everything(managers, live, shape, subresource, now)
-    wish = Entry(manager, APPLY, resource.api_version, set(), subresource, now)
+        _claim_everything(managers, live, schema, subresource, now)
+    wish = ManagedFieldsEntry(manager, APPLY, resource.api_version, set(), subresource, now)
     try:
-        new = _apply(before, config, managers, wish, shape, force)
+        new = _apply(before, config, managers, wish, schema, force)
     except _Conflicts as conflicts:
-        allowed = _set_by_kubectl(before, shape) if manager == _KUBECTL else set()
+        allowed = _set_by_kubectl(before, schema) if manager == _KUBECTL else set()
         left = [(entry, fields - allowed) for entry, fields in conflicts.found]
         if any(fields for _, fields in left):
             raise _refused([pair for pair in left if pair[1]]) from None
-        new = _apply(before, config, managers, wish, shape, True)
+        new = _apply(before, config, managers, wish, schema, True)
     if manager == _KUBECTL:
         _renew_last_applied(new, config)
     return new
 
 
 def _apply(
-    live: Object, config: Object, known: Managers, wish: Entry, shape: Shape, force: bool
+    live: Object,
+    config: Object,
+    known: Managers,
+    wish: ManagedFieldsEntry,
+    schema: Schema,
+    force: bool,
 ) -> Object:
     managers = copy.deepcopy(known)
     last = managers.pop(wish.identity, None)
-    merged = overlay(copy.deepcopy(live), copy.deepcopy(config), shape)
-    wished = fields_of(config, shape)
+    merged = overlay(copy.deepcopy(live), copy.deepcopy(config), schema)
+    wished = fields_of(config, schema)
     mine = msgspec.structs.replace(wish, fields=ownable(wished, wish.subresource))
     new = merged
     if last is not None:
         owned = wished.union(*(entry.fields for entry in managers.values()))
-        new = _pruned(merged, last.fields, owned, shape)
+        new = _pruned(merged, last.fields, owned, schema)
         new["metadata"] = {**_identity(merged["metadata"]), **new.get("metadata", {})}
-    changes = owned_changes(live, new, shape, wish.subresource)
+    changes = owned_changes(live, new, schema, wish.subresource)
     changed = changes.modified | changes.added
     conflicts = [(entry, entry.fields & changed) for entry in managers.values()]
     if not force and any(fields for _, fields in conflicts):
@@ -127,19 +132,19 @@ def _apply(
     return result
 
 
-def _pruned(merged: Object, last: Fields, owned: Fields, shape: Shape) -> Any:
+def _pruned(merged: Object, last: Fields, owned: Fields, schema: Schema) -> Any:
     """Without what was applied last time and nobody owns now."""
-    everything = with_named_fields(fields_of(merged, shape), shape)
-    was = with_named_fields(last, shape)
-    owned = with_named_fields(owned, shape)
-    remains = _named_fields(without(merged, was, shape), shape)
-    remains = _named_fields(without(merged, everything - (remains | owned), shape), shape)
+    everything = with_named_fields(fields_of(merged, schema), schema)
+    was = with_named_fields(last, schema)
+    owned = with_named_fields(owned, schema)
+    remains = _named_fields(without(merged, was, schema), schema)
+    remains = _named_fields(without(merged, everything - (remains | owned), schema), schema)
     # What nobody ever owned, such as defaults, is not ours to take away.
-    return without(merged, (everything - remains) & was, shape)
+    return without(merged, (everything - remains) & was, schema)
 
 
-def _named_fields(value: Any, shape: Shape) -> Fields:
-    return with_named_fields(fields_of(value, shape), shape)
+def _named_fields(value: Any, schema: Schema) -> Fields:
+    return with_named_fields(fields_of(value, schema), schema)
 
 
 def _identity(meta: Object) -> Object:
@@ -148,12 +153,14 @@ def _identity(meta: Object) -> Object:
 
 
 def _claim_everything(
-    managers: Managers, live: Object, shape: Shape, subresource: str, now: str
+    managers: Managers, live: Object, schema: Schema, subresource: str, now: str
 ) -> None:
     """Nobody wrote down who set what: it was there before the first apply."""
-    changes = owned_changes(empty_object(shape), live, shape, subresource)
+    changes = owned_changes(empty_object(schema), live, schema, subresource)
     fields = changes.added | changes.modified
-    entry = Entry(BEFORE_FIRST_APPLY, UPDATE, live["apiVersion"], fields, subresource, now)
+    entry = ManagedFieldsEntry(
+        BEFORE_FIRST_APPLY, UPDATE, live["apiVersion"], fields, subresource, now
+    )
     if fields:
         managers[entry.identity] = entry
 
@@ -161,7 +168,7 @@ def _claim_everything(
 # --- kubectl without --server-side ----------------------------------------------------------------
 
 
-def _set_by_kubectl(live: Object, shape: Shape) -> Fields:
+def _set_by_kubectl(live: Object, schema: Schema) -> Fields:
     """What a client-side apply wrote and is still as it wrote it."""
     written = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     if not written:
@@ -172,8 +179,8 @@ def _set_by_kubectl(live: Object, shape: Shape) -> Fields:
         return set()
     if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
         return set()
-    changes = compare(last, live, shape)
-    return fields_of(last, shape) - changes.modified - changes.added - changes.removed
+    changes = compare(last, live, schema)
+    return fields_of(last, schema) - changes.modified - changes.added - changes.removed
 
 
 def _renew_last_applied(new: Object, config: Object) -> None:
@@ -243,7 +250,7 @@ def _kind(config: Object) -> str:
     return f"{group}/{version}, Kind={config.get('kind') or ''}"
 
 
-def _refused(conflicts: list[tuple[Entry, Fields]]) -> ConflictError:
+def _refused(conflicts: list[tuple[ManagedFieldsEntry, Fields]]) -> Conflict:
     conflicts.sort(key=lambda pair: pair[0].identity)
     causes = [
         {

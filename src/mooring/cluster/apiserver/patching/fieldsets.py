@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
-from mooring.cluster.apiserver.schema import ANY, Shape
+from mooring.cluster.apiserver.schema import ANY, Schema
 
 Path = tuple[str, ...]
 Fields = set[Path]
@@ -35,25 +35,25 @@ class Comparison(NamedTuple):
     added: Fields
 
 
-def fields_of(value: Any, shape: Shape) -> Fields:
+def fields_of(value: Any, schema: Schema) -> Fields:
     """All fields that an applied object claims."""
     found: Fields = set()
-    _collect(value, shape, (), found)
+    _collect(value, schema, (), found)
     return found
 
 
-def compare(old: Any, new: Any, shape: Shape) -> Comparison:
+def compare(old: Any, new: Any, schema: Schema) -> Comparison:
     """What is there no longer, what is different, and what is new."""
     found = Comparison(set(), set(), set())
-    _compare(old, new, shape, (), found)
+    _compare(old, new, schema, (), found)
     return found
 
 
-def with_named_fields(fields: AbstractSet[Path], shape: Shape) -> Fields:
+def with_named_fields(fields: AbstractSet[Path], schema: Schema) -> Fields:
     """The set together with the structs' fields on the way to its members."""
     found = set(fields)
     for path in fields:
-        here: Shape | None = shape
+        here: Schema | None = schema
         for length, step in enumerate(path, start=1):
             if here is None:
                 break
@@ -63,9 +63,9 @@ def with_named_fields(fields: AbstractSet[Path], shape: Shape) -> Fields:
     return found
 
 
-def without(value: Any, fields: AbstractSet[Path], shape: Shape) -> Any:
+def without(value: Any, fields: AbstractSet[Path], schema: Schema) -> Any:
     """The object without these fields; what becomes empty on the way stays, empty."""
-    left = _remove(value, to_tree(fields), shape)
+    left = _remove(value, to_tree(fields), schema)
     return {} if left is UNSET else left
 
 
@@ -122,9 +122,9 @@ def _step_text(step: str) -> str:
 # --- elements of lists ----------------------------------------------------------------------------
 
 
-def step_of(element: Any, shape: Shape) -> str:
+def step_of(element: Any, schema: Schema) -> str:
     """What tells an element of a set or of a list with keys apart; ValueError if nothing does."""
-    if not shape.keys:
+    if not schema.keys:
         if isinstance(element, dict):
             raise ValueError("associative list without keys has an element that's a map type")
         return f"v:{_compact(element)}"
@@ -134,11 +134,11 @@ def step_of(element: Any, shape: Shape) -> str:
         raise ValueError("associative list with keys may not have non-map elements")
     found = {
         key.name: element.get(key.name, key.default)
-        for key in shape.keys
+        for key in schema.keys
         if key.name in element or key.default is not None
     }
     if not found:
-        names = " ".join(f'"{key.name}"' for key in shape.keys)
+        names = " ".join(f'"{key.name}"' for key in schema.keys)
         raise ValueError(
             f"associative list with keys has an element that omits all key fields [{names}] "
             "(and doesn't have default values for any key fields)"
@@ -150,47 +150,47 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
-def _steps(elements: list[Any], shape: Shape) -> dict[str, list[Any]]:
+def _steps(elements: list[Any], schema: Schema) -> dict[str, list[Any]]:
     """The elements by what tells them apart; live objects may have several that nothing does."""
     found: dict[str, list[Any]] = {}
     for element in elements:
-        found.setdefault(step_of(element, shape), []).append(element)
+        found.setdefault(step_of(element, schema), []).append(element)
     return found
 
 
 # --- walking --------------------------------------------------------------------------------------
 
 
-def is_leaf(value: Any, shape: Shape) -> bool:
+def is_leaf(value: Any, schema: Schema) -> bool:
     """Whether this is owned and replaced as a whole."""
     if isinstance(value, dict):
-        return shape.is_atomic
+        return schema.is_atomic
     if isinstance(value, list):
-        return shape.form != "list" or shape.is_atomic
-    return value is not None or shape.form not in ("struct", "map", "list") or shape.is_atomic
+        return schema.form != "list" or schema.is_atomic
+    return value is not None or schema.form not in ("struct", "map", "list") or schema.is_atomic
 
 
-def _collect(value: Any, shape: Shape, path: Path, found: Fields) -> None:
-    if is_leaf(value, shape):
+def _collect(value: Any, schema: Schema, path: Path, found: Fields) -> None:
+    if is_leaf(value, schema):
         found.add(path)
     elif isinstance(value, list):
-        for step, elements in _steps(value, shape).items():
+        for step, elements in _steps(value, schema).items():
             if len(elements) == 1:
-                _collect(elements[0], shape.items, (*path, step), found)
+                _collect(elements[0], schema.items, (*path, step), found)
             found.add((*path, step))
     elif value is not None:
         for name, inner in value.items():
             below = (*path, f"f:{name}")
-            _collect(inner, shape.at(name) or ANY, below, found)
+            _collect(inner, schema.at(name) or ANY, below, found)
             is_empty = inner is None or inner == {}
-            if is_empty or shape.form != "struct" or name not in shape.fields:
+            if is_empty or schema.form != "struct" or name not in schema.fields:
                 found.add(below)
 
 
-def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Comparison) -> None:
+def _compare(old: Any, new: Any, schema: Schema, path: Path, found: Comparison) -> None:
     some = _or(old, _or(new, None))
     both_empty = old in (UNSET, None, {}, []) and new in (UNSET, None, {}, [])
-    if is_leaf(some, shape) or both_empty or type(some) is not type(_or(new, some)):
+    if is_leaf(some, schema) or both_empty or type(some) is not type(_or(new, some)):
         if old is UNSET:
             found.added.add(path)
         elif new is UNSET:
@@ -199,11 +199,11 @@ def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Comparison) ->
             found.modified.add(path)
         return
     if isinstance(some, list):
-        _compare_lists(_or(old, []), _or(new, []), shape, path, found)
+        _compare_lists(_or(old, []), _or(new, []), schema, path, found)
     else:
         before, after = _or(old, {}), _or(new, {})
         for name in before.keys() | after.keys():
-            inner = shape.at(name) or ANY
+            inner = schema.at(name) or ANY
             below = (*path, f"f:{name}")
             _compare(before.get(name, UNSET), after.get(name, UNSET), inner, below, found)
     if old is UNSET:
@@ -213,9 +213,9 @@ def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Comparison) ->
 
 
 def _compare_lists(
-    old: list[Any], new: list[Any], shape: Shape, path: Path, found: Comparison
+    old: list[Any], new: list[Any], schema: Schema, path: Path, found: Comparison
 ) -> None:
-    before, after = _steps(old, shape), _steps(new, shape)
+    before, after = _steps(old, schema), _steps(new, schema)
     for step in before.keys() | after.keys():
         was, now = before.get(step, []), after.get(step, [])
         below = (*path, step)
@@ -225,16 +225,16 @@ def _compare_lists(
                 kind.add(below)
         else:
             one, other = (was or [UNSET])[0], (now or [UNSET])[0]
-            _compare(one, other, shape.items, below, found)
+            _compare(one, other, schema.items, below, found)
 
 
 def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is UNSET or value is None else value
 
 
-def _remove(value: Any, tree: Tree, shape: Shape) -> Any:
+def _remove(value: Any, tree: Tree, schema: Schema) -> Any:
     """What is left; UNSET if that is nothing, but only what had members loses them."""
-    if isinstance(value, dict) and value and not shape.is_atomic:
+    if isinstance(value, dict) and value and not schema.is_atomic:
         kept: dict[str, Any] = {}
         touched = False
         for name, inner in value.items():
@@ -243,20 +243,20 @@ def _remove(value: Any, tree: Tree, shape: Shape) -> Any:
                 continue
             if below:
                 touched = True
-                left = _remove(inner, below, shape.at(name) or ANY)
+                left = _remove(inner, below, schema.at(name) or ANY)
                 inner = ([] if isinstance(inner, list) else {}) if left is UNSET else left
             kept[name] = inner
         return kept if kept or touched else UNSET
-    if isinstance(value, list) and value and not is_leaf(value, shape):
+    if isinstance(value, list) and value and not is_leaf(value, schema):
         rest: list[Any] = []
         touched = False
         for element in value:
-            below = tree.get(step_of(element, shape))
+            below = tree.get(step_of(element, schema))
             if below is not None and _is_member(below):
                 continue
             if below:
                 touched = True
-                left = _remove(element, below, shape.items)
+                left = _remove(element, below, schema.items)
                 element = {} if left is UNSET else left
             rest.append(element)
         return rest if rest or touched else UNSET

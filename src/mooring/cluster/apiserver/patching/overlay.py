@@ -5,29 +5,29 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.cluster.apiserver.patching.fieldsets import UNSET, is_leaf, path_text, step_of
-from mooring.cluster.apiserver.schema import ANY, Shape
+from mooring.cluster.apiserver.schema import ANY, Schema
 
 _NUMBERS: Final = ("int32", "int64", "double")
 _FREE: Final = ("quantity", "intorstring")  # may be written as a number, too
 
 
-def overlay(live: Any, applied: Any, shape: Shape) -> Any:
+def overlay(live: Any, applied: Any, schema: Schema) -> Any:
     """The live object with what was applied on top."""
-    merged = _merge(live, applied, shape)
+    merged = _merge(live, applied, schema)
     return {} if merged is UNSET else merged
 
 
-def _merge(live: Any, applied: Any, shape: Shape) -> Any:
+def _merge(live: Any, applied: Any, schema: Schema) -> Any:
     if applied is UNSET:
         return live
-    if live is UNSET or is_leaf(applied, shape) or _is_empty(live, applied):
+    if live is UNSET or is_leaf(applied, schema) or _is_empty(live, applied):
         return applied
     if isinstance(applied, list) and isinstance(live, list):
-        return _merge_lists(live, applied, shape)
+        return _merge_lists(live, applied, schema)
     if isinstance(live, dict) and isinstance(applied, dict | None):
         merged = {
             name: _merge(
-                live.get(name, UNSET), (applied or {}).get(name, UNSET), shape.at(name) or ANY
+                live.get(name, UNSET), (applied or {}).get(name, UNSET), schema.at(name) or ANY
             )
             for name in {**live, **(applied or {})}
         }
@@ -39,13 +39,13 @@ def _is_empty(live: Any, applied: Any) -> bool:
     return not live and not applied
 
 
-def _merge_lists(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]:
+def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
     """In the order of the applied list; what only the live one has stays where it was among them.
 
     Live elements that nothing tells apart are kept as they are until somebody applies one of them.
     """
-    before = [(step_of(element, shape), element) for element in live]
-    steps = [step_of(element, shape) for element in applied]
+    before = [(step_of(element, schema), element) for element in live]
+    steps = [step_of(element, schema) for element in applied]
     ours = dict(zip(steps, applied, strict=True))
     theirs: dict[str, Any] = {}
     for step, element in before:
@@ -66,7 +66,7 @@ def _merge_lists(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]
             here += 1
         if here < len(before) and before[here][0] == step:
             here += 1
-        merged.append(_merge(theirs.get(step, UNSET), ours[step], shape.items))
+        merged.append(_merge(theirs.get(step, UNSET), ours[step], schema.items))
         done.add(step)
         if shared and shared[0] == step:
             shared.pop(0)
@@ -76,42 +76,42 @@ def _merge_lists(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]
 # --- whether it can be laid over anything ---------------------------------------------------------
 
 
-def misfit(value: Any, shape: Shape, path: tuple[str, ...] = ()) -> str:
+def schema_error(value: Any, schema: Schema, path: tuple[str, ...] = ()) -> str:
     """What is wrong with an applied object, in the server's words; nothing if it fits."""
-    if value is None or shape.form == "any":
+    if value is None or schema.form == "any":
         return ""
-    if shape.form == "value":
-        said = _wrong_value(value, shape.name)
+    if schema.form == "value":
+        said = _wrong_value(value, schema.name)
         return f"{path_text(path)}: {said}" if said else ""
-    if shape.form == "list":
-        return _wrong_list(value, shape, path)
+    if schema.form == "list":
+        return _wrong_list(value, schema, path)
     if not isinstance(value, dict):
         return f"{path_text(path)}: expected map, got &{{{_shown(value)}}}"
     for name, inner in value.items():
         below = (*path, f"f:{name}")
-        within = shape.at(name)
+        within = schema.at(name)
         if within is None:
             return f"{path_text(below)}: field not declared in schema"
-        if said := misfit(inner, within, below):
+        if said := schema_error(inner, within, below):
             return said
     return ""
 
 
-def _wrong_list(value: Any, shape: Shape, path: tuple[str, ...]) -> str:
+def _wrong_list(value: Any, schema: Schema, path: tuple[str, ...]) -> str:
     if not isinstance(value, list):
         return f"{path_text(path)}: expected list, got &{{{_shown(value)}}}"
     seen: set[str] = set()
     for place, element in enumerate(value):
         step = ""
-        if not shape.is_atomic:
+        if not schema.is_atomic:
             try:
-                step = step_of(element, shape)
+                step = step_of(element, schema)
             except ValueError as error:
                 return f"{path_text(path)}: element {place}: {error}"
             if step in seen:
                 return f"{path_text(path)}: duplicate entries for key {path_text((step,))}"
             seen.add(step)
-        if said := misfit(element, shape.items, (*path, step) if step else path):
+        if said := schema_error(element, schema.items, (*path, step) if step else path):
             return said
     return ""
 

@@ -14,12 +14,12 @@ import msgspec
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind, json_error
-from mooring.cluster.apiserver.failures import bad_request, invalid_kind, not_found, required
+from mooring.cluster.apiserver.errors import bad_request, invalid_kind, not_found, required
 from mooring.cluster.apiserver.patching.apply import applied
 from mooring.cluster.apiserver.patching.jsonpatch import apply_operations
 from mooring.cluster.apiserver.patching.strategic import merge_strategically
 from mooring.cluster.apiserver.resources import Resource
-from mooring.cluster.apiserver.schema import ANY, Shape, shape_of
+from mooring.cluster.apiserver.schema import ANY, Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -77,7 +77,7 @@ def patched(
     for key, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         if subresource != "scale" and result.get(key) is None:
             result[key] = value
-    tidy: Object = tidied(result, _shape(result, resource))
+    tidy: Object = tidied(result, _schema(result, resource))
     return tidy
 
 
@@ -101,8 +101,8 @@ def _changed(current: Object, body: bytes, media: str) -> Object:
         )
     if media == MERGE_PATCH:
         return _merged(current, patch)
-    shape = shape_of(current.get("apiVersion", ""), current.get("kind", "")) or ANY
-    return merge_strategically(current, patch, shape)
+    schema = schema_of(current.get("apiVersion", ""), current.get("kind", "")) or ANY
+    return merge_strategically(current, patch, schema)
 
 
 def _merged(target: Object, patch: Object) -> Object:
@@ -118,24 +118,24 @@ def _merged(target: Object, patch: Object) -> Object:
     return target
 
 
-def tidied(value: Any, shape: Shape = ANY) -> Any:
+def tidied(value: Any, schema: Schema = ANY) -> Any:
     """As a server that decodes into structs would write it: nulls, empty lists and maps go.
 
     Empty structs stay: `emptyDir: {}` means something. So do fields that do not exist, for whoever
     warns of them; but not directives of patches that had nothing to direct.
     """
     if isinstance(value, list):
-        return [tidied(inner, shape.items) for inner in value]
+        return [tidied(inner, schema.items) for inner in value]
     if not isinstance(value, dict):
         return value
     kept: Object = {}
     for name, inner in value.items():
-        within = shape.at(name)
+        within = schema.at(name)
         if within is None:
             if not name.startswith("$"):
                 kept[name] = inner
         elif inner is None:
-            if shape.form == "map" and within.name in _ZEROS:
+            if schema.form == "map" and within.name in _ZEROS:
                 kept[name] = _ZEROS[within.name]
         else:
             tidy = tidied(inner, within)
@@ -144,7 +144,7 @@ def tidied(value: Any, shape: Shape = ANY) -> Any:
     return kept
 
 
-def _shape(value: Object, resource: Resource) -> Shape:
+def _schema(value: Object, resource: Resource) -> Schema:
     said = (value.get("apiVersion"), value.get("kind"))
-    named = shape_of(*map(str, said)) if all(isinstance(word, str) for word in said) else None
-    return named or shape_of(resource.api_version, resource.kind) or ANY
+    named = schema_of(*map(str, said)) if all(isinstance(word, str) for word in said) else None
+    return named or schema_of(resource.api_version, resource.kind) or ANY

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from mooring.client.errors import ServerError, StatusError
 from mooring.cluster.apiserver._gotext import go_text
-from mooring.cluster.apiserver.failures import bad_request
-from mooring.cluster.apiserver.schema import ANY, Shape
+from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.schema import ANY, Schema
 
 Map = dict[str, Any]
 
@@ -31,7 +31,7 @@ _DELETE: Final = "$deleteFromPrimitiveList"
 _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64"}
 
 
-def merge_strategically(original: Map, patch: Map, shape: Shape) -> Map:
+def merge_strategically(original: Map, patch: Map, schema: Schema) -> Map:
     """What becomes of `original`; neither argument is to be used any more."""
     directive = patch.get(_PATCH)
     if directive == "replace":
@@ -43,31 +43,31 @@ def merge_strategically(original: Map, patch: Map, shape: Shape) -> Map:
     if _RETAIN in patch:
         _retain(original, patch)
     for key in [key for key in patch if key.startswith(_ORDER)]:
-        _merge_ordered(original, patch, key, shape)
+        _merge_ordered(original, patch, key, schema)
     for key, value in patch.items():
         if key.startswith(_DELETE):
             name = _listed_field(key, _DELETE, "invalid patch format of primitive list")
             here = original.get(name)
             if isinstance(here, list) and isinstance(value, list):
-                original[name] = _merge_lists(here, value, _at(shape, name), True)
+                original[name] = _merge_lists(here, value, _at(schema, name), True)
         else:
-            _merge_value(original, key, value, shape)
+            _merge_value(original, key, value, schema)
     return original
 
 
-def _merge_value(original: Map, key: str, value: Any, shape: Shape) -> None:
+def _merge_value(original: Map, key: str, value: Any, schema: Schema) -> None:
     if value is None:
         original.pop(key, None)
         return
     here = original.get(key)
     if isinstance(here, dict) and isinstance(value, dict):
-        within = _at(shape, key)
+        within = _at(schema, key)
         if "replace" in within.strategies:
             original[key] = value
         else:
             original[key] = merge_strategically(here, value, within)
     elif isinstance(here, list) and isinstance(value, list):
-        within = _at(shape, key)
+        within = _at(schema, key)
         merges = "merge" in within.strategies
         original[key] = _merge_lists(here, value, within, False) if merges else value
     elif _has_directive(value):
@@ -76,8 +76,8 @@ def _merge_value(original: Map, key: str, value: Any, shape: Shape) -> None:
         original[key] = _plain(value)
 
 
-def _at(shape: Shape, name: str) -> Shape:
-    return shape.at(name) or ANY
+def _at(schema: Schema, name: str) -> Schema:
+    return schema.at(name) or ANY
 
 
 def _retain(original: Map, patch: Map) -> None:
@@ -96,10 +96,10 @@ def _retain(original: Map, patch: Map) -> None:
 # --- lists ----------------------------------------------------------------------------------------
 
 
-def _merge_lists(original: list[Any], patch: list[Any], shape: Shape, deletes: bool) -> list[Any]:
+def _merge_lists(original: list[Any], patch: list[Any], schema: Schema, deletes: bool) -> list[Any]:
     if not original and not patch:
         return original
-    key = shape.merge_key
+    key = schema.merge_key
     if _element_type(original, patch) is not dict:
         if deletes:
             return [value for value in original if value not in patch]
@@ -108,23 +108,23 @@ def _merge_lists(original: list[Any], patch: list[Any], shape: Shape, deletes: b
     if not key:
         raise _broken("cannot merge lists without merge key for slice")
     original, patch = _follow_directives(original, patch, key)
-    merged = _merge_elements(original, patch, shape)
+    merged = _merge_elements(original, patch, schema)
     return _in_order(merged, patch, original, key)
 
 
-def _merge_elements(original: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
+def _merge_elements(original: list[Any], patch: list[Any], schema: Schema) -> list[Any]:
     """What was there, merged, and after it what is new."""
     merged = list(original)
     for element in patch:
-        place = _find(merged, shape.merge_key, _key_of(element, shape.merge_key))
+        place = _find(merged, schema.merge_key, _key_of(element, schema.merge_key))
         if place is None:
             merged.append(element)
         else:
-            merged[place] = merge_strategically(merged[place], element, shape.items)
+            merged[place] = merge_strategically(merged[place], element, schema.items)
     return merged
 
 
-def _merge_ordered(original: Map, patch: Map, directive: str, shape: Shape) -> None:
+def _merge_ordered(original: Map, patch: Map, directive: str, schema: Schema) -> None:
     """A list with $setElementOrder; the list and the directive are taken out of the patch."""
     order = patch.pop(directive)
     if not isinstance(order, list):
@@ -135,7 +135,7 @@ def _merge_ordered(original: Map, patch: Map, directive: str, shape: Shape) -> N
     for value in (here, change):
         if value is not None and not isinstance(value, list):
             raise _broken(f"expected a []interface {{}}, but received a {_go_type(value)}")
-    within = _at(shape, name)
+    within = _at(schema, name)
     _check_order(change or [], order, within.merge_key)
     if here is None and change is None:
         return

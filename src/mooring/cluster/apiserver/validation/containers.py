@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from mooring.api.quantity import parse_quantity
-from mooring.cluster.apiserver.failures import (
-    Problems,
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
     duplicate,
-    not_allowed,
+    forbidden_field,
+    invalid_value,
+    not_found_value,
     required,
-    unknown,
     unsupported,
-    wrong,
 )
 from mooring.cluster.apiserver.names import label_faults, qualified_name_faults
 
@@ -29,18 +29,18 @@ _VARIABLE: Final = re.compile(r"[ -<>-~]+")
 _ONLY_FOR_SIDECARS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
-def container_problems(
+def validate_containers(
     containers: Sequence[Mapping[str, Any]],
     field: str,
     volumes: frozenset[str],
     others: Sequence[Mapping[str, Any]] = (),
-) -> Problems:
+) -> ErrorList:
     """Of containers, or of init containers if there are `others` whose names are taken."""
-    found: Problems = []
+    found: ErrorList = []
     seen = {other.get("name", "") for other in others}
     for index, container in enumerate(containers):
         place = f"{field}[{index}]"
-        found += _common_problems(container, place, volumes)
+        found += _validate_container(container, place, volumes)
         name = container.get("name", "")
         if name in seen:
             found.append(duplicate(f"{place}.name", name))
@@ -49,40 +49,48 @@ def container_problems(
             why = "may not be set for init containers without restartPolicy=Always"
             for part in _ONLY_FOR_SIDECARS:
                 if part in container:
-                    found.append(not_allowed(f"{place}.{part}", why))
+                    found.append(forbidden_field(f"{place}.{part}", why))
     if not others:
-        found += _host_port_problems(containers, field)
+        found += _validate_host_ports(containers, field)
     return found
 
 
-def _common_problems(container: Mapping[str, Any], field: str, volumes: frozenset[str]) -> Problems:
+def _validate_container(
+    container: Mapping[str, Any], field: str, volumes: frozenset[str]
+) -> ErrorList:
     name = container.get("name", "")
-    found = [wrong(f"{field}.name", name, fault) for fault in label_faults(name)] if name else []
+    found = (
+        [invalid_value(f"{field}.name", name, fault) for fault in label_faults(name)]
+        if name
+        else []
+    )
     if not name:
         found.append(required(f"{field}.name"))
     if not container.get("image"):
         found.append(required(f"{field}.image"))
     if ports := container.get("ports"):
-        found += _port_problems(ports, f"{field}.ports")
+        found += _validate_ports(ports, f"{field}.ports")
     if variables := container.get("env"):
-        found += _variable_problems(variables, f"{field}.env")
+        found += _validate_env(variables, f"{field}.env")
     if mounts := container.get("volumeMounts"):
-        found += _mount_problems(mounts, f"{field}.volumeMounts", volumes)
+        found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy")
     if policy not in _PULL_POLICIES:
         found.append(unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES))
     if resources := container.get("resources"):
-        found += resource_problems(resources, f"{field}.resources", container_resource_faults)
+        found += validate_resources(resources, f"{field}.resources", container_resource_faults)
     return found
 
 
-def _port_problems(ports: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def _validate_ports(ports: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     names = set()
     for index, port in enumerate(ports):
         place = f"{field}[{index}]"
         if name := port.get("name", ""):
-            found += [wrong(f"{place}.name", name, fault) for fault in port_name_faults(name)]
+            found += [
+                invalid_value(f"{place}.name", name, fault) for fault in port_name_faults(name)
+            ]
             if name in names:
                 found.append(duplicate(f"{place}.name", name))
             names.add(name)
@@ -90,9 +98,9 @@ def _port_problems(ports: Sequence[Mapping[str, Any]], field: str) -> Problems:
         if not number:
             found.append(required(f"{place}.containerPort"))
         elif not 1 <= number <= 65535:
-            found.append(wrong(f"{place}.containerPort", number, BAD_PORT))
+            found.append(invalid_value(f"{place}.containerPort", number, BAD_PORT))
         if of_host and not 1 <= of_host <= 65535:
-            found.append(wrong(f"{place}.hostPort", of_host, BAD_PORT))
+            found.append(invalid_value(f"{place}.hostPort", of_host, BAD_PORT))
         if port.get("protocol") not in PROTOCOLS:
             found.append(unsupported(f"{place}.protocol", port.get("protocol", ""), PROTOCOLS))
     return found
@@ -113,8 +121,8 @@ def port_name_faults(name: str) -> list[str]:
     return faults
 
 
-def _host_port_problems(containers: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def _validate_host_ports(containers: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     taken = set()
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports") or ()):
@@ -127,8 +135,8 @@ def _host_port_problems(containers: Sequence[Mapping[str, Any]], field: str) -> 
     return found
 
 
-def _variable_problems(variables: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def _validate_env(variables: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     why = (
         "a valid environment variable name must consist only of printable ASCII characters other "
         "than '='"
@@ -138,14 +146,14 @@ def _variable_problems(variables: Sequence[Mapping[str, Any]], field: str) -> Pr
         if not name:
             found.append(required(f"{field}[{index}].name"))
         elif _VARIABLE.fullmatch(name) is None:
-            found.append(wrong(f"{field}[{index}].name", name, why))
+            found.append(invalid_value(f"{field}[{index}].name", name, why))
     return found
 
 
-def _mount_problems(
+def _validate_volume_mounts(
     mounts: Sequence[Mapping[str, Any]], field: str, volumes: frozenset[str]
-) -> Problems:
-    found: Problems = []
+) -> ErrorList:
+    found: ErrorList = []
     paths = set()
     for index, mount in enumerate(mounts):
         place = f"{field}[{index}]"
@@ -153,11 +161,11 @@ def _mount_problems(
         if not name:
             found.append(required(f"{place}.name"))
         elif name not in volumes:
-            found.append(unknown(f"{place}.name", name))
+            found.append(not_found_value(f"{place}.name", name))
         if not path:
             found.append(required(f"{place}.mountPath"))
         elif path in paths:
-            found.append(wrong(f"{place}.mountPath", path, "must be unique"))
+            found.append(invalid_value(f"{place}.mountPath", path, "must be unique"))
         paths.add(path)
     return found
 
@@ -165,20 +173,20 @@ def _mount_problems(
 # --- resources ---------------------------------------------------------------------------------
 
 
-def resource_problems(
+def validate_resources(
     resources: Mapping[str, Any], field: str, name_faults: Callable[[str], tuple[str, ...]]
-) -> Problems:
+) -> ErrorList:
     """Of requests and limits, of a container or of a whole pod."""
-    found: Problems = []
+    found: ErrorList = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, amount in limits.items():
         place = f"{field}.limits[{name}]"
-        found += [wrong(place, name, fault) for fault in name_faults(name)]
-        found += amount_problems(name, amount, place)
+        found += [invalid_value(place, name, fault) for fault in name_faults(name)]
+        found += validate_quantity(name, amount, place)
     for name, amount in requests.items():
         place = f"{field}.requests[{name}]"
-        found += [wrong(place, name, fault) for fault in name_faults(name)]
-        found += amount_problems(name, amount, place)
+        found += [invalid_value(place, name, fault) for fault in name_faults(name)]
+        found += validate_quantity(name, amount, place)
         limit = limits.get(name)
         if limit is None:
             if not _may_overcommit(name):
@@ -188,20 +196,20 @@ def resource_problems(
             asked, most = parse_quantity(amount), parse_quantity(limit)
             if asked != most and not _may_overcommit(name):
                 why = f"must be equal to {name} limit of {limit}"
-                found.append(wrong(f"{field}.requests", amount, why))
+                found.append(invalid_value(f"{field}.requests", amount, why))
             elif asked > most:
                 why = f"must be less than or equal to {name} limit of {limit}"
-                found.append(wrong(f"{field}.requests", amount, why))
+                found.append(invalid_value(f"{field}.requests", amount, why))
     return found
 
 
-def amount_problems(name: str, amount: str, field: str) -> Problems:
-    found: Problems = []
+def validate_quantity(name: str, amount: str, field: str) -> ErrorList:
+    found: ErrorList = []
     nanos = parse_quantity(amount).nanos
     if nanos < 0:
-        found.append(wrong(field, amount, NEGATIVE))
+        found.append(invalid_value(field, amount, NEGATIVE))
     if nanos % 10**9 and not (_is_native(name) and name != "pods"):
-        found.append(wrong(field, amount, "must be an integer"))
+        found.append(invalid_value(field, amount, "must be an integer"))
     return found
 
 
@@ -229,15 +237,15 @@ def _may_overcommit(name: str) -> bool:
 # --- volumes -----------------------------------------------------------------------------------
 
 
-def volume_problems(volumes: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def validate_volume(volumes: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     seen = set()
     for index, volume in enumerate(volumes):
         place = f"{field}[{index}]"
         kinds = [kind for kind in volume if kind != "name"]
         for kind in sorted(kinds, key=_KINDS.index)[1:] if set(kinds) <= set(_KINDS) else kinds[1:]:
             why = "may not specify more than 1 volume type"
-            found.append(not_allowed(f"{place}.{kind}", why))
+            found.append(forbidden_field(f"{place}.{kind}", why))
         claim = volume.get("persistentVolumeClaim")
         if claim is not None and not claim.get("claimName"):
             found.append(required(f"{place}.persistentVolumeClaim.claimName"))
@@ -248,7 +256,7 @@ def volume_problems(volumes: Sequence[Mapping[str, Any]], field: str) -> Problem
         if not name:
             found.append(required(f"{place}.name"))
         else:
-            found += [wrong(f"{place}.name", name, fault) for fault in label_faults(name)]
+            found += [invalid_value(f"{place}.name", name, fault) for fault in label_faults(name)]
             if name in seen:
                 found.append(duplicate(f"{place}.name", name))
             seen.add(name)

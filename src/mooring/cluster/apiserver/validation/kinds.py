@@ -6,15 +6,15 @@ import re
 from typing import Any, Final
 
 from mooring.api.quantity import parse_quantity
-from mooring.cluster.apiserver.failures import (
-    Problem,
-    Problems,
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
+    FieldError,
     duplicate,
-    not_allowed,
+    forbidden_field,
+    invalid_value,
     required,
     shown,
     unsupported,
-    wrong,
 )
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
 from mooring.cluster.apiserver.store import Object
@@ -26,10 +26,10 @@ from mooring.cluster.apiserver.validation.containers import (
 )
 from mooring.cluster.apiserver.validation.placement import EFFECTS
 from mooring.cluster.apiserver.validation.selectors import (
-    label_selector_problems,
-    node_selector_problems,
+    validate_label_selector,
+    validate_node_selector,
 )
-from mooring.cluster.apiserver.validation.workloads import IMMUTABLE, share_problems
+from mooring.cluster.apiserver.validation.workloads import IMMUTABLE, validate_int_or_percent
 
 HIGHEST_PRIORITY: Final = 1_000_000_000  # that users may give
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -49,16 +49,16 @@ _BAD_KEY: Final = (
 )
 
 
-def node_problems(value: Object) -> Problems:
-    found: Problems = []
+def validate_node(value: Object) -> ErrorList:
+    found: ErrorList = []
     seen = set()
     for index, taint in enumerate(value.get("spec", {}).get("taints") or ()):
         place = f"metadata.taints[{index}]"
         key, effect = taint.get("key", ""), taint.get("effect", "")
-        found += [wrong(f"{place}.key", key, fault) for fault in qualified_name_faults(key)]
+        found += [invalid_value(f"{place}.key", key, fault) for fault in qualified_name_faults(key)]
         text = taint.get("value", "")
         if faults := label_value_faults(text):
-            found.append(wrong(f"{place}.value", text, ";".join(faults)))
+            found.append(invalid_value(f"{place}.value", text, ";".join(faults)))
         if not effect:
             found.append(required(f"{place}.effect"))
         elif effect not in EFFECTS:
@@ -71,19 +71,19 @@ def node_problems(value: Object) -> Problems:
                 "TimeAdded": taint.get("timeAdded"),
             }
             message = f"Duplicate value: {shown(parts)}: taints must be unique by key and effect"
-            found.append(Problem(place, f"{message} pair", "FieldValueDuplicate"))
+            found.append(FieldError(place, f"{message} pair", "FieldValueDuplicate"))
         seen.add((key, effect))
     status = value.get("status", {})
     for field in ("capacity", "allocatable"):
         for name, amount in (status.get(field) or {}).items():
             if parse_quantity(amount).nanos < 0:
-                found.append(wrong(f"status.{field}.{name}", amount, NEGATIVE))
+                found.append(invalid_value(f"status.{field}.{name}", amount, NEGATIVE))
     return found
 
 
-def service_problems(value: Object) -> Problems:
+def validate_service(value: Object) -> ErrorList:
     spec = value["spec"]
-    found: Problems = []
+    found: ErrorList = []
     ports = spec.get("ports") or ()
     if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
         found.append(required("spec.ports"))
@@ -94,31 +94,31 @@ def service_problems(value: Object) -> Problems:
             found.append(required(f"{place}.name"))
         number, target = port.get("port", 0), port.get("targetPort")
         if not 1 <= number <= 65535:
-            found.append(wrong(f"{place}.port", number, BAD_PORT))
+            found.append(invalid_value(f"{place}.port", number, BAD_PORT))
         if port["protocol"] not in PROTOCOLS:
             found.append(unsupported(f"{place}.protocol", port["protocol"], PROTOCOLS))
         if isinstance(target, int) and not 1 <= target <= 65535:
-            found.append(wrong(f"{place}.targetPort", target, BAD_PORT))
+            found.append(invalid_value(f"{place}.targetPort", target, BAD_PORT))
         elif isinstance(target, str):
             faults = port_name_faults(target)
-            found += [wrong(f"{place}.targetPort", target, fault) for fault in faults]
+            found += [invalid_value(f"{place}.targetPort", target, fault) for fault in faults]
     if spec["type"] not in _SERVICE_TYPES:
         found.append(unsupported("spec.type", spec["type"], _SERVICE_TYPES))
     return found
 
 
-def service_change_problems(new: Object, old: Object) -> Problems:
+def validate_service_update(new: Object, old: Object) -> ErrorList:
     spec, before = new["spec"], old["spec"]
     address = before.get("clusterIP")
     if not address or spec["type"] == "ExternalName" or spec.get("clusterIP") == address:
         return []
     why = "may not change once set"
-    return [wrong("spec.clusterIPs[0]", spec.get("clusterIP", ""), why)]
+    return [invalid_value("spec.clusterIPs[0]", spec.get("clusterIP", ""), why)]
 
 
-def claim_problems(value: Object) -> Problems:
+def validate_claim(value: Object) -> ErrorList:
     spec = value["spec"]
-    found = label_selector_problems(spec.get("selector"), "spec.selector")
+    found = validate_label_selector(spec.get("selector"), "spec.selector")
     modes = spec.get("accessModes") or ()
     if not modes:
         found.append(required("spec.accessModes", "at least 1 access mode is required"))
@@ -129,17 +129,17 @@ def claim_problems(value: Object) -> Problems:
     if amount is None:
         found.append(required("spec.resources[storage]"))
     elif parse_quantity(amount).nanos <= 0:
-        found.append(wrong("spec.resources[storage]", amount, "must be greater than zero"))
+        found.append(invalid_value("spec.resources[storage]", amount, "must be greater than zero"))
     return found
 
 
-def claim_change_problems(new: Object, old: Object) -> Problems:
+def validate_claim_update(new: Object, old: Object) -> ErrorList:
     def fixed(spec: Object) -> Object:
         loose = ("volumeName", "resources", "volumeAttributesClassName", "storageClassName")
         return {key: part for key, part in spec.items() if key not in loose}
 
     spec, before = new["spec"], old["spec"]
-    found: Problems = []
+    found: ErrorList = []
     is_bound_again = before.get("volumeName", spec.get("volumeName")) != spec.get("volumeName")
     is_other_class = before.get("storageClassName") not in (None, spec.get("storageClassName"))
     if is_bound_again or is_other_class or fixed(spec) != fixed(before):
@@ -147,20 +147,20 @@ def claim_change_problems(new: Object, old: Object) -> Problems:
             "spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        found.append(not_allowed("spec", why))
+        found.append(forbidden_field("spec", why))
     was, wanted = (
         (one["resources"].get("requests") or {}).get("storage", "0") for one in (before, spec)
     )
     bound = old.get("status", {}).get("capacity", {}).get("storage", "0")
     if parse_quantity(wanted) < max(parse_quantity(bound), parse_quantity("0")) and wanted != was:
         why = "field can not be less than status.capacity"
-        found.append(not_allowed("spec.resources.requests.storage", why))
+        found.append(forbidden_field("spec.resources.requests.storage", why))
     return found
 
 
-def volume_problems(value: Object) -> Problems:
+def validate_volume(value: Object) -> ErrorList:
     spec = value["spec"]
-    found: Problems = []
+    found: ErrorList = []
     modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
     if not modes:
         found.append(required("spec.accessModes"))
@@ -173,7 +173,9 @@ def volume_problems(value: Object) -> Problems:
         found.append(unsupported("spec.capacity", capacity, ("storage",)))
     for name, amount in (capacity or {}).items():
         if parse_quantity(amount).nanos <= 0:
-            found.append(wrong(f"spec.capacity[{name}]", amount, "must be greater than zero"))
+            found.append(
+                invalid_value(f"spec.capacity[{name}]", amount, "must be greater than zero")
+            )
     affinity = spec.get("nodeAffinity")
     sources = [key for key in spec if key not in _NOT_SOURCES]
     if not sources:
@@ -184,15 +186,15 @@ def volume_problems(value: Object) -> Problems:
             why = "must specify required node constraints"
             found.append(required("spec.nodeAffinity.required", why))
         else:
-            found += node_selector_problems(needed, "spec.nodeAffinity.required")
+            found += validate_node_selector(needed, "spec.nodeAffinity.required")
     elif "local" in spec:
         found.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     return found
 
 
-def priority_class_problems(value: Object) -> Problems:
+def validate_priority_class(value: Object) -> ErrorList:
     name, number = value["metadata"].get("name", ""), value["value"]
-    found: Problems = []
+    found: ErrorList = []
     if name.startswith("system-"):
         if _SYSTEM.get(name) != number:
             why = (
@@ -204,10 +206,10 @@ def priority_class_problems(value: Object) -> Problems:
                     "priority class names with 'system-' prefix are reserved for system use only. "
                     f"error: value of {name} PriorityClass must be {_SYSTEM[name]}"
                 )
-            found.append(not_allowed("metadata.name", why))
+            found.append(forbidden_field("metadata.name", why))
     elif number > HIGHEST_PRIORITY:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}"
-        found.append(not_allowed("value", why))
+        found.append(forbidden_field("value", why))
     policy = value["preemptionPolicy"]
     if policy not in ("PreemptLowerPriority", "Never"):
         supported = ("PreemptLowerPriority", "Never")
@@ -215,19 +217,19 @@ def priority_class_problems(value: Object) -> Problems:
     return found
 
 
-def priority_class_change_problems(new: Object, old: Object) -> Problems:
-    found: Problems = []
+def validate_priority_class_update(new: Object, old: Object) -> ErrorList:
+    found: ErrorList = []
     if new["value"] != old["value"]:
-        found.append(not_allowed("value", "may not be changed in an update."))
+        found.append(forbidden_field("value", "may not be changed in an update."))
     if new["preemptionPolicy"] != old.get("preemptionPolicy"):
         why = "field is immutable"
-        found.append(wrong("preemptionPolicy", new["preemptionPolicy"], why))
+        found.append(invalid_value("preemptionPolicy", new["preemptionPolicy"], why))
     return found
 
 
-def budget_problems(value: Object) -> Problems:
+def validate_budget(value: Object) -> ErrorList:
     spec = value.get("spec") or {}
-    found: Problems = []
+    found: ErrorList = []
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:
         parts = {
@@ -237,19 +239,19 @@ def budget_problems(value: Object) -> Problems:
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
         why = "minAvailable and maxUnavailable cannot be both set"
-        found.append(wrong("spec", parts, why))
+        found.append(invalid_value("spec", parts, why))
     for name, share in (("minAvailable", least), ("maxUnavailable", most)):
         if share is not None:
-            found += share_problems(share, f"spec.{name}")
+            found += validate_int_or_percent(share, f"spec.{name}")
     policy = spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")
     if policy not in ("AlwaysAllow", "IfHealthyBudget"):
         supported = ("AlwaysAllow", "IfHealthyBudget")
         found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, supported))
-    return found + label_selector_problems(spec.get("selector"), "spec.selector")
+    return found + validate_label_selector(spec.get("selector"), "spec.selector")
 
 
-def storage_class_problems(value: Object) -> Problems:
-    found: Problems = []
+def validate_storage_class(value: Object) -> ErrorList:
+    found: ErrorList = []
     if not value.get("provisioner"):
         found.append(required("provisioner"))
     if value["reclaimPolicy"] not in ("Delete", "Retain"):
@@ -261,67 +263,67 @@ def storage_class_problems(value: Object) -> Problems:
     return found
 
 
-def storage_class_change_problems(new: Object, old: Object) -> Problems:
+def validate_storage_class_update(new: Object, old: Object) -> ErrorList:
     return [
-        wrong(field, new.get(field), IMMUTABLE)
+        invalid_value(field, new.get(field), IMMUTABLE)
         for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
         if new.get(field) != old.get(field)
     ]
 
 
-def lease_problems(value: Object) -> Problems:
+def validate_lease(value: Object) -> ErrorList:
     spec = value.get("spec") or {}
-    found: Problems = []
+    found: ErrorList = []
     if spec.get("leaseDurationSeconds", 1) <= 0:
         why = "must be greater than 0"
-        found.append(wrong("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], why))
+        found.append(invalid_value("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], why))
     if spec.get("leaseTransitions", 0) < 0:
-        found.append(wrong("spec.leaseTransitions", spec["leaseTransitions"], NEGATIVE))
+        found.append(invalid_value("spec.leaseTransitions", spec["leaseTransitions"], NEGATIVE))
     return found
 
 
-def config_map_problems(value: Object) -> Problems:
-    found: Problems = []
+def validate_config_map(value: Object) -> ErrorList:
+    found: ErrorList = []
     for field in ("data", "binaryData"):
         for key in value.get(field) or ():
             if _CONFIG_KEY.fullmatch(key) is None:
-                found.append(wrong(f"{field}[{key}]", key, _BAD_KEY))
+                found.append(invalid_value(f"{field}[{key}]", key, _BAD_KEY))
             if field == "binaryData" and key in (value.get("data") or ()):
                 found.append(duplicate(f"data[{key}]", f"duplicate of key present in {field}"))
     return found
 
 
-def config_change_problems(new: Object, old: Object) -> Problems:
+def validate_immutable_update(new: Object, old: Object) -> ErrorList:
     """Of config maps and secrets."""
-    found: Problems = []
+    found: ErrorList = []
     if old.get("immutable"):
         why = "field is immutable when `immutable` is set"
         for field in ("immutable", "data", "binaryData"):
             if new.get(field) != old.get(field):
-                found.append(not_allowed(field, why))
+                found.append(forbidden_field(field, why))
     if new.get("type") != old.get("type"):
-        found.append(wrong("type", new.get("type"), IMMUTABLE))
+        found.append(invalid_value("type", new.get("type"), IMMUTABLE))
     return found
 
 
-def event_problems(value: Object) -> Problems:
+def validate_event(value: Object) -> ErrorList:
     """Of events in either form; those with a time of their own are held to the newer rules."""
     meta, about = value["metadata"], value.get("involvedObject") or {}
     namespace = meta.get("namespace", "")
     if about.get("namespace", "") not in ("", namespace):
         why = "does not match event.namespace"
-        return [wrong("involvedObject.namespace", about["namespace"], why)]
+        return [invalid_value("involvedObject.namespace", about["namespace"], why)]
     return []
 
 
-def new_event_problems(value: Object) -> Problems:
+def validate_new_event(value: Object) -> ErrorList:
     """Of events that come by the door of events.k8s.io, in the form they are stored in."""
-    found: Problems = []
+    found: ErrorList = []
     if not value.get("eventTime"):
         found.append(required("eventTime"))
         if value.get("type") not in ("Normal", "Warning"):
             kind: Any = value.get("type", "")
-            found.append(wrong("type", kind, f"has invalid value: {kind}"))
+            found.append(invalid_value("type", kind, f"has invalid value: {kind}"))
         return found
     for field, called in (
         ("reportingComponent", "reportingController"),
@@ -333,5 +335,5 @@ def new_event_problems(value: Object) -> Problems:
             found.append(required(called))
     if value.get("type") not in ("Normal", "Warning"):
         kind = value.get("type", "")
-        found.append(wrong("type", kind, f"has invalid value: {kind}"))
+        found.append(invalid_value("type", kind, f"has invalid value: {kind}"))
     return found

@@ -6,43 +6,43 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mooring.cluster.apiserver import metadata
+from mooring.cluster.apiserver.errors import ErrorList
 from mooring.cluster.apiserver.events import is_translated
-from mooring.cluster.apiserver.failures import Problems
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation import kinds, workloads
 from mooring.cluster.apiserver.validation.pods import (
-    changed_pod_problems,
-    new_pod_problems,
-    pod_status_problems,
-    spec_problems,
+    validate_pod_create,
+    validate_pod_spec,
+    validate_pod_status_update,
+    validate_pod_update,
 )
 
-_Check = Callable[[Object], Problems]
-_ChangeCheck = Callable[[Object, Object], Problems]
+_Check = Callable[[Object], ErrorList]
+_ChangeCheck = Callable[[Object, Object], ErrorList]
 
 
-def problems_of_new(resource: Resource, value: Object) -> Problems:
-    found = metadata.problems(resource, value["metadata"])
+def validate_create(resource: Resource, value: Object) -> ErrorList:
+    found = metadata.validate_object_meta(resource, value["metadata"])
     check = _CHECKS.get(resource.key)
     if check is not None:
         found += check(value)
     if is_translated(resource):
-        found += kinds.new_event_problems(value)
+        found += kinds.validate_new_event(value)
     return found
 
 
-def problems_of_update(resource: Resource, new: Object, old: Object, subresource: str) -> Problems:
+def validate_update(resource: Resource, new: Object, old: Object, subresource: str) -> ErrorList:
     meta, before = new["metadata"], old["metadata"]
-    found: Problems = []
+    found: ErrorList = []
     if meta != before:
-        found += metadata.problems(resource, meta)
-        found += metadata.update_problems(meta, before)
+        found += metadata.validate_object_meta(resource, meta)
+        found += metadata.validate_object_meta_update(meta, before)
     if subresource == "status":
-        return found + (pod_status_problems(new, old) if resource.key == "pods" else [])
+        return found + (validate_pod_status_update(new, old) if resource.key == "pods" else [])
     if resource.key == "pods":
         return found + (
-            spec_problems(new["spec"], "spec") if subresource else changed_pod_problems(new, old)
+            validate_pod_spec(new["spec"], "spec") if subresource else validate_pod_update(new, old)
         )
     check, change_check = _CHECKS.get(resource.key), _CHANGE_CHECKS.get(resource.key)
     if check is not None and resource.key not in _ONLY_NEW:
@@ -55,36 +55,36 @@ def problems_of_update(resource: Resource, new: Object, old: Object, subresource
 # Nothing that is checked of them can change.
 _ONLY_NEW: Final = ("priorityclasses.scheduling.k8s.io",)
 _CHECKS: Final[Mapping[str, _Check]] = {
-    "configmaps": kinds.config_map_problems,
-    "events": kinds.event_problems,
-    "nodes": kinds.node_problems,
-    "persistentvolumeclaims": kinds.claim_problems,
-    "persistentvolumes": kinds.volume_problems,
-    "pods": new_pod_problems,
-    "replicationcontrollers": workloads.replication_controller_problems,
-    "services": kinds.service_problems,
-    "daemonsets.apps": workloads.daemon_set_problems,
-    "deployments.apps": workloads.deployment_problems,
-    "replicasets.apps": workloads.replica_set_problems,
-    "statefulsets.apps": workloads.stateful_set_problems,
-    "jobs.batch": workloads.job_problems,
-    "cronjobs.batch": workloads.cron_job_problems,
-    "leases.coordination.k8s.io": kinds.lease_problems,
-    "poddisruptionbudgets.policy": kinds.budget_problems,
-    "priorityclasses.scheduling.k8s.io": kinds.priority_class_problems,
-    "storageclasses.storage.k8s.io": kinds.storage_class_problems,
+    "configmaps": kinds.validate_config_map,
+    "events": kinds.validate_event,
+    "nodes": kinds.validate_node,
+    "persistentvolumeclaims": kinds.validate_claim,
+    "persistentvolumes": kinds.validate_volume,
+    "pods": validate_pod_create,
+    "replicationcontrollers": workloads.validate_replication_controller,
+    "services": kinds.validate_service,
+    "daemonsets.apps": workloads.validate_daemon_set,
+    "deployments.apps": workloads.validate_deployment,
+    "replicasets.apps": workloads.validate_replica_set,
+    "statefulsets.apps": workloads.validate_stateful_set,
+    "jobs.batch": workloads.validate_job,
+    "cronjobs.batch": workloads.validate_cron_job,
+    "leases.coordination.k8s.io": kinds.validate_lease,
+    "poddisruptionbudgets.policy": kinds.validate_budget,
+    "priorityclasses.scheduling.k8s.io": kinds.validate_priority_class,
+    "storageclasses.storage.k8s.io": kinds.validate_storage_class,
 }
 
 _CHANGE_CHECKS: Final[Mapping[str, _ChangeCheck]] = {
-    "configmaps": kinds.config_change_problems,
-    "persistentvolumeclaims": kinds.claim_change_problems,
-    "secrets": kinds.config_change_problems,
-    "services": kinds.service_change_problems,
-    "daemonsets.apps": workloads.selector_change_problems,
-    "deployments.apps": workloads.selector_change_problems,
-    "replicasets.apps": workloads.selector_change_problems,
-    "statefulsets.apps": workloads.stateful_set_change_problems,
-    "jobs.batch": workloads.job_change_problems,
-    "priorityclasses.scheduling.k8s.io": kinds.priority_class_change_problems,
-    "storageclasses.storage.k8s.io": kinds.storage_class_change_problems,
+    "configmaps": kinds.validate_immutable_update,
+    "persistentvolumeclaims": kinds.validate_claim_update,
+    "secrets": kinds.validate_immutable_update,
+    "services": kinds.validate_service_update,
+    "daemonsets.apps": workloads.validate_selector_update,
+    "deployments.apps": workloads.validate_selector_update,
+    "replicasets.apps": workloads.validate_selector_update,
+    "statefulsets.apps": workloads.validate_stateful_set_update,
+    "jobs.batch": workloads.validate_job_update,
+    "priorityclasses.scheduling.k8s.io": kinds.validate_priority_class_update,
+    "storageclasses.storage.k8s.io": kinds.validate_storage_class_update,
 }

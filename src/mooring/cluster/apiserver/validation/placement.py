@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mooring.cluster.apiserver.failures import (
-    Problems,
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
     duplicate,
-    not_allowed,
+    forbidden_field,
+    invalid_value,
     required,
     unsupported,
-    wrong,
 )
 from mooring.cluster.apiserver.names import label_faults, label_value_faults, qualified_name_faults
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation.selectors import (
-    key_problems,
-    label_selector_problems,
-    node_selector_problems,
-    node_term_problems,
+    validate_label_key,
+    validate_label_selector,
+    validate_node_selector,
+    validate_node_term,
 )
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -29,87 +29,87 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _RANGE: Final = "must be in the range 1-100"
 
 
-def affinity_problems(affinity: Mapping[str, Any], field: str) -> Problems:
-    found: Problems = []
+def validate_affinity(affinity: Mapping[str, Any], field: str) -> ErrorList:
+    found: ErrorList = []
     if nodes := affinity.get("nodeAffinity"):
-        found += _node_affinity_problems(nodes, f"{field}.nodeAffinity")
+        found += _validate_node_affinity(nodes, f"{field}.nodeAffinity")
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
         for index, term in enumerate(terms.get(_REQUIRED) or ()):
-            found += _pod_term_problems(term, f"{field}.{kind}.{_REQUIRED}[{index}]")
+            found += _validate_pod_term(term, f"{field}.{kind}.{_REQUIRED}[{index}]")
         for index, weighted in enumerate(terms.get(_PREFERRED) or ()):
             place = f"{field}.{kind}.{_PREFERRED}[{index}]"
-            found += _weight_problems(weighted, place)
+            found += _validate_weight(weighted, place)
             term = weighted.get("podAffinityTerm") or {}
-            found += _pod_term_problems(term, f"{place}.podAffinityTerm")
+            found += _validate_pod_term(term, f"{place}.podAffinityTerm")
     return found
 
 
-def _node_affinity_problems(affinity: Mapping[str, Any], field: str) -> Problems:
-    found: Problems = []
+def _validate_node_affinity(affinity: Mapping[str, Any], field: str) -> ErrorList:
+    found: ErrorList = []
     needed = affinity.get(_REQUIRED)
     if needed is not None:
-        found += node_selector_problems(needed, f"{field}.{_REQUIRED}")
+        found += validate_node_selector(needed, f"{field}.{_REQUIRED}")
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         place = f"{field}.{_PREFERRED}[{index}]"
-        found += _weight_problems(term, place)
+        found += _validate_weight(term, place)
         preference = term.get("preference") or {}
-        found += node_term_problems(preference, f"{place}.preference", is_strict=False)
+        found += validate_node_term(preference, f"{place}.preference", is_strict=False)
     return found
 
 
-def _weight_problems(term: Mapping[str, Any], field: str) -> Problems:
+def _validate_weight(term: Mapping[str, Any], field: str) -> ErrorList:
     weight = term.get("weight", 0)
-    return [] if 1 <= weight <= 100 else [wrong(f"{field}.weight", weight, _RANGE)]
+    return [] if 1 <= weight <= 100 else [invalid_value(f"{field}.weight", weight, _RANGE)]
 
 
-def _pod_term_problems(term: Mapping[str, Any], field: str) -> Problems:
-    found = label_selector_problems(term.get("labelSelector"), f"{field}.labelSelector")
-    found += label_selector_problems(term.get("namespaceSelector"), f"{field}.namespaceSelector")
+def _validate_pod_term(term: Mapping[str, Any], field: str) -> ErrorList:
+    found = validate_label_selector(term.get("labelSelector"), f"{field}.labelSelector")
+    found += validate_label_selector(term.get("namespaceSelector"), f"{field}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        found += [wrong(f"{field}.namespace", name, fault) for fault in label_faults(name)]
-    found += _label_key_problems(term, field)
+        found += [invalid_value(f"{field}.namespace", name, fault) for fault in label_faults(name)]
+    found += _validate_label_key(term, field)
     key = term.get("topologyKey", "")
     if not key:
         found.append(required(f"{field}.topologyKey", "can not be empty"))
-    return found + key_problems(key, f"{field}.topologyKey")
+    return found + validate_label_key(key, f"{field}.topologyKey")
 
 
-def _label_key_problems(term: Mapping[str, Any], field: str) -> Problems:
+def _validate_label_key(term: Mapping[str, Any], field: str) -> ErrorList:
     """Of keys whose values are taken from the pod itself."""
-    found: Problems = []
+    found: ErrorList = []
     selector = term.get("labelSelector")
     for kind in ("matchLabelKeys", "mismatchLabelKeys"):
         keys = term.get(kind) or ()
         if keys and selector is None:
             why = "must not be specified when labelSelector is not set"
-            found.append(not_allowed(f"{field}.{kind}", why))
+            found.append(forbidden_field(f"{field}.{kind}", why))
             continue
         for index, key in enumerate(keys):
-            found += key_problems(key, f"{field}.{kind}[{index}]")
+            found += validate_label_key(key, f"{field}.{kind}[{index}]")
     same = term.get("matchLabelKeys") or ()
     # By now each of the keys stands in the selector once, because the server has put it there.
     seen = set((selector or {}).get("matchLabels") or ())
     for test in (selector or {}).get("matchExpressions") or ():
         if test.get("key") in same and test["key"] in seen:
             why = "exists in both matchLabelKeys and labelSelector"
-            found.append(wrong(f"{field}[{same.index(test['key'])}]", test["key"], why))
+            found.append(invalid_value(f"{field}[{same.index(test['key'])}]", test["key"], why))
         seen.add(test.get("key"))
     for index, key in enumerate(same):
         if key in (term.get("mismatchLabelKeys") or ()):
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
-            found.append(wrong(f"{field}.matchLabelKeys[{index}]", key, why))
+            found.append(invalid_value(f"{field}.matchLabelKeys[{index}]", key, why))
     return found
 
 
-def spread_problems(constraints: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def validate_topology_spread(constraints: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     for index, constraint in enumerate(constraints):
         place = f"{field}[{index}]"
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
         action = constraint.get("whenUnsatisfiable", "")
         if skew <= 0:
-            found.append(wrong(f"{place}.maxSkew", skew, "must be greater than zero"))
+            found.append(invalid_value(f"{place}.maxSkew", skew, "must be greater than zero"))
         if not key:
             found.append(required(f"{place}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
@@ -119,50 +119,50 @@ def spread_problems(constraints: Sequence[Mapping[str, Any]], field: str) -> Pro
                 pair = f"{{{key}, {action}}}"
                 found.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", pair))
                 break
-        found += _domain_problems(constraint, action, place)
+        found += _validate_domain(constraint, action, place)
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(policy, "Honor") not in ("Honor", "Ignore"):
                 supported = ("Honor", "Ignore")
                 found.append(unsupported(f"{place}.{policy}", constraint[policy], supported))
-        found += _label_key_problems(constraint, place)
-        found += label_selector_problems(constraint.get("labelSelector"), f"{place}.labelSelector")
+        found += _validate_label_key(constraint, place)
+        found += validate_label_selector(constraint.get("labelSelector"), f"{place}.labelSelector")
     return found
 
 
-def _domain_problems(constraint: Mapping[str, Any], action: str, field: str) -> Problems:
+def _validate_domain(constraint: Mapping[str, Any], action: str, field: str) -> ErrorList:
     domains = constraint.get("minDomains")
-    found: Problems = []
+    found: ErrorList = []
     if domains is None:
         return found
     if domains <= 0:
-        found.append(wrong(f"{field}.minDomains", domains, "must be greater than zero"))
+        found.append(invalid_value(f"{field}.minDomains", domains, "must be greater than zero"))
     if action != "DoNotSchedule":
         why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        found.append(wrong(f"{field}.minDomains", domains, why))
+        found.append(invalid_value(f"{field}.minDomains", domains, why))
     return found
 
 
-def toleration_problems(tolerations: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def validate_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     for index, toleration in enumerate(tolerations):
         place = f"{field}[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         value, effect = toleration.get("value", ""), toleration.get("effect", "")
         if key:
-            found += key_problems(key, f"{place}.key")
+            found += validate_label_key(key, f"{place}.key")
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values '
-            found.append(wrong(f"{place}.operator", operator, why + 'and all keys"'))
+            found.append(invalid_value(f"{place}.operator", operator, why + 'and all keys"'))
         if "tolerationSeconds" in toleration and effect != "NoExecute":
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            found.append(wrong(f"{place}.effect", effect, why))
+            found.append(invalid_value(f"{place}.effect", effect, why))
         if operator in ("", "Equal"):
             if faults := label_value_faults(value):
-                found.append(wrong(f"{place}.operator", value, ";".join(faults)))
+                found.append(invalid_value(f"{place}.operator", value, ";".join(faults)))
         elif operator == "Exists":
             if value:
                 why = "value must be empty when `operator` is 'Exists'"
-                found.append(wrong(f"{place}.operator", value, why))
+                found.append(invalid_value(f"{place}.operator", value, why))
         else:
             named = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
             found.append(unsupported(f"{place}.operator", operator, ("Equal", "Exists", *named)))
@@ -171,12 +171,14 @@ def toleration_problems(tolerations: Sequence[Mapping[str, Any]], field: str) ->
     return found
 
 
-def gate_problems(gates: Sequence[Mapping[str, Any]], field: str) -> Problems:
-    found: Problems = []
+def validate_scheduling_gates(gates: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
     seen = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
-        found += [wrong(f"{field}[{index}]", name, fault) for fault in qualified_name_faults(name)]
+        found += [
+            invalid_value(f"{field}[{index}]", name, fault) for fault in qualified_name_faults(name)
+        ]
         if name in seen:
             found.append(duplicate(f"{field}[{index}]", name))
         seen.add(name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mooring.cluster.apiserver.failures import Problems, not_allowed, required, wrong
-from mooring.cluster.apiserver.metadata import label_problems
+from mooring.cluster.apiserver.errors import ErrorList, forbidden_field, invalid_value, required
+from mooring.cluster.apiserver.metadata import validate_labels
 from mooring.cluster.apiserver.names import (
     label_value_faults,
     qualified_name_faults,
@@ -18,33 +18,33 @@ _VALUES: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotEx
 _BAD_OPERATOR: Final = "not a valid selector operator"
 
 
-def label_selector_problems(selector: Mapping[str, Any] | None, field: str) -> Problems:
+def validate_label_selector(selector: Mapping[str, Any] | None, field: str) -> ErrorList:
     if not selector:
         return []
-    found = label_problems(selector.get("matchLabels") or {}, f"{field}.matchLabels")
+    found = validate_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")
     for index, test in enumerate(selector.get("matchExpressions") or ()):
         place = f"{field}.matchExpressions[{index}]"
-        found += _operator_problems(test, place)
-        found += key_problems(test.get("key", ""), f"{place}.key")
-        found += _value_problems(test, place)
+        found += _validate_operator(test, place)
+        found += validate_label_key(test.get("key", ""), f"{place}.key")
+        found += _validate_value(test, place)
     return found
 
 
-def node_selector_problems(selector: Mapping[str, Any], field: str) -> Problems:
+def validate_node_selector(selector: Mapping[str, Any], field: str) -> ErrorList:
     """Of a node selector that must hold."""
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
         why = "must have at least one node selector term"
         return [required(f"{field}.nodeSelectorTerms", why)]
-    found: Problems = []
+    found: ErrorList = []
     for index, term in enumerate(terms):
-        found += node_term_problems(term, f"{field}.nodeSelectorTerms[{index}]", is_strict=True)
+        found += validate_node_term(term, f"{field}.nodeSelectorTerms[{index}]", is_strict=True)
     return found
 
 
-def node_term_problems(term: Mapping[str, Any], field: str, *, is_strict: bool) -> Problems:
+def validate_node_term(term: Mapping[str, Any], field: str, *, is_strict: bool) -> ErrorList:
     """Of one term; strict ones may only name values that labels can have."""
-    found: Problems = []
+    found: ErrorList = []
     for index, test in enumerate(term.get("matchExpressions") or ()):
         place = f"{field}.matchExpressions[{index}]"
         if test.get("operator") in ("Gt", "Lt"):
@@ -52,49 +52,51 @@ def node_term_problems(term: Mapping[str, Any], field: str, *, is_strict: bool) 
                 why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 found.append(required(f"{place}.values", why))
         else:
-            found += _operator_problems(test, place)
-        found += key_problems(test.get("key", ""), f"{place}.key")
+            found += _validate_operator(test, place)
+        found += validate_label_key(test.get("key", ""), f"{place}.key")
         if is_strict:
-            found += _value_problems(test, place)
+            found += _validate_value(test, place)
     for index, test in enumerate(term.get("matchFields") or ()):
-        found += _field_problems(test, f"{field}.matchFields[{index}]")
+        found += _validate_field(test, f"{field}.matchFields[{index}]")
     return found
 
 
-def key_problems(key: str, field: str) -> Problems:
+def validate_label_key(key: str, field: str) -> ErrorList:
     """Of the key of a label."""
-    return [wrong(field, key, fault) for fault in qualified_name_faults(key)]
+    return [invalid_value(field, key, fault) for fault in qualified_name_faults(key)]
 
 
-def _operator_problems(test: Mapping[str, Any], field: str) -> Problems:
+def _validate_operator(test: Mapping[str, Any], field: str) -> ErrorList:
     operator, values = test.get("operator", ""), test.get("values") or ()
     if operator in ("In", "NotIn"):
         return [] if values else [required(f"{field}.values", _NO_VALUES)]
     if operator in ("Exists", "DoesNotExist"):
-        return [not_allowed(f"{field}.values", _VALUES)] if values else []
-    return [wrong(f"{field}.operator", operator, _BAD_OPERATOR)]
+        return [forbidden_field(f"{field}.values", _VALUES)] if values else []
+    return [invalid_value(f"{field}.operator", operator, _BAD_OPERATOR)]
 
 
-def _value_problems(test: Mapping[str, Any], field: str) -> Problems:
+def _validate_value(test: Mapping[str, Any], field: str) -> ErrorList:
     return [
-        wrong(f"{field}.values[{index}]", value, fault)
+        invalid_value(f"{field}.values[{index}]", value, fault)
         for index, value in enumerate(test.get("values") or ())
         for fault in label_value_faults(value)
     ]
 
 
-def _field_problems(test: Mapping[str, Any], field: str) -> Problems:
-    found: Problems = []
+def _validate_field(test: Mapping[str, Any], field: str) -> ErrorList:
+    found: ErrorList = []
     operator, values = test.get("operator", ""), test.get("values") or ()
     if operator not in ("In", "NotIn"):
-        found.append(wrong(f"{field}.operator", operator, _BAD_OPERATOR))
+        found.append(invalid_value(f"{field}.operator", operator, _BAD_OPERATOR))
     elif len(values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         found.append(required(f"{field}.values", why))
     if test.get("key") != "metadata.name":
-        found.append(wrong(f"{field}.key", test.get("key", ""), "not a valid field selector key"))
+        found.append(
+            invalid_value(f"{field}.key", test.get("key", ""), "not a valid field selector key")
+        )
         return found
     for index, value in enumerate(values):
         for fault in subdomain_faults(value):
-            found.append(wrong(f"{field}.values[{index}]", value, fault))
+            found.append(invalid_value(f"{field}.values[{index}]", value, fault))
     return found

@@ -9,18 +9,18 @@ from typing import Any, Final
 from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import Selector, SelectorError
-from mooring.cluster.apiserver.failures import (
-    Problems,
-    not_allowed,
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
+    forbidden_field,
+    invalid_value,
     required,
     unsupported,
-    wrong,
 )
-from mooring.cluster.apiserver.metadata import label_problems
+from mooring.cluster.apiserver.metadata import validate_labels
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation.containers import NEGATIVE
-from mooring.cluster.apiserver.validation.pods import template_spec_problems
-from mooring.cluster.apiserver.validation.selectors import label_selector_problems
+from mooring.cluster.apiserver.validation.pods import validate_template_spec
+from mooring.cluster.apiserver.validation.selectors import validate_label_selector
 
 IMMUTABLE: Final = "field is immutable"
 _PERCENT: Final = re.compile(r"[0-9]+%")
@@ -35,37 +35,37 @@ _STATEFUL_SET_MAY_CHANGE: Final = (
 )  # fmt: skip
 
 
-def deployment_problems(value: Object) -> Problems:
+def validate_deployment(value: Object) -> ErrorList:
     spec = value["spec"]
-    found = count_problems(spec, "spec", "replicas")
-    found += _selected_template_problems(spec, "deployment")
-    found += _strategy_problems(spec["strategy"], "spec.strategy")
-    found += count_problems(spec, "spec", "minReadySeconds", "revisionHistoryLimit")
+    found = validate_non_negative(spec, "spec", "replicas")
+    found += _validate_selected_template(spec, "deployment")
+    found += _validate_strategy(spec["strategy"], "spec.strategy")
+    found += validate_non_negative(spec, "spec", "minReadySeconds", "revisionHistoryLimit")
     deadline = spec["progressDeadlineSeconds"]
-    found += count_problems(spec, "spec", "progressDeadlineSeconds")
+    found += validate_non_negative(spec, "spec", "progressDeadlineSeconds")
     if deadline <= spec.get("minReadySeconds", 0):
         why = "must be greater than minReadySeconds"
-        found.append(wrong("spec.progressDeadlineSeconds", deadline, why))
+        found.append(invalid_value("spec.progressDeadlineSeconds", deadline, why))
     return found
 
 
-def replica_set_problems(value: Object) -> Problems:
+def validate_replica_set(value: Object) -> ErrorList:
     spec = value["spec"]
-    found = count_problems(spec, "spec", "replicas", "minReadySeconds")
-    return found + _selected_template_problems(spec, "deployment")
+    found = validate_non_negative(spec, "spec", "replicas", "minReadySeconds")
+    return found + _validate_selected_template(spec, "deployment")
 
 
-def stateful_set_problems(value: Object) -> Problems:
+def validate_stateful_set(value: Object) -> ErrorList:
     spec = value["spec"]
-    found: Problems = []
+    found: ErrorList = []
     policy = spec["podManagementPolicy"]
     if policy not in ("OrderedReady", "Parallel"):
         why = "must be 'OrderedReady' or 'Parallel'"
-        found.append(wrong("spec.podManagementPolicy", policy, why))
+        found.append(invalid_value("spec.podManagementPolicy", policy, why))
     if spec["updateStrategy"]["type"] not in ("RollingUpdate", "OnDelete"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        found.append(wrong("spec.updateStrategy", spec["updateStrategy"], why))
-    found += count_problems(spec, "spec", "replicas", "minReadySeconds")
+        found.append(invalid_value("spec.updateStrategy", spec["updateStrategy"], why))
+    found += validate_non_negative(spec, "spec", "replicas", "minReadySeconds")
     claims = [
         {"name": claim["metadata"].get("name", ""), "persistentVolumeClaim": {"claimName": "x"}}
         for claim in spec.get("volumeClaimTemplates") or ()
@@ -76,76 +76,76 @@ def stateful_set_problems(value: Object) -> Problems:
         own = {claim["name"] for claim in claims}
         rest = [one for one in pod.get("volumes") or () if one.get("name") not in own]
         spec = {**spec, "template": {**template, "spec": {**pod, "volumes": [*claims, *rest]}}}
-    return found + _selected_template_problems(spec, "statefulset")
+    return found + _validate_selected_template(spec, "statefulset")
 
 
-def daemon_set_problems(value: Object) -> Problems:
+def validate_daemon_set(value: Object) -> ErrorList:
     spec = value["spec"]
     selector, template = spec.get("selector"), spec["template"]
-    found = label_selector_problems(selector, "spec.selector")
+    found = validate_label_selector(selector, "spec.selector")
     if not _selects(selector, template):
         found.append(_mismatch(template))
     if selector is not None and not _tests(selector):
         why = "empty selector is invalid for daemonset"
-        found.append(wrong("spec.selector", selector, why))
-    found += template_spec_problems(template, "spec.template")
-    found += _restart_problems(template)
-    found += count_problems(spec, "spec", "minReadySeconds")
+        found.append(invalid_value("spec.selector", selector, why))
+    found += validate_template_spec(template, "spec.template")
+    found += _validate_restart(template)
+    found += validate_non_negative(spec, "spec", "minReadySeconds")
     strategy = spec["updateStrategy"]
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
         found.append(unsupported("spec.updateStrategy", shown, ("RollingUpdate", "OnDelete")))
-    return found + count_problems(spec, "spec", "revisionHistoryLimit")
+    return found + validate_non_negative(spec, "spec", "revisionHistoryLimit")
 
 
-def replication_controller_problems(value: Object) -> Problems:
+def validate_replication_controller(value: Object) -> ErrorList:
     spec = value["spec"]
-    found = count_problems(spec, "spec", "minReadySeconds")
+    found = validate_non_negative(spec, "spec", "minReadySeconds")
     selector, template = spec.get("selector") or {}, spec.get("template")
     if not selector:
         found.append(required("spec.selector"))
-    found += count_problems(spec, "spec", "replicas")
+    found += validate_non_negative(spec, "spec", "replicas")
     if template is None:
         return [*found, required("spec.template")]
     labels = template["metadata"].get("labels") or {}
     if any(labels.get(key) != wanted for key, wanted in selector.items()):
         found.append(_mismatch(template))
-    found += template_spec_problems(template, "spec.template")
-    return found + _restart_problems(template)
+    found += validate_template_spec(template, "spec.template")
+    return found + _validate_restart(template)
 
 
-def job_problems(value: Object) -> Problems:
+def validate_job(value: Object) -> ErrorList:
     spec, meta = value["spec"], value["metadata"]
-    found: Problems = []
+    found: ErrorList = []
     if not spec.get("manualSelector"):
         exact = (spec.get("selector") or {}).get("matchLabels") or {}
         own = {"batch.kubernetes.io/controller-uid": meta.get("uid", "")}
         legacy = {"controller-uid": meta.get("uid", "")}
         if exact not in (own, legacy):
             why = "`selector` not auto-generated"
-            found.append(wrong("spec.selector", spec.get("selector"), why))
-    found += _job_spec_problems(spec, "spec")
+            found.append(invalid_value("spec.selector", spec.get("selector"), why))
+    found += _validate_job_spec(spec, "spec")
     if not _selects(spec.get("selector"), spec["template"]):
         found.append(_mismatch(spec["template"]))
     return found
 
 
-def cron_job_problems(value: Object) -> Problems:
+def validate_cron_job(value: Object) -> ErrorList:
     spec = value["spec"]
-    found: Problems = []
+    found: ErrorList = []
     if not spec.get("schedule"):
         found.append(required("spec.schedule"))
     if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
         policies = ("Allow", "Forbid", "Replace")
         found.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], policies))
-    found += _job_spec_problems(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+    found += _validate_job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     limits = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    return found + count_problems(spec, "spec", *limits)
+    return found + validate_non_negative(spec, "spec", *limits)
 
 
-def _job_spec_problems(spec: Mapping[str, Any], field: str) -> Problems:
+def _validate_job_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
-    found = count_problems(spec, field, *counts, "ttlSecondsAfterFinished")
+    found = validate_non_negative(spec, field, *counts, "ttlSecondsAfterFinished")
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in ("NonIndexed", "Indexed"):
         found.append(unsupported(f"{field}.completionMode", mode, ("NonIndexed", "Indexed")))
@@ -153,7 +153,7 @@ def _job_spec_problems(spec: Mapping[str, Any], field: str) -> Problems:
         why = "when completion mode is Indexed"
         found.append(required(f"{field}.completions", why))
     template = spec["template"]
-    found += template_spec_problems(template, f"{field}.template")
+    found += validate_template_spec(template, f"{field}.template")
     policy = template["spec"].get("restartPolicy", "")
     place = f"{field}.template.spec.restartPolicy"
     if policy == "Always":
@@ -166,15 +166,15 @@ def _job_spec_problems(spec: Mapping[str, Any], field: str) -> Problems:
 # --- changes -----------------------------------------------------------------------------------
 
 
-def selector_change_problems(new: Object, old: Object) -> Problems:
+def validate_selector_update(new: Object, old: Object) -> ErrorList:
     """Of deployments, replica sets and daemon sets."""
     selector = new["spec"].get("selector")
     if selector == old["spec"].get("selector"):
         return []
-    return [wrong("spec.selector", selector, IMMUTABLE)]
+    return [invalid_value("spec.selector", selector, IMMUTABLE)]
 
 
-def stateful_set_change_problems(new: Object, old: Object) -> Problems:
+def validate_stateful_set_update(new: Object, old: Object) -> ErrorList:
     before = {key: part for key, part in old["spec"].items() if key not in _STATEFUL_SET_MAY_CHANGE}
     after = {key: part for key, part in new["spec"].items() if key not in _STATEFUL_SET_MAY_CHANGE}
     if before == after:
@@ -184,12 +184,12 @@ def stateful_set_change_problems(new: Object, old: Object) -> Problems:
         "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
         "'minReadySeconds' are forbidden"
     )
-    return [not_allowed("spec", why)]
+    return [forbidden_field("spec", why)]
 
 
-def job_change_problems(new: Object, old: Object) -> Problems:
+def validate_job_update(new: Object, old: Object) -> ErrorList:
     spec, before = new["spec"], old["spec"]
-    found: Problems = []
+    found: ErrorList = []
     fields = ["completions", "selector", "template", "completionMode", "podFailurePolicy"]
     if spec.get("completionMode") == "Indexed":
         fields.remove("completions")  # an indexed job may grow, together with its parallelism
@@ -197,73 +197,73 @@ def job_change_problems(new: Object, old: Object) -> Problems:
         fields.remove("template")  # nothing has started yet
     for field in fields:
         if spec.get(field) != before.get(field):
-            found.append(wrong(f"spec.{field}", spec.get(field), IMMUTABLE))
+            found.append(invalid_value(f"spec.{field}", spec.get(field), IMMUTABLE))
     return found
 
 
 # --- parts -------------------------------------------------------------------------------------
 
 
-def count_problems(holder: Mapping[str, Any], field: str, *names: str) -> Problems:
+def validate_non_negative(holder: Mapping[str, Any], field: str, *names: str) -> ErrorList:
     """Of numbers that may not be negative."""
     return [
-        wrong(f"{field}.{name}", holder[name], NEGATIVE)
+        invalid_value(f"{field}.{name}", holder[name], NEGATIVE)
         for name in names
         if holder.get(name, 0) < 0
     ]
 
 
-def share_problems(share: Any, field: str) -> Problems:
+def validate_int_or_percent(share: Any, field: str) -> ErrorList:
     """Of a number or a percentage."""
     if isinstance(share, str):
-        return [] if _PERCENT.fullmatch(share) else [wrong(field, share, _NO_PERCENT)]
-    return [] if share >= 0 else [wrong(field, share, NEGATIVE)]
+        return [] if _PERCENT.fullmatch(share) else [invalid_value(field, share, _NO_PERCENT)]
+    return [] if share >= 0 else [invalid_value(field, share, NEGATIVE)]
 
 
-def _selected_template_problems(spec: Mapping[str, Any], kind: str) -> Problems:
+def _validate_selected_template(spec: Mapping[str, Any], kind: str) -> ErrorList:
     selector, template = spec.get("selector"), spec["template"]
-    found: Problems = []
+    found: ErrorList = []
     if selector is None:
         found.append(required("spec.selector"))
     else:
-        found += label_selector_problems(selector, "spec.selector")
+        found += validate_label_selector(selector, "spec.selector")
         if not _tests(selector):
             why = f"empty selector is invalid for {kind}"
-            found.append(wrong("spec.selector", selector, why))
+            found.append(invalid_value("spec.selector", selector, why))
     if not found or selector is None or not _tests(selector):
         if not _selects(selector, template):
             found.append(_mismatch(template))
-        found += template_spec_problems(template, "spec.template")
+        found += validate_template_spec(template, "spec.template")
     else:
         why = "" if kind == "statefulset" else "invalid label selector"
-        found.append(wrong("spec.selector", selector, why))
-    return found + _restart_problems(template)
+        found.append(invalid_value("spec.selector", selector, why))
+    return found + _validate_restart(template)
 
 
-def _restart_problems(template: Mapping[str, Any]) -> Problems:
+def _validate_restart(template: Mapping[str, Any]) -> ErrorList:
     policy = template["spec"].get("restartPolicy")
     if policy == "Always":
         return []
     return [unsupported("spec.template.spec.restartPolicy", policy, ("Always",))]
 
 
-def _strategy_problems(strategy: Mapping[str, Any], field: str) -> Problems:
+def _validate_strategy(strategy: Mapping[str, Any], field: str) -> ErrorList:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "Recreate":
         if rolling is None:
             return []
         why = "may not be specified when strategy `type` is 'Recreate'"
-        return [not_allowed(f"{field}.rollingUpdate", why)]
+        return [forbidden_field(f"{field}.rollingUpdate", why)]
     if strategy["type"] != "RollingUpdate":
         shown = {"Type": strategy["type"], "RollingUpdate": rolling}
         return [unsupported(field, shown, ("Recreate", "RollingUpdate"))]
     rolling = rolling or {}
     fewer, more = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    found = share_problems(fewer, f"{field}.rollingUpdate.maxUnavailable")
-    found += share_problems(more, f"{field}.rollingUpdate.maxSurge")
+    found = validate_int_or_percent(fewer, f"{field}.rollingUpdate.maxUnavailable")
+    found += validate_int_or_percent(more, f"{field}.rollingUpdate.maxSurge")
     if fewer in (0, "0%") and more in (0, "0%"):
         why = "may not be 0 when `maxSurge` is 0"
-        found.append(wrong(f"{field}.rollingUpdate.maxUnavailable", fewer, why))
+        found.append(invalid_value(f"{field}.rollingUpdate.maxUnavailable", fewer, why))
     return found
 
 
@@ -280,9 +280,9 @@ def _selects(selector: Mapping[str, Any] | None, template: Mapping[str, Any]) ->
         found = None if selector is None else convert(selector, LabelSelector)
         return Selector.from_label_selector(found).matches(labels)
     except SelectorError:  # what is wrong with it is said elsewhere
-        return not label_problems(labels, "")
+        return not validate_labels(labels, "")
 
 
 def _mismatch(template: Mapping[str, Any]) -> Any:
     labels = template["metadata"].get("labels") or None
-    return wrong("spec.template.metadata.labels", labels, _MISMATCH)
+    return invalid_value("spec.template.metadata.labels", labels, _MISMATCH)

@@ -1,0 +1,215 @@
+"""What the server says no with: the errors of the client's tree, in a kube-apiserver's words.
+
+Whoever finds something wrong with an object collects a `FieldError` per field; `invalid` makes one
+answer of them. `status_of` is the Status object that goes over the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mooring.client.errors import ConflictError, Forbidden, NotFound, StatusError, TooManyRequests
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.store import Object
+
+MODIFIED: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """What is wrong with one field of an object."""
+
+    field: str
+    message: str  # without the field
+    reason: str = "FieldValueInvalid"
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+ErrorList = list[FieldError]
+
+
+# --- one field ---------------------------------------------------------------------------------
+
+
+def required(field: str, why: str = "") -> FieldError:
+    return FieldError(
+        field, f"Required value: {why}" if why else "Required value", "FieldValueRequired"
+    )
+
+
+def invalid_value(field: str, value: Any, why: str) -> FieldError:
+    """An invalid value."""
+    return FieldError(
+        field, f"Invalid value: {shown(value)}: {why}" if why else f"Invalid value: {shown(value)}"
+    )
+
+
+def unsupported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
+    listed = ", ".join(f'"{one}"' for one in supported)
+    message = f"Unsupported value: {shown(value)}: supported values: {listed}"
+    return FieldError(field, message, "FieldValueNotSupported")
+
+
+def forbidden_field(field: str, why: str) -> FieldError:
+    return FieldError(field, f"Forbidden: {why}", "FieldValueForbidden")
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    return FieldError(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def not_found_value(field: str, value: Any) -> FieldError:
+    """A reference to something that is not there."""
+    return FieldError(field, f"Not found: {shown(value)}", "FieldValueNotFound")
+
+
+def shown(value: Any) -> str:
+    """A value as messages quote it: JSON without spaces."""
+    return msgspec.json.encode(value).decode()
+
+
+# --- one request -------------------------------------------------------------------------------
+
+
+def invalid(resource: Resource, name: str, problems: Sequence[FieldError]) -> Refused:
+    # Objects in two groups are checked as what they are stored as.
+    return invalid_kind(resource.kind, "" if resource.storage else resource.group, name, problems)
+
+
+def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Refused:
+    """422 with all that is wrong, each thing said once."""
+    texts = list(dict.fromkeys(str(problem) for problem in problems))
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    called = f"{kind}.{group}" if group else kind
+    causes = [
+        {"reason": problem.reason, "message": problem.message, "field": problem.field}
+        for problem in problems
+    ]
+    details = _details(name, group, kind) | {"causes": causes}
+    message = f'{called} "{name}" is invalid: {listed}'
+    return StatusError(message, code=422, reason="Invalid", details=details)
+
+
+def not_found(resource: Resource, name: str) -> NotFound:
+    return NotFound(
+        f'{resource.qualified} "{name}" not found',
+        code=404,
+        reason="NotFound",
+        details=_details(name, resource.group, resource.name),
+    )
+
+
+def already_exists(resource: Resource, name: str) -> ConflictError:
+    return ConflictError(
+        f'{resource.qualified} "{name}" already exists',
+        code=409,
+        reason="AlreadyExists",
+        details=_details(name, resource.group, resource.name),
+    )
+
+
+def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> ConflictError:
+    """409; `what` is a resource as messages name it, without the group."""
+    called = f"{what}.{group}" if group else what
+    return ConflictError(
+        f'Operation cannot be fulfilled on {called} "{name}": {why}',
+        code=409,
+        reason="Conflict",
+        details=_details(name, group, what),
+    )
+
+
+def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> ConflictError:
+    """409 for a uid or a version that is another one, as found in the moment of writing."""
+    place = "/".join(filter(None, ("/registry", _registry(resource), namespace, name)))
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {why}"
+    )
+    return conflict(resource.name, resource.group, name, why)
+
+
+def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
+    """403 because of what is asked for, not of who asks."""
+    quoted = f' "{name}"' if name else ""
+    return Forbidden(
+        f"{resource.qualified}{quoted} is forbidden: {why}",
+        code=403,
+        reason="Forbidden",
+        details=_details(name, resource.group, resource.name),
+    )
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(message, code=400, reason="BadRequest")
+
+
+def too_many(message: str, seconds: int, cause: str) -> TooManyRequests:
+    causes = [{"reason": "DisruptionBudget", "message": cause}]
+    details: dict[str, Any] = {"causes": causes}
+    if seconds:
+        details["retryAfterSeconds"] = seconds
+    return TooManyRequests(
+        message,
+        code=429,
+        reason="TooManyRequests",
+        retry_after=float(seconds) if seconds else None,
+        details=details,
+    )
+
+
+def no_such_path() -> NotFound:
+    message = "the server could not find the requested resource"
+    return NotFound(message, code=404, reason="NotFound", details={})
+
+
+def no_such_method() -> StatusError:
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(message, code=405, reason="MethodNotAllowed", details={})
+
+
+# --- over the wire -----------------------------------------------------------------------------
+
+
+def status_of(error: StatusError) -> Object:
+    """The Status object for a failure."""
+    status: Object = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+    }
+    if error.reason:
+        status["reason"] = error.reason
+    if error.details is not None:
+        status["details"] = error.details
+    status["code"] = error.code
+    return status
+
+
+def success(code: int = 0, details: Mapping[str, Any] | None = None) -> Object:
+    """The Status object for what went well and has nothing else to show."""
+    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        status["details"] = details
+    if code:
+        status["code"] = code
+    return status
+
+
+def _details(name: str, group: str, kind: str) -> dict[str, Any]:
+    found = {"name": name, "group": group, "kind": kind}
+    return {key: value for key, value in found.items() if value}
+
+
+def _registry(resource: Resource) -> str:
+    """The resource as keys in etcd name it."""
+    odd = {"nodes": "minions", "services": "services/specs", "endpoints": "services/endpoints"}
+    return odd.get(resource.name, resource.name)

@@ -1,0 +1,150 @@
+"""Which types the fields of objects have, and what is said about values of other types.
+
+`schema.py` knows the shapes; msgspec checks them when they are given to it as types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Final, TypedDict
+
+import msgspec
+
+from mooring.cluster.apiserver._gotext import go_kind
+from mooring.cluster.apiserver.quantities import BadQuantity
+from mooring.cluster.apiserver.schema import ANY, Schema
+
+_INT32: Final = msgspec.Meta(ge=-(2**31), le=2**31 - 1)
+_VALUES: Final[dict[str, Any]] = {
+    "string": str,
+    "boolean": bool,
+    "int32": Annotated[int, _INT32],
+    "int64": int,
+    "double": float,
+    "bytes": str,
+    "time": str,
+    "microtime": str,
+    "quantity": str | int | float,
+    "intorstring": int | str,
+}
+_EMPTY: Final[dict[str, Any]] = {
+    "struct": dict,
+    "map": dict,
+    "list": list,
+    "boolean": False,
+    "int32": 0,
+    "int64": 0,
+    "double": 0.0,
+    "quantity": "0",
+    "intorstring": 0,
+}
+_NUMBERS: Final = ("int32", "int64", "intorstring")
+_GO_NAMES: Final = {
+    "boolean": "bool",
+    "bytes": "[]uint8",
+    "double": "float64",
+    "intorstring": "int32",
+}
+
+
+def type_of(schema: Schema) -> Any:
+    """What msgspec is to decode: plain dictionaries in which fields may be null."""
+    match schema.form:
+        case "struct":
+            return _struct(schema.name)
+        case "list":
+            return list.__class_getitem__(type_of(schema.items))
+        case "map":
+            return dict.__class_getitem__((str, type_of(schema.items)))
+        case "value":
+            return _VALUES[schema.name]
+    return Any
+
+
+def without_nulls(value: Any, schema: Schema) -> Any:
+    """As Go decodes: a field that is null was never there, an element that is null is empty."""
+    if isinstance(value, dict):
+        if schema.form == "map":
+            return {key: _element(part, schema.items) for key, part in value.items()}
+        return {
+            key: without_nulls(part, schema.at(key) or ANY)
+            for key, part in value.items()
+            if part is not None
+        }
+    if isinstance(value, list):
+        return [_element(part, schema.items) for part in value]
+    return value
+
+
+def _element(value: Any, schema: Schema) -> Any:
+    if value is not None:
+        return without_nulls(value, schema)
+    empty: Any = _EMPTY.get(schema.name, "") if schema.form == "value" else _EMPTY.get(schema.form)
+    return empty() if callable(empty) else empty
+
+
+def _or_none(schema: Schema) -> Any:
+    return Any if schema.form == "any" else type_of(schema) | None
+
+
+@cache
+def _struct(name: str) -> Any:
+    schema = Schema(form="struct", name=name)
+    fields = {field: _or_none(inner) for field, inner in schema.fields.items()}
+    return TypedDict(name.replace(".", "_"), fields, total=False)  # type: ignore[operator] # mypy wants literals
+
+
+def explain_type_error(error: msgspec.ValidationError, value: Any, schema: Schema) -> str:
+    """In the words of Go's decoder, which names the struct and the path of the field."""
+    return next(_type_errors(value, schema, "", ""), str(error))
+
+
+def _type_errors(value: Any, schema: Schema, struct: str, path: str) -> Iterator[str]:
+    if value is None or schema.form == "any":
+        return  # Go takes null for anything
+    if schema.form == "list" and isinstance(value, list):
+        for inner in value:
+            yield from _type_errors(inner, schema.items, struct, path)
+    elif schema.form == "map" and isinstance(value, dict):
+        for inner in value.values():
+            yield from _type_errors(inner, schema.items, struct, path)
+    elif schema.form == "struct" and isinstance(value, dict):
+        name = schema.name.rpartition(".")[2]
+        for field, within in schema.fields.items():
+            place = f"{path}.{field}" if path else field
+            yield from _type_errors(value.get(field), within, name, place)
+    elif schema.form != "value" or not _has_type(value, schema.name):
+        yield _type_error(value, schema, struct, path)
+
+
+def _has_type(value: Any, name: str) -> bool:
+    try:
+        msgspec.convert(value, _VALUES[name])
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _type_error(value: Any, schema: Schema, struct: str, path: str) -> str:
+    if schema.name == "quantity":
+        return str(BadQuantity())
+    kind = go_kind(value)
+    if kind == "number" and schema.name in _NUMBERS:
+        kind = f"number {value}"
+    where = f"Go struct field {struct}.{path}"
+    return f"json: cannot unmarshal {kind} into {where} of type {_go_type(schema)}"
+
+
+def _go_type(schema: Schema) -> str:
+    match schema.form:
+        case "list":
+            return f"[]{_go_type(schema.items)}"
+        case "map":
+            is_resources = schema.items.name == "quantity"
+            return "v1.ResourceList" if is_resources else f"map[string]{_go_type(schema.items)}"
+        case "struct":
+            return ".".join(schema.name.split(".")[-2:])
+        case "value":
+            return _GO_NAMES.get(schema.name, schema.name)
+    return "interface {}"

@@ -1,0 +1,168 @@
+"""Lists: all objects of a kind that match, page by page, as of one moment."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from mooring.client.errors import Gone, Refused, ServerError
+from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.events import from_storage, is_translated
+from mooring.cluster.apiserver.options import ListOptions, read_version
+from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.store import Expired, Item, Object, Store
+
+_TOO_OLD: Final = "The resourceVersion for the provided list is too old."
+_PAGE_TOO_OLD: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ListResult(msgspec.Struct, frozen=True):
+    """Some objects, and what a list says about itself."""
+
+    items: Sequence[Item]
+    version: int
+    token: str = ""  # for the rest
+    left: int | None = None  # how many the rest are, where that is known
+
+    @property
+    def metadata(self) -> Object:
+        meta: Object = {"resourceVersion": str(self.version)}
+        if self.token:
+            meta["continue"] = self.token
+        if self.left is not None:
+            meta["remainingItemCount"] = self.left
+        return meta
+
+
+class _Token(msgspec.Struct):
+    """Where the next page begins."""
+
+    version: int = msgspec.field(name="rv")
+    start: str
+    api: str = msgspec.field(default="meta.k8s.io/v1", name="v")
+
+
+def list_objects(store: Store, resource: Resource, options: ListOptions) -> ListResult:
+    """The objects that a request asks for; raises Gone for what is not kept any more."""
+    wanted = read_version(options)
+    if options.token:
+        if options.version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return _page(store, resource, options, _read_token(options.token))
+    if wanted > store.version:
+        raise too_large(wanted, store.version)
+    version = store.version
+    is_exact = options.match == "Exact" or (options.limit and wanted and not options.match)
+    items = _at(store, resource, options, wanted if is_exact else None, _TOO_OLD)
+    if is_exact:
+        version = wanted
+    # What is asked for at version 0 comes from a cache there, which knows no pages.
+    limit = 0 if options.version == "0" else options.limit
+    return _cut(items, version, limit, options)
+
+
+def _page(store: Store, resource: Resource, options: ListOptions, token: _Token) -> ListResult:
+    items = _at(store, resource, options, token.version, _PAGE_TOO_OLD)
+    rest = [item for item in items if item.path >= token.start]
+    return _cut(rest, token.version, options.limit, options)
+
+
+def _at(
+    store: Store, resource: Resource, options: ListOptions, version: int | None, complaint: str
+) -> list[Item]:
+    predicate = options.predicate
+    try:
+        items = store.list(resource, predicate.namespace, at=version)
+    except Expired as error:
+        raise Gone(complaint, code=410, reason="Expired") from error
+    if predicate.labels.requirements or predicate.fields.tests:
+        return [item for item in items if predicate.matches(item)]
+    return items
+
+
+def _cut(items: list[Item], version: int, limit: int, options: ListOptions) -> ListResult:
+    if not limit or len(items) <= limit:
+        return ListResult(items, version)
+    token = _Token(version, items[limit].path)
+    is_selected = bool(options.predicate.labels.requirements or options.predicate.fields.tests)
+    text = base64.urlsafe_b64encode(_encode(token)).decode().rstrip("=")
+    return ListResult(items[:limit], version, text, None if is_selected else len(items) - limit)
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return msgspec.json.decode(raw, type=_Token)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+
+
+def too_large(wanted: int, current: int) -> StatusError:
+    """504: somebody has seen a version that is yet to come."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return ServerError(
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
+        code=504,
+        reason="Timeout",
+        retry_after=1.0,
+        details={"causes": [cause], "retryAfterSeconds": 1},
+    )
+
+
+# --- as bytes ----------------------------------------------------------------------------------
+
+
+def list_body(resource: Resource, found: ListResult) -> bytes:
+    """The list as JSON, put together from what the store has."""
+    head = (
+        f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
+    ).encode()
+    bare = b'{"kind":"%b","apiVersion":"%b",' % (
+        resource.kind.encode(),
+        resource.api_version.encode(),
+    )
+    items = [_bare(raw_of(resource, item), bare) for item in found.items]
+    return b"".join((head, _encode(found.metadata), b',"items":[', b",".join(items), b"]}"))
+
+
+def raw_of(resource: Resource, item: Item) -> bytes:
+    """An object as this kind shows it."""
+    if is_translated(resource):
+        return _encode(from_storage(resource, item.decoded()))
+    return item.raw
+
+
+def _bare(raw: bytes, start: bytes) -> bytes:
+    """Without kind and version, which a list says once for all."""
+    return b"{" + raw[len(start) :] if raw.startswith(start) else raw
+
+
+def metadata_body(found: ListResult) -> bytes:
+    """A list of nothing but metadata."""
+    return _encode(
+        {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": found.metadata,
+            "items": [partial(item) for item in found.items],
+        }
+    )
+
+
+def partial(item: Item) -> Object:
+    """Nothing but the metadata of one object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": item.decoded()["metadata"],
+    }

@@ -1,0 +1,138 @@
+"""All controllers of a cluster: they hear of changes in order and work when there is time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from mooring.cluster.apiserver.resources import RESOURCES
+from mooring.cluster.apiserver.store import StoreChange
+from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.controllers.base import PODS, BuiltInController, ControllerContext
+from mooring.cluster.controllers.daemonsets import DaemonSetController
+from mooring.cluster.controllers.deployments import DeploymentController
+from mooring.cluster.controllers.disruption import DisruptionController
+from mooring.cluster.controllers.ephemeral_volumes import EphemeralVolumeController
+from mooring.cluster.controllers.garbage_collector import GarbageCollector
+from mooring.cluster.controllers.jobs import JobController
+from mooring.cluster.controllers.node_lifecycle import NodeLifecycleController, PodGarbageCollector
+from mooring.cluster.controllers.persistent_volumes import PersistentVolumeController
+from mooring.cluster.controllers.reconcile_queue import ReconcileQueue
+from mooring.cluster.controllers.replicasets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
+from mooring.cluster.controllers.service_accounts import ServiceAccountController
+from mooring.cluster.controllers.statefulsets import StatefulSetController
+from mooring.cluster.event_writer import EventWriter
+from mooring.framework.handle import Clock
+
+log = logging.getLogger(__name__)
+
+ALL: Final[Mapping[str, Callable[[ControllerContext], BuiltInController]]] = {
+    "replicasets": ReplicaSetController,
+    "replicationcontrollers": ReplicationControllerController,
+    "deployments": DeploymentController,
+    "statefulsets": StatefulSetController,
+    "daemonsets": DaemonSetController,
+    "jobs": JobController,
+    "budgets": DisruptionController,
+    "volumes": PersistentVolumeController,
+    "ephemeral": EphemeralVolumeController,
+    "serviceaccounts": ServiceAccountController,
+    "taints": NodeLifecycleController,
+    "pods": PodGarbageCollector,
+    "garbage": GarbageCollector,
+}
+"""The controllers by the names under which they can be left out."""
+
+
+class Controllers:
+    """The controllers of one cluster, or some of them."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        event_writer: EventWriter,
+        only: Collection[str] | None = None,
+        provision_any: bool = False,
+    ) -> None:
+        unknown = set(only or ()) - set(ALL)
+        if unknown:
+            raise ValueError(
+                f"controllers: expected some of {', '.join(ALL)}, got {', '.join(sorted(unknown))}"
+            )
+        self._verbs = verbs
+        self._clock = clock
+        self._rng = rng
+        self._event_writer = event_writer
+        self._names = [name for name in ALL if only is None or name in only]
+        self._provision_any = provision_any
+        self._context: ControllerContext | None = None
+        self._watchers: dict[str, list[BuiltInController]] = {}  # by key of a resource
+        self.queue: ReconcileQueue | None = None
+
+    def start(self) -> None:
+        """Look at what is there, and from now on at what changes; needs a running loop."""
+        self.queue = ReconcileQueue(asyncio.get_running_loop())
+        context = self._context = ControllerContext(
+            self._verbs,
+            self.queue,
+            clock=self._clock,
+            rng=self._rng,
+            event_writer=self._event_writer,
+        )
+        for name in self._names:
+            if name == "volumes":
+                controller: BuiltInController = PersistentVolumeController(
+                    context, provision_any=self._provision_any
+                )
+            else:
+                controller = ALL[name](context)
+            for of in controller.watches:
+                self._watchers.setdefault(of.key, []).append(controller)
+        store = self._verbs.store
+        present = [
+            StoreChange("ADDED", item.version, of.key, item, None)
+            for of in RESOURCES
+            if not of.storage
+            for item in store.list(of)
+        ]
+        for change in present:  # first all of it, or owners would be missed that come later
+            self._call(context.owner_graph.on_change, change)
+        for change in present:
+            self._notify(change, context)
+        store.listen(self._on_change)
+
+    def close(self) -> None:
+        """Stop at once."""
+        self._context = None
+        if self.queue is not None:
+            self.queue.close()
+
+    def _on_change(self, change: StoreChange) -> None:
+        if self._context is not None:
+            self._call(self._context.owner_graph.on_change, change)
+            self._notify(change, self._context)
+
+    def _notify(self, change: StoreChange, context: ControllerContext) -> None:
+        if change.resource == PODS.key:
+            self._call(context.pods.on_change, change)
+        for controller in self._watchers.get(change.resource, ()):
+            self._call(controller.on_change, change)
+
+    def _call(self, on_change: Callable[[StoreChange], None], change: StoreChange) -> None:
+        """Whoever wrote this must not suffer for what we can't read."""
+        try:
+            on_change(change)
+        except Exception:
+            if self.queue is not None:
+                self.queue.unexpected_errors += 1
+            extra = {"resource": change.resource, "object": change.new.name}
+            log.exception("a controller could not take in a change", extra=extra)

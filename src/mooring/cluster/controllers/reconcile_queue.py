@@ -1,0 +1,162 @@
+"""A work queue for controllers: what has to be looked at again, once each, when there is time.
+
+A key that is added many times is reconciled once. What fails is tried again, later each time. All
+of it happens on the event loop, a few keys at a time, so that everybody else gets a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from typing import Final, Protocol
+
+from mooring.client.errors import StatusError
+
+log = logging.getLogger(__name__)
+
+_BATCH: Final = 16  # keys before others on the loop get their turn
+_SHORTEST_PAUSE: Final = 0.005  # seconds before a key that failed is tried again, then doubled
+_LONGEST_PAUSE: Final = 10.0
+
+Key = tuple[str, str]  # namespace and name; a controller may give them another meaning
+
+
+class KeyReconciler(Protocol):
+    """Whoever brings one thing in order."""
+
+    def reconcile(self, key: Key) -> float | None:
+        """Do what has to be done; if that is not all, the seconds after which to come again."""
+        ...
+
+
+_Work = tuple[KeyReconciler, Key]
+
+
+class FailedPodBackoff:
+    """How long to wait before what has failed is made anew: longer each time it fails again.
+
+    A pod that its node turns away is gone in no time; without this, another one would follow at
+    once, and so on.
+    """
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first  # seconds
+        self._longest = longest
+        self._known: dict[tuple[str, str], tuple[str, int, float]] = {}  # failure, count, until
+
+    def left(self, key: tuple[str, str], failure: str, now: float) -> float:
+        """Seconds to wait still; `failure` is another text for every failure."""
+        last, count, until = self._known.get(key, ("", 0, now))
+        if last != failure:
+            if now - until > self._longest:  # it has been well for long enough
+                count = 0
+            length = min(self._first * 2.0 ** min(count, 30), self._longest)
+            until = now + length
+            self._known[key] = failure, count + 1, until
+        return max(until - now, 0.0)
+
+    def forget(self, owner: str) -> None:
+        """Whoever made it is gone; keys begin with the uid of their owner."""
+        for key in [key for key in self._known if key[0] == owner]:
+            del self._known[key]
+
+
+class ReconcileQueue:
+    """What waits to be reconciled."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.unexpected_errors: int = 0  # reconciliations that ended in a bug
+        self._loop = loop
+        self._ready: dict[_Work, None] = {}  # in order
+        self._later: dict[_Work, float] = {}  # when, on the loop's clock
+        self._timers: list[tuple[float, int, _Work]] = []
+        self._order = itertools.count()
+        self._failures: dict[_Work, int] = {}
+        self._batch: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._later)
+
+    def add(self, identity: KeyReconciler, key: Key, after: float = 0.0) -> None:
+        """Reconcile a key soon, or after so many seconds; the sooner of two wishes counts."""
+        work = (identity, key)
+        if self._is_closed or work in self._ready:
+            return
+        if after <= 0.0:
+            self._ready[work] = None
+            self._later.pop(work, None)
+            if self._batch is None:
+                self._batch = self._loop.call_soon(self._run_batch)
+            return
+        when = self._loop.time() + after
+        if when < self._later.get(work, when + 1.0):
+            self._later[work] = when
+            heapq.heappush(self._timers, (when, next(self._order), work))
+            self._set_timer()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._is_closed = True
+        self._ready.clear()
+        self._later.clear()
+        self._timers.clear()
+        for handle in (self._batch, self._timer):
+            if handle is not None:
+                handle.cancel()
+
+    def _set_timer(self) -> None:
+        when = self._timers[0][0]
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._timers and self._timers[0][0] <= now:
+            when, _, work = heapq.heappop(self._timers)
+            if self._later.get(work) == when:  # else it was wanted sooner
+                self.add(*work)
+        if self._timers:
+            self._set_timer()
+
+    def _run_batch(self) -> None:
+        self._batch = None
+        for _ in range(min(_BATCH, len(self._ready))):
+            work = next(iter(self._ready))
+            del self._ready[work]
+            self._reconcile(work)
+        if self._ready and self._batch is None and not self._is_closed:
+            self._batch = self._loop.call_soon(self._run_batch)
+
+    def _reconcile(self, work: _Work) -> None:
+        identity, key = work
+        try:
+            again = identity.reconcile(key)
+        except Refused as error:
+            extra = {
+                "controller": type(identity).__name__,
+                "key": "/".join(key),
+                "error": str(error),
+            }
+            log.debug("a controller was refused, trying again", extra=extra)
+            again = self._pause(work)
+        except Exception:  # one object must not keep a controller from the others
+            self.unexpected_errors += 1
+            extra = {"controller": type(identity).__name__, "key": "/".join(key)}
+            log.exception("a controller failed, trying again", extra=extra)
+            again = self._pause(work)
+        else:
+            self._failures.pop(work, None)
+        if again is not None:
+            self.add(identity, key, again)
+
+    def _pause(self, work: _Work) -> float:
+        failures = self._failures[work] = self._failures.get(work, 0) + 1
+        return float(min(_SHORTEST_PAUSE * 2.0 ** min(failures - 1, 20), _LONGEST_PAUSE))

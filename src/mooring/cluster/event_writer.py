@@ -1,0 +1,87 @@
+"""Kubernetes Events of simulated components, as `kubectl describe` shows them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from mooring.api.meta import format_time
+from mooring.client.errors import StatusError
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.verbs import Verbs
+from mooring.framework.handle import Clock
+
+log = logging.getLogger(__name__)
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+
+EVENTS: Final = known("events")
+
+
+class EventWriter:
+    """Writes Events. With `warnings_only`, Normal events are left out: each costs a write."""
+
+    def __init__(self, verbs: Verbs, clock: Clock, *, warnings_only: bool = True) -> None:
+        self._verbs = verbs
+        self._clock = clock
+        self._warnings_only = warnings_only
+        self._last_nanos = 0
+
+    def record_event(
+        self,
+        about: Object,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        component: str,
+        host: str = "",
+    ) -> None:
+        """An Event about an object; one that the server does not take is not worth a failure."""
+        if self._warnings_only and type_ == NORMAL:
+            return
+        try:
+            event = self._event(about, type_, reason, message, component, host)
+            self._verbs.create(EVENTS, event, namespace=event["metadata"]["namespace"])
+        except StatusError as error:
+            log.debug("an Event was refused", extra={"reason": reason, "error": str(error)})
+
+    def _event(
+        self, about: Object, type_: str, reason: str, message: str, component: str, host: str
+    ) -> Object:
+        meta = about["metadata"]
+        now = self._clock.now()
+        time = format_time(now)
+        # Several may happen in one reading of the clock; their names must differ.
+        self._last_nanos = max(int(now * 1e9), self._last_nanos + 1)
+        namespace = meta.get("namespace") or "default"
+        source: dict[str, Any] = {"component": component}
+        if host:
+            source["host"] = host
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{meta['name']}.{self._last_nanos:x}", "namespace": namespace},
+            "involvedObject": _reference(about),
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": source,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+            "reportingComponent": component,
+            "reportingInstance": host,
+        }
+
+
+def _reference(about: Object) -> dict[str, str]:
+    meta = about["metadata"]
+    found = {"kind": about["kind"], "apiVersion": about["apiVersion"], "name": meta["name"]}
+    for field in ("namespace", "uid", "resourceVersion"):
+        if meta.get(field):
+            found[field] = meta[field]
+    return found

@@ -1,0 +1,115 @@
+"""A pod on its machine: what it said about itself, and how far it has come."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from mooring.api import core
+from mooring.cluster.kubelet.pod_status import PodContainers, State
+from mooring.config.duration import Duration
+
+log = logging.getLogger(__name__)
+
+STARTUP: Final = "mooring.dev/startup"  # from being bound to running, such as "2s"
+DURATION: Final = "mooring.dev/duration"  # of a run; without it, containers run for ever
+EXIT_CODE: Final = "mooring.dev/exit-code"  # at the end of a run; "1,1,0" for run after run
+STOP: Final = "mooring.dev/stop"  # from being asked to stop to being gone, if the grace allows
+
+_NO_CONTAINERS: Final = PodContainers(())
+_FIRST_BACK_OFF: Final = 10.0  # seconds, and twice as long each time
+_LONGEST_BACK_OFF: Final = 300.0
+
+
+class PodStage(Enum):
+    """What a pod is waiting for, from its kubelet's side."""
+
+    NEW = auto()  # to be looked at
+    STARTING = auto()  # for its containers to run
+    RUNNING = auto()  # for its containers to exit
+    BACK_OFF = auto()  # to be run again
+    STOPPING = auto()  # to be gone
+    FINISHED = auto()  # for nothing
+
+
+@dataclass(slots=True, eq=False)
+class PodRun:
+    """One pod, from the kubelet's first look at it. Times are seconds."""
+
+    namespace: str
+    name: str
+    uid: str
+    node_name: str
+    startup: float
+    stop: float
+    stage: PodStage = PodStage.NEW
+    plan: int = 0  # grows with every plan; timers of former plans are void
+    grace: float = math.inf
+    duration: float = math.inf
+    codes: tuple[int, ...] = (0,)
+    containers: PodContainers = _NO_CONTAINERS
+    restart_policy: str = "Always"
+    is_on_host_network: bool = False
+    started: str = ""  # when the kubelet saw it
+    since: str = ""  # when the containers began to run
+    restarts: int = 0
+    last_state: State = field(default_factory=dict)
+    address: str = ""
+
+    def read(self, pod: core.Pod) -> None:
+        """What the pod asks for; a bad annotation is as good as none."""
+        spec = pod.spec
+        self.containers = PodContainers.of(pod)
+        self.restart_policy = spec.restart_policy or "Always"
+        self.is_on_host_network = spec.host_network
+        if not pod.metadata.annotations:
+            return
+        self.startup = _seconds(pod, STARTUP, self.startup)
+        self.stop = _seconds(pod, STOP, self.stop)
+        self.duration = _seconds(pod, DURATION, self.duration)
+        self.codes = _codes(pod)
+
+    @property
+    def exit_code(self) -> int:
+        """Of the present run; the last code stands for all later runs."""
+        return self.codes[min(self.restarts, len(self.codes) - 1)]
+
+    def will_restart(self, code: int) -> bool:
+        if self.restart_policy == "OnFailure":
+            return code != 0
+        return self.restart_policy == "Always"
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next run: none the first time, then longer and longer."""
+        if self.restarts == 0:
+            return 0.0
+        return min(_FIRST_BACK_OFF * 2.0 ** (self.restarts - 1), _LONGEST_BACK_OFF)
+
+
+def _seconds(pod: core.Pod, annotation: str, otherwise: float) -> float:
+    text = pod.metadata.annotations.get(annotation)
+    if text is None:
+        return otherwise
+    try:
+        return max(Duration.parse(text).seconds, 0.0)
+    except ValueError as error:
+        _complain(pod, annotation, str(error))
+        return otherwise
+
+
+def _codes(pod: core.Pod) -> tuple[int, ...]:
+    text = pod.metadata.annotations.get(EXIT_CODE, "0")
+    try:
+        return tuple(int(code) for code in text.split(","))
+    except ValueError:
+        _complain(pod, EXIT_CODE, f"expected numbers such as 1 or 1,1,0, got {text!r}")
+        return (0,)
+
+
+def _complain(pod: core.Pod, annotation: str, problem: str) -> None:
+    extra = {"pod": pod.key, "annotation": annotation, "problem": problem}
+    log.warning("a pod's annotation is ignored", extra=extra)

@@ -1,0 +1,212 @@
+"""What a kubelet writes into a pod's status, from the first look to the last."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from mooring.api import core
+from mooring.cluster.apiserver.store import Object
+
+_OURS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+_SCHEDULED: Final = "PodScheduled"
+
+State = dict[str, Any]
+
+
+class ContainerInfo(msgspec.Struct, frozen=True, gc=False):
+    """A container, as far as its status shows it."""
+
+    name: str
+    image: str
+
+
+class PodContainers(msgspec.Struct, frozen=True, gc=False):
+    """The containers of a pod; `init` are init containers that end, `sidecars` the sidecars."""
+
+    main: tuple[ContainerInfo, ...]
+    init: tuple[ContainerInfo, ...] = ()
+    sidecars: tuple[ContainerInfo, ...] = ()
+
+    @classmethod
+    def of(cls, pod: core.Pod) -> PodContainers:
+        before = pod.spec.init_containers
+        return cls(
+            tuple(ContainerInfo(one.name, one.image) for one in pod.spec.containers),
+            tuple(ContainerInfo(one.name, one.image) for one in before if not one.is_restartable),
+            tuple(ContainerInfo(one.name, one.image) for one in before if one.is_restartable),
+        )
+
+
+class ObservedPod(msgspec.Struct):
+    """All that the status of a pod is made from."""
+
+    containers: PodContainers
+    phase: str
+    state: State  # of the containers
+    last_state: State = msgspec.field(default_factory=dict)
+    restarts: int = 0
+    started: str = ""  # when the kubelet saw the pod
+    host_address: str = ""
+    address: str = ""
+
+
+def waiting(reason: str, message: str = "") -> State:
+    return {"waiting": {"reason": reason, "message": message} if message else {"reason": reason}}
+
+
+def running(since: str) -> State:
+    return {"running": {"startedAt": since}}
+
+
+def terminated(code: int, since: str, until: str, container_id: str) -> State:
+    return {
+        "terminated": {
+            "exitCode": code,
+            "reason": "Completed" if code == 0 else "Error",
+            "startedAt": since,
+            "finishedAt": until,
+            "containerID": container_id,
+        }
+    }
+
+
+def container_id(uid: str, restarts: int) -> str:
+    return f"mooring://{uid}-{restarts}"
+
+
+def write(pod: Object, seen: ObservedPod, now: str) -> None:
+    """Bring the status of a pod, as it is stored, to what the kubelet sees."""
+    status: dict[str, Any] = pod.setdefault("status", {})
+    generation = pod["metadata"].get("generation")
+    status["phase"] = seen.phase
+    if generation is not None:
+        status["observedGeneration"] = generation
+    status["startTime"] = seen.started
+    if seen.host_address:
+        status["hostIP"] = seen.host_address
+        status["hostIPs"] = [{"ip": seen.host_address}]
+    if seen.address:
+        status["podIP"] = seen.address
+        status["podIPs"] = [{"ip": seen.address}]
+    uid = pod["metadata"]["uid"]
+    status["containerStatuses"] = [
+        _container(container, seen, uid) for container in seen.containers.main
+    ]
+    if seen.containers.init or seen.containers.sidecars:
+        has_begun = "waiting" not in seen.state or seen.restarts > 0
+        status["initContainerStatuses"] = [
+            *(
+                _init_container(container, seen, uid, has_begun)
+                for container in seen.containers.init
+            ),
+            *(_container(container, seen, uid) for container in seen.containers.sidecars),
+        ]
+    status["conditions"] = _conditions(status.get("conditions") or [], seen, generation, now)
+
+
+def write_rejection(pod: Object, reason: str, message: str, now: str) -> None:
+    """The pod is not admitted; nothing of it has run."""
+    status: dict[str, Any] = pod.setdefault("status", {})
+    dropped = (*_OURS, _SCHEDULED)
+    kept = [one for one in status.get("conditions") or [] if one["type"] not in dropped]
+    status.pop("conditions", None)
+    if kept:
+        status["conditions"] = kept
+    status |= {
+        "phase": "Failed",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
+        "startTime": now,
+    }
+
+
+def _container(container: ContainerInfo, seen: ObservedPod, uid: str) -> dict[str, Any]:
+    is_running = "running" in seen.state
+    found: dict[str, Any] = {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "ready": is_running,
+        "started": is_running,
+        "restartCount": seen.restarts,
+        "state": seen.state,
+        "lastState": seen.last_state,
+    }
+    if "waiting" not in seen.state:
+        found["imageID"] = f"mooring://{container.image}"
+        found["containerID"] = container_id(uid, seen.restarts)
+    return found
+
+
+def _init_container(
+    container: ContainerInfo, seen: ObservedPod, uid: str, is_done: bool
+) -> dict[str, Any]:
+    state = waiting("PodInitializing")
+    if is_done:
+        state = terminated(0, seen.started, seen.started, container_id(uid, 0))
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": f"mooring://{container.image}" if is_done else "",
+        "ready": is_done,
+        "started": False,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }
+
+
+def _conditions(
+    known: list[dict[str, Any]], seen: ObservedPod, generation: int | None, now: str
+) -> list[dict[str, Any]]:
+    """Ours as they are now, then all others as they were."""
+    before = {one["type"]: one for one in known}
+    found = []
+    for kind, status, reason, message in _kubelet_conditions(seen):
+        old = before.pop(kind, None)
+        changed = now
+        if old is not None and old.get("status") == status:
+            changed = old.get("lastTransitionTime") or now
+        condition: dict[str, Any] = {
+            "type": kind,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": changed,
+        }
+        if generation is not None:
+            condition["observedGeneration"] = generation
+        if reason:
+            condition["reason"] = reason
+        if message:
+            condition["message"] = message
+        found.append(condition)
+    return found + list(before.values())
+
+
+def _kubelet_conditions(seen: ObservedPod) -> list[tuple[str, str, str, str]]:
+    """Type, status, reason and message of the conditions a kubelet keeps."""
+    containers = seen.containers
+    is_over = seen.phase in ("Succeeded", "Failed")
+    has_sandbox = not is_over and bool(seen.address)
+    is_initialized = seen.phase != "Pending" or not (containers.init or containers.sidecars)
+    initialized = ("Initialized", "True", "PodCompleted" if seen.phase == "Succeeded" else "", "")
+    if not is_initialized:
+        names = " ".join(container.name for container in (*containers.init, *containers.sidecars))
+        message = f"containers with incomplete status: [{names}]"
+        initialized = ("Initialized", "False", "ContainersNotInitialized", message)
+    if is_over:
+        ready = ("False", "PodCompleted" if seen.phase == "Succeeded" else "PodFailed", "")
+    elif "running" in seen.state:
+        ready = ("True", "", "")
+    else:
+        names = " ".join(container.name for container in (*containers.sidecars, *containers.main))
+        ready = ("False", "ContainersNotReady", f"containers with unready status: [{names}]")
+    return [
+        ("PodReadyToStartContainers", "True" if has_sandbox else "False", "", ""),
+        initialized,
+        ("Ready", *ready),
+        ("ContainersReady", *ready),
+        (_SCHEDULED, "True", "", ""),
+    ]

@@ -1,0 +1,207 @@
+"""The same requests to the embedded server and to a real kube-apiserver, and what they answer.
+
+A script is a list of steps in a namespace of its own. Answers are compared without what can't be
+the same: uids, versions, times, and who owns which field.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from mooring.cluster.apiserver.requests import ApiRequest, WatchResponse
+from mooring.cluster.apiserver.server import ApiServer
+from mooring.simulator.clock import VirtualLoop
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+Object = dict[str, Any]
+
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_VERSION = re.compile(
+    r"((?:ResourceVersion in (?:record|object meta)|current)[ :(]+)\d+", re.IGNORECASE
+)
+_DROPPED = frozenset(("managedFields", "resourceVersion", "creationTimestamp"))
+_TIMES = frozenset(("deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime"))
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One request; `{ns}` in its path is the script's namespace."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = JSON
+    accept: str = JSON
+
+    def __str__(self) -> str:
+        shown = "" if self.body is None else f" {json.dumps(self.body)[:160]}"
+        return f"{self.method} {self.path}{shown}"
+
+    def encoded(self, namespace: str) -> bytes:
+        if isinstance(self.body, str):
+            return self.body.encode()
+        if self.body is None:
+            return b""
+        return json.dumps(self.body).replace("{ns}", namespace).encode()
+
+
+def get(path: str, accept: str = JSON) -> Step:
+    return Step("GET", path, accept=accept)
+
+
+def post(path: str, body: Any, **options: str) -> Step:
+    return Step("POST", path, body, **options)
+
+
+def put(path: str, body: Any) -> Step:
+    return Step("PUT", path, body)
+
+
+def patch(path: str, body: Any, content_type: str = MERGE) -> Step:
+    return Step("PATCH", path, body, content_type)
+
+
+def delete(path: str, body: Any = None) -> Step:
+    return Step("DELETE", path, body)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a server said."""
+
+    status: int
+    value: Any  # decoded, or text
+
+
+def ask_ours(server: ApiServer, step: Step, namespace: str) -> Answer:
+    reply = server.answer(_call(step, namespace))
+    assert not isinstance(reply, WatchResponse), f"a watch has no end: {step}"
+    return Answer(reply.status, _decoded(reply.body))
+
+
+def watch_ours(server: ApiServer, step: Step, namespace: str) -> Answer:
+    """All that a watch tells until it ends, in virtual time."""
+    watching = server.answer(_call(step, namespace))
+    assert isinstance(watching, WatchResponse), watching
+
+    async def told() -> bytes:
+        return b"".join([chunk async for chunk in watching.chunks])
+
+    loop = VirtualLoop()
+    try:
+        task = loop.create_task(told())
+        loop.advance(3600)
+        lines = task.result().splitlines()
+    finally:
+        loop.close()
+    return Answer(200, [json.loads(line) for line in lines])
+
+
+def _call(step: Step, namespace: str) -> ApiRequest:
+    path, _, query = step.path.replace("{ns}", namespace).partition("?")
+    return ApiRequest(
+        method=step.method,
+        path=unquote(path),
+        query=dict(parse_qsl(query, keep_blank_values=True)),
+        headers={"accept": step.accept, "content-type": step.content_type},
+        body=step.encoded(namespace),
+    )
+
+
+class RealServer:
+    """A connection to a kube-apiserver."""
+
+    def __init__(self, address: str, token: str, trusted: Path) -> None:
+        place = urlsplit(address)
+        self._token = token
+        self._connection = http.client.HTTPSConnection(
+            place.hostname or "",
+            place.port,
+            timeout=60,
+            context=ssl.create_default_context(cafile=trusted),
+        )
+
+    def ask(self, step: Step, namespace: str) -> Answer:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": step.accept}
+        body = step.encoded(namespace) or None
+        if body is not None:
+            headers["Content-Type"] = step.content_type
+        path = step.path.replace("{ns}", namespace)
+        self._connection.request(step.method, path, body, headers)
+        with self._connection.getresponse() as response:
+            return Answer(response.status, _decoded(response.read()))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode()
+
+
+def comparable(answer: Answer, namespace: str) -> Any:
+    """An answer without what differs from server to server."""
+    return {"status": answer.status, "body": _comparable(answer.value, namespace)}
+
+
+def _comparable(value: Any, namespace: str) -> Any:
+    if isinstance(value, dict):
+        return {
+            key.replace(namespace, "{ns}"): _field(key, part, namespace)
+            for key, part in value.items()
+            if part is not None and key not in _DROPPED
+        }
+    if isinstance(value, list):
+        return [_comparable(part, namespace) for part in value]
+    if isinstance(value, str):
+        text = _UID.sub("<uid>", value).replace(namespace, "{ns}")
+        text = _VERSION.sub(r"\1<version>", text)
+        return text.split("\n@@")[0]  # the difference between two Go structs follows
+    return value
+
+
+def _field(key: str, part: Any, namespace: str) -> Any:
+    if key in _TIMES:
+        return "<time>"
+    if key == "causes":  # each is said as often as the real server happens to look
+        found = [_comparable(cause, namespace) for cause in part]
+        return sorted({json.dumps(cause, sort_keys=True) for cause in found})
+    return _comparable(part, namespace)
+
+
+def pod(name: str, spec: Mapping[str, Any] | None = None, **meta: Any) -> Object:
+    containers = [{"name": "c", "image": "i"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **meta},
+        "spec": {"containers": containers, **(spec or {})},
+    }
+
+
+def container(**fields: Any) -> Object:
+    """A pod of one container that has these fields."""
+    return pod("x", {"containers": [{"name": "c", "image": "i", **fields}]})
+
+
+def thing(api_version: str, kind: str, name: str = "x", **fields: Any) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def trying(path: str, bodies: Sequence[Any]) -> list[Step]:
+    """Create each of these, without consequences."""
+    return [post(f"{path}?dryRun=All", body) for body in bodies]
