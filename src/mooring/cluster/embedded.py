@@ -7,7 +7,7 @@
         await cluster.wait_for(lambda: cluster.count_pods("Running") == 10)
         await scheduler.stop()
 
-Everything happens on one event loop. On a `VirtualLoop` whoever drives the loop moves the time.
+Everything runs on one event loop; it may be a `VirtualLoop`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 _NODES: Final = known("nodes")
 _PODS: Final = known("pods")
-_PHASE: Final = "status.phase"  # a field that selectors may ask for
-_LOOK: Final = 0.05  # seconds between two looks at a condition that is waited for
+_PHASE: Final = "status.phase"  # a field of field selectors
+_LOOK: Final = 0.05  # seconds between checks of a condition
 
 STORAGE_CLASS: Final[Object] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -66,9 +66,9 @@ STORAGE_CLASS: Final[Object] = {
 class EmbeddedCluster:
     """One cluster, from `start` to `close`.
 
-    `controllers` may name those that are wanted (see `mooring.cluster.controllers.ALL`). With
-    `events` kubelets and controllers tell all they do; otherwise only what went wrong. `store` may
-    hold a cluster already. `clock` must go with the loop: a VirtualClock on a VirtualLoop.
+    `controllers` may name a selection (see `mooring.cluster.controllers.ALL`). With `events`,
+    kubelets and controllers write Normal events too; otherwise only warnings. `store` may contain a
+    cluster. `clock` must match the loop: a VirtualClock on a VirtualLoop.
     """
 
     def __init__(
@@ -120,13 +120,13 @@ class EmbeddedCluster:
         self._closing = AsyncExitStack()
 
     def _new_rng(self) -> random.Random:
-        """For one part of the cluster, so that parts don't disturb each other's luck."""
+        """One per component, so that components don't influence each other's random numbers."""
         return random.Random(self.rng.getrandbits(64))
 
-    # --- life ----------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Let controllers and kubelets begin."""
+        """Start controllers and kubelets."""
         if self._controllers is not None:
             self._controllers.start()
         if self._kubelets is not None:
@@ -157,19 +157,19 @@ class EmbeddedCluster:
         await self.close()
 
     def before_close(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Await `act()` when the cluster is closed; the last one that was told comes first."""
+        """Await `act()` when the cluster is closed; in reverse order of registration."""
         self._closing.push_async_callback(act)
 
     @property
     def unexpected_errors(self) -> int:
-        """How often a controller ended in a bug; the log says more."""
+        """How many exceptions controllers raised by mistake; they are in the log."""
         queue = self._controllers.queue if self._controllers is not None else None
         return queue.unexpected_errors if queue is not None else 0
 
-    # --- doors ---------------------------------------------------------------------------------
+    # --- access ---------------------------------------------------------------------------------
 
     def transport(self, caller: Caller = ADMIN) -> LocalTransport:
-        """A way to the API server that needs no socket."""
+        """An in-process transport to the API server."""
         transport = LocalTransport(self.server, caller)
         self._transports.append(transport)
         return transport
@@ -178,8 +178,8 @@ class EmbeddedCluster:
         return ApiClient(self.transport(caller))
 
     async def serve(self, address: str = "127.0.0.1", port: int = 0, **options: Any) -> str:
-        """Open the API server to kubectl and others; its URL. Options as for `HttpServer`."""
-        from mooring.cluster.apiserver.http import HttpServer  # aiohttp takes its time to load
+        """Serve the API over HTTPS; the URL. Options as for `HttpServer`."""
+        from mooring.cluster.apiserver.http import HttpServer  # importing aiohttp is slow
 
         http = HttpServer(self.server, address=address, port=port, **options)
         url = await http.start()
@@ -192,9 +192,10 @@ class EmbeddedCluster:
     def add_nodes(
         self, nodes: int | NodeTemplate | Iterable[NodeTemplate] = 1, **options: Any
     ) -> list[str]:
-        """Add machines, from templates or of one sort; their names.
+        """Add nodes from templates, or a number of equal ones; their names.
 
-        A number takes what a `NodeTemplate` takes: `add_nodes(3, cpu="8", zones=("a", "b"))`.
+        With a number, options are those of `NodeTemplate`: `add_nodes(3, cpu="8", zones=("a",
+        "b"))`.
         """
         first = self.store.count(_NODES)
         if isinstance(nodes, int):
@@ -207,19 +208,19 @@ class EmbeddedCluster:
         return [node["metadata"]["name"] for node in made]
 
     def apply(self, *given: Any) -> list[Object]:
-        """Create objects, or lay them over what there is; as they are then.
+        """Create objects, or merge them into existing ones; the results.
 
         Takes YAML text, paths, dictionaries, structs of `mooring.api` and what
-        `mooring.testing.pod` and `node` make.
+        `mooring.testing.pod` and `node` return.
         """
         return [put(self.verbs, value) for value in read_objects(*given)]
 
     def count_pods(self, phase: str = "") -> int:
-        """How many pods there are, or are in a phase; cheap enough to be asked all the time."""
+        """The number of pods, or of those in a phase; O(1)."""
         return self._phases[phase] if phase else self.store.count(_PODS)
 
     def phases(self) -> dict[str, int]:
-        """How many pods are in which phase."""
+        """The number of pods in each phase."""
         return {phase: count for phase, count in self._phases.items() if count}
 
     def _count(self, change: StoreChange) -> None:
@@ -230,7 +231,7 @@ class EmbeddedCluster:
                 self._phases[change.new.fields[_PHASE]] += 1
 
     async def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
-        """Wait until a condition holds; TimeoutError if it does not in time. On real loops only."""
+        """Wait until a condition holds; TimeoutError after `seconds`. On real loops only."""
         async with asyncio.timeout(seconds):
             seen = -1
             while self.store.version == seen or not condition():
@@ -254,12 +255,12 @@ class RunningScheduler:
         return self._connected
 
     def check(self) -> None:
-        """Raise what ended the scheduler, if anything did."""
+        """Raise the error that ended the scheduler, if any."""
         if self._task.done() and not self._task.cancelled():
             self._task.result()
 
     async def stop(self) -> None:
-        """Stop it in order: binds under way may end, Events are written."""
+        """Stop gracefully: binds in progress finish, Events are written."""
         if not self._task.done():
             self._connected.stop()
         await self._task

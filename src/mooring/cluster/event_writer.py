@@ -40,7 +40,7 @@ class EventWriter:
         component: str,
         host: str = "",
     ) -> None:
-        """An Event about an object; one that the server does not take is not worth a failure."""
+        """Write an Event about an object; if the server refuses it, only the log says so."""
         if self._warnings_only and type_ == NORMAL:
             return
         try:

@@ -1,4 +1,4 @@
-"""Objects from whatever people have at hand: YAML, files, dictionaries, structs, builders."""
+"""Objects from YAML, files, dictionaries, structs and builders."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp")
 
 
 def read_objects(*given: Any) -> Iterator[Object]:
-    """Every object that is in what was given.
+    """Every object in the arguments.
 
-    Text is YAML, or JSON, of one or more documents; a `Path` is a file of it. ValueError if
-    something in it is no object.
+    Text is YAML or JSON with one or more documents; a `Path` is a file of it. ValueError if
+    something in it is not an object.
     """
     for value in given:
         if isinstance(value, Path):
@@ -49,10 +49,10 @@ def read_objects(*given: Any) -> Iterator[Object]:
 
 
 def put(verbs: Verbs, value: Object) -> Object:
-    """Create an object, or lay it over what there is, as `kubectl apply` would the first time."""
+    """Create an object, or merge it into the existing one, as the first `kubectl apply` would."""
     of = resource_of(value)
     value, strangers = decode_object(of, msgspec.json.encode(value), JSON)
-    if strangers:  # a typing error is not to be passed over in a test
+    if strangers:  # report misspelt fields instead of dropping them
         start = f'{of.kind} in version "{of.version}" cannot be handled as a {of.kind}'
         raise bad_request(f"{start}: strict decoding error: {', '.join(strangers)}")
     meta = value.setdefault("metadata", {})
@@ -72,7 +72,7 @@ def put(verbs: Verbs, value: Object) -> Object:
 
 
 def resource_of(value: Object) -> Resource:
-    """The resource of an object; LookupError if the server has none such."""
+    """The resource of an object; LookupError if the server has none."""
     api_version, kind = str(value.get("apiVersion", "")), str(value.get("kind", ""))
     found = by_kind(api_version, kind)
     if found is None:
@@ -81,7 +81,7 @@ def resource_of(value: Object) -> Resource:
 
 
 def find_resource(word: str) -> Resource:
-    """The resource that is called so: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
+    """The resource with this name: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
     for of in RESOURCES:
         if word.lower() in (of.name, of.kind.lower(), *of.short):
             return of
@@ -99,7 +99,7 @@ def _documents(text: str, where: str) -> Iterator[Object]:
         place = f"{where}, document {index}"
         try:
             yield from _flattened(document, place)
-        except (TypeError, RecursionError) as error:  # a key that JSON has not, an endless object
+        except (TypeError, RecursionError) as error:  # a non-string key, a recursive object
             raise ValueError(f"{place}: {why_unreadable(error)}") from error
 
 
@@ -110,7 +110,7 @@ def _flattened(document: Any, where: str) -> Iterator[Object]:
         for index, item in enumerate(document["items"]):
             yield from _flattened(item, f"{where}, item {index}")
         return
-    # A copy: what is given to the server is the server's.
+    # A copy: the server takes ownership of its argument.
     copy: Object = msgspec.json.decode(msgspec.json.encode(document))
     yield copy
 

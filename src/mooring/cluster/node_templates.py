@@ -1,4 +1,4 @@
-"""Simulated machines: node objects that look like those of a cluster, made from a few templates."""
+"""Node objects as in a real cluster, made from templates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CONDITIONS: Final = (
 
 
 class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """Some machines of one sort.
+    """Some nodes of one kind.
 
-    `name` may hold `{i}`, counted from 0 within the template, `{zone}` and `{region}`; formats such
-    as `{i:03}` work. Machines go round the zones; zones go round the regions.
+    `name` may contain `{i}`, counted from 0 within the template, `{zone}` and `{region}`; formats
+    such as `{i:03}` work. Nodes are spread over the zones in turn, zones over the regions.
     """
 
     name: str = "node-{i}"
@@ -56,7 +56,7 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
 def make_nodes(
     templates: Iterable[NodeTemplate], *, now: float = 0.0, first: int = 0
 ) -> list[Object]:
-    """The nodes of these templates; `first` is how many machines there are already.
+    """The nodes of these templates; `first` is the number of existing nodes.
 
     ValueError if two of them would have the same name, or if there are too many for the addresses.
     """

@@ -1,7 +1,7 @@
-"""Pods, nodes and a real scheduler in this process, on time that only moves when told to.
+"""Pods, nodes and a real scheduler in this process, on virtual time.
 
-Pods and nodes flow in, a real `Scheduler` decides about them, bindings and Events flow back into
-memory. There is no API server: `mooring.cluster` has one. This room owns the words *virtual clock*,
+Input: pods and nodes. A real `Scheduler` decides; its bindings and Events go back into memory.
+There is no API server: `mooring.cluster` has one. This room owns the words *virtual clock*,
 *settle* and *advance*.
 """
 

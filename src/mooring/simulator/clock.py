@@ -1,7 +1,7 @@
-"""Virtual time: an event loop whose clock stands still until it is moved.
+"""Virtual time: an event loop whose clock only moves when it is told to.
 
-`settle` runs everything that is ready; `advance` jumps from timer to timer. No test ever sleeps,
-and an hour of backoff takes milliseconds.
+`settle` runs everything that is ready; `advance` jumps from timer to timer. No test sleeps, and an
+hour of backoff takes milliseconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A cluster in memory: objects, the writes a scheduler makes, and a watch of it all.
+"""A cluster in memory: objects, the writes a scheduler makes, and a watch.
 
-It answers a scheduler as an API server would where the scheduler can tell: it refuses to bind a
-bound, gated or vanishing pod, sets the conditions, and reports changes afterwards rather
-than at once.
+It behaves as an API server where a scheduler can tell: it refuses to bind a bound, gated or
+terminating pod, sets conditions, and reports changes after the write rather than during it.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class LocalCluster:
     # --- changing ------------------------------------------------------------------------------
 
     def watch(self, handlers: Handlers) -> None:
-        """Tell `handlers` what is there, and from now on what changes."""
+        """Send the current objects to `handlers`, and all changes from now on."""
         self._watchers.append(handlers)
         for value in self._objects.values():
             _tell_put(handlers, value)
@@ -86,7 +85,7 @@ class LocalCluster:
                 self.apply(*given.pods)
 
     def delete(self, *objects: AnyObject) -> None:
-        """Remove objects; ones that are not there are ignored."""
+        """Remove objects; missing ones are ignored."""
         for given in objects:
             value = given.api if isinstance(given, Pod | Node) else given
             known = self._objects.pop(_key(value), None)
@@ -175,7 +174,7 @@ class LocalCluster:
         return found
 
     def _stored(self, value: Any) -> Any:
-        """What an API server adds: uid, resourceVersion, the default namespace."""
+        """As an API server stores it: with uid, resourceVersion and the default namespace."""
         meta = value.metadata
         namespace = (meta.namespace or "default") if value.NAMESPACED else ""
         known = self._objects.get((type(value), namespace, meta.name))
@@ -189,7 +188,7 @@ class LocalCluster:
         return structs.replace(value, metadata=filled)
 
     def _publish(self, value: Object) -> None:
-        """A write is seen by the watch a moment later, never within the call that made it."""
+        """Watches see a write a moment later, never within the call that made it."""
         stored = self._stored(value)
         self._objects[type(stored), stored.metadata.namespace, stored.metadata.name] = stored
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
-"""Would this pod fit, where, and why? One frozen cluster, every node looked at, nothing written.
+"""Evaluation of one pod on a frozen cluster: every node's verdict and score; nothing is written.
 
-The stages are those of the scheduler, run by the same code; what differs is only that everything is
-kept: the verdict of every node, the points of every plugin, and every candidate of a preemption.
+It runs the scheduler's own code, and keeps everything: the verdict of every node, the score of
+every plugin, and every candidate of a preemption.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HEADER = {"apiVersion": cfg.API_VERSION, "kind": cfg.KIND}
 
 
 class Evaluator:
-    """Answers scenarios; plans of profiles are kept, plugins are made anew for each scenario."""
+    """Evaluates scenarios; profiles are kept, plugins are created for each scenario."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class Evaluator:
         self._registry = registry or Registry.discover(plugins)
         config = config or cfg.default_configuration()
         if config.extenders:
-            # An answer without them would not be the scheduler's.
+            # Without extenders the result would not be the scheduler's.
             raise ConfigError([Problem("extenders", "an evaluation cannot call extenders")])
         self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, self._registry)}
         self._fragments: dict[str, ProfilePlan] = {}
 
     def lines(self, lines: Iterable[bytes | str], first_line: int = 1) -> Iterator[Result]:
-        """One result per scenario line; a scenario that can't be answered says why in its place."""
+        """One result per scenario line; a scenario that fails has the error in its place."""
         for scenario in read_scenarios(lines, first_line):
             if isinstance(scenario, BadLine):
                 yield {"id": scenario.id, "line": scenario.line, "error": scenario.problem}
@@ -75,7 +75,7 @@ class Evaluator:
                 yield {"id": scenario.id, "error": f"profile: {problems}"}
 
     def trial(self, scenario: Scenario) -> Trial:
-        """The scenario's cluster, with the plugins of its profile ready to be asked."""
+        """The scenario's cluster, with the plugins of its profile."""
         return Trial(self._plan_for(scenario), scenario)
 
     def _plan_for(self, scenario: Scenario) -> ProfilePlan:
@@ -97,7 +97,7 @@ class Evaluator:
 
 
 class _FrozenClock:
-    """The moment of the question, for plugins that compare with now."""
+    """A clock that stands at the time of the scenario."""
 
     def __init__(self) -> None:
         self._now = time.time()
@@ -139,7 +139,7 @@ class Trial:
         handle.attach(self.nominator, self.evaluator.what_if, lambda keys: None)
 
     def with_nodes(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
-        """The same pod on other nodes: some added or put in place of others, some gone."""
+        """The same pod on other nodes: some added or replaced, some removed."""
         cluster = self._scenario.cluster
         nodes = {node.metadata.name: node for node in (*cluster.nodes, *put)}
         kept = tuple(node for name, node in nodes.items() if name not in remove)
@@ -147,7 +147,7 @@ class Trial:
         return Trial(self._plan, structs.replace(self._scenario, cluster=changed))
 
     def run(self) -> Result:
-        """What kube-scheduler's recordings call `expect`."""
+        """The result in the format of kube-scheduler's recordings (`expect`)."""
         gate = self.runner.pre_enqueue(self.pod)
         if not gate.ok:
             return {"outcome": "Gated", "preEnqueue": _status(gate)}
@@ -169,7 +169,7 @@ class Trial:
         evaluation.filter()
         statuses = evaluation.filter_verdicts().each()
         is_broken = not evaluation.status.ok
-        if is_broken:  # a plugin failed on some node: say what each node gives, one by one
+        if is_broken:  # a plugin failed on some node: report node by node
             fits = self.evaluator.what_if.fits
             statuses = [fits(self.state, self.pod, node) for node in self.nodes]
         only = evaluation.outcome.only
@@ -256,7 +256,7 @@ def _sorted_status(status: Status) -> Result:
 
 
 def _after(after: PostFilterOutcome) -> Result:
-    """What PostFilter said; victims are not told if several nodes are equally good."""
+    """The result of PostFilter; victims are left out if several nodes are equally good."""
     result = _status(after.status)
     found = (one for one in after.reports.values() if isinstance(one, PreemptionReport))
     report = next(found, PreemptionReport(nodes=0))

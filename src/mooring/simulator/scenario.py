@@ -1,7 +1,7 @@
-"""A scenario: one pod, one frozen cluster, and the profile that decides, as one line of JSON.
+"""A scenario: one pod, one frozen cluster and a profile, as one line of JSON.
 
-The format is that of the recorded decisions of kube-scheduler, so recordings, generated scenarios
-and snapshots of real clusters are read alike.
+The format is that of the recorded decisions of kube-scheduler: recordings, generated scenarios and
+snapshots of real clusters are read alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 
 class ClusterState(msgspec.Struct, frozen=True):
-    """Everything there is, in lists without order."""
+    """The objects of the cluster, in lists without order."""
 
     nodes: tuple[core.Node, ...] = ()
     pods: tuple[core.Pod, ...] = ()
@@ -39,14 +39,14 @@ class ClusterState(msgspec.Struct, frozen=True):
     poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
 
     def other_objects(self) -> Iterator[Object]:
-        """All that is neither pod nor node."""
+        """All objects but pods and nodes."""
         for field in self.__struct_fields__:
             if field not in ("nodes", "pods"):
                 yield from getattr(self, field)
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """One question."""
+    """One pod and its cluster."""
 
     pod: core.Pod
     id: str = ""
@@ -56,7 +56,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 class BadLine(ValueError):
-    """A line that is no scenario; says which line and what is wrong with it."""
+    """A line that is not a scenario: its number and the problem."""
 
     def __init__(self, line: int, problem: str, id_: str = "") -> None:
         super().__init__(f"line {line}: {problem}")
@@ -68,7 +68,7 @@ class BadLine(ValueError):
 def read_scenarios(
     lines: Iterable[bytes | str], first_line: int = 1
 ) -> Iterator[Scenario | BadLine]:
-    """Read lines of JSON; a bad one is returned in its place, and the rest is read all the same."""
+    """Read lines of JSON; an invalid one is returned as a BadLine in its place."""
     for number, line in enumerate(lines, start=first_line):
         if not line.strip():
             continue
@@ -83,7 +83,7 @@ def _without_subject(error: codec.DecodeError) -> str:
 
 
 def _id_of(line: bytes | str) -> str:
-    """What can still be told about a line that could not be read."""
+    """The id of a line that could not be read, if it has one."""
     try:
         raw = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A cluster, a scheduler and a clock in one object: what tests, demos and experiments drive.
+"""A cluster, a scheduler and a clock in one object, for tests, demos and experiments.
 
 with Simulation(plugins=[MyPlugin], config=CONFIG) as sim:
     sim.apply(node("a"), node("b"), pod("web"))
@@ -81,14 +81,14 @@ class Simulation:
         self.close()
 
     def close(self) -> None:
-        """Stop the scheduler and undo what is under way."""
+        """Stop the scheduler and cancel pending tasks."""
         if self.loop.is_closed():
             return
         try:
             self.scheduler.stop()
             self.loop.settle()
             if not self._running.done():
-                self._running.cancel()  # a plugin still waits for something that never comes
+                self._running.cancel()  # a plugin never returned
                 self.loop.settle()
             self._check()
         finally:
@@ -97,7 +97,7 @@ class Simulation:
     # --- time ----------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let everything happen that can happen without time passing."""
+        """Run everything that can happen without time passing."""
         self.loop.settle()
         self._check()
 
@@ -148,7 +148,7 @@ class Simulation:
 
     def _check(self) -> None:
         if self._running.done() and not self._running.cancelled():
-            self._running.result()  # raises what ended the scheduler, if anything did
+            self._running.result()  # raises the error that ended the scheduler, if any
 
     def call(self, work: Any) -> Any:
         """Run a coroutine on the simulation's loop; it must end without time passing."""

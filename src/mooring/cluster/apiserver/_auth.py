@@ -1,13 +1,13 @@
-"""Who asks, and whether he may.
+"""Authentication and authorisation.
 
     client certificate of our authority ─┐
-    bearer token we know ────────────────┴─▶ Caller ─▶ in system:masters ─────────▶ yes
-    neither: 401, but for health and version           anybody else: the hook, if there is one
+    known bearer token ──────────────────┴─▶ Caller ─▶ in system:masters ─────────▶ allowed
+    neither: 401, except health and version            otherwise: the hook, if there is one
 
-Who may impersonate (`kubectl --as`) becomes the caller that he names, with that one's rights.
+A caller that may impersonate (`kubectl --as`) acts with the permissions of the user it names.
 
-There is no RBAC in the embedded server: its users are those of one developer. Roles and bindings
-can be created and read like any other object, and decide nothing.
+There is no RBAC in the embedded server: all its users belong to one developer. Roles and bindings
+can be created and read like any other object, and have no effect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COLLECTION_VERBS: Final = {"get": "list", "delete": "deletecollection"}
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to do, in the terms of a SubjectAccessReview."""
+    """What a request does, in the terms of a SubjectAccessReview."""
 
     verb: str
     path: str
@@ -50,7 +50,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Authorize = Callable[[Caller, Attributes], str]
-"""Why this caller may not do this; empty if he may."""
+"""The reason why a caller may not do this; empty if it may."""
 
 
 class Authenticator:
@@ -64,7 +64,7 @@ class Authenticator:
             self.add(token, caller)
 
     def add(self, token: str, caller: Caller) -> None:
-        """From now on, who shows this token is this caller."""
+        """Accept this token from now on, as this caller."""
         self._callers[self._digest(token)] = _authenticated(caller)
 
     def by_token(self, token: str) -> Caller | None:
@@ -97,7 +97,7 @@ def _authenticated(caller: Caller) -> Caller:
 
 
 def admit(caller: Caller | None, path: str) -> Caller:
-    """The caller; nobody, for what everybody may see; or else raises Unauthorized."""
+    """The caller; ANONYMOUS for public paths; otherwise raises Unauthorized."""
     if caller is not None:
         return caller
     if path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES):
@@ -123,7 +123,7 @@ def check(authorize: Authorize, request: ApiRequest) -> None:
 def impersonated(
     caller: Caller, user: str, groups: Sequence[str], uid: str, authorize: Authorize | None
 ) -> Caller:
-    """Whom the caller wants to be taken for, if he wants that; raises Forbidden if he may not."""
+    """The user that the caller impersonates, or the caller; Forbidden if that is not allowed."""
     if not (user or groups or uid):
         return caller
     if not user:
@@ -151,7 +151,7 @@ def _check_impersonation(
         verb="impersonate", path="", resource=resource, namespace=namespace, name=name
     )
     if caller is ANONYMOUS:
-        why_not = "nobody is logged in"
+        why_not = "the caller is not authenticated"
     elif authorize is None or MASTERS in caller.groups:
         return
     else:
@@ -162,7 +162,7 @@ def _check_impersonation(
         )
 
 
-# --- what is asked for ----------------------------------------------------------------------------
+# --- attributes ------------------------------------------------------------------------------
 
 
 def _forbidden_message(caller: Caller, asked: Attributes) -> str:
@@ -178,7 +178,7 @@ def _forbidden_message(caller: Caller, asked: Attributes) -> str:
 
 
 def attributes(request: ApiRequest) -> Attributes:
-    """What a call wants, by method and path alone."""
+    """The attributes of a request, from its method and path."""
     verb = _VERBS.get(request.method, request.method.lower())
     parts = request.path.strip("/").split("/")
     group = ""

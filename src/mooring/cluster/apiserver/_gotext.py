@@ -1,4 +1,4 @@
-"""How Go prints values and JSON errors: the server's messages quote what it was sent that way."""
+"""Go's formatting of values and JSON errors, which the server's messages quote."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def go_quoted(text: str) -> str:
 
 
 def go_kind(value: Any) -> str:
-    """What encoding/json calls a value: object, array, string, number, bool."""
+    """The name that encoding/json gives a value: object, array, string, number, bool."""
     return _JSON_NAMES.get(type(value), "number")
 
 
 def json_error(body: bytes) -> str:
-    """What encoding/json says about bytes that are no JSON."""
+    """The message of encoding/json about bytes that are not JSON."""
     text = body.decode(errors="replace")
     try:
         json.loads(text)

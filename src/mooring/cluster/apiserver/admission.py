@@ -1,7 +1,7 @@
-"""What a cluster adds to new objects, or holds against them, because of what else there is.
+"""Admission: changes to new objects, and refusals, that depend on other objects in the cluster.
 
-As the admission plugins of a usual cluster: NamespaceLifecycle, Priority, DefaultTolerationSeconds,
-RuntimeClass, DefaultStorageClass, PodTopologyLabels; and the addresses and ports of services.
+As the admission plugins NamespaceLifecycle, Priority, DefaultTolerationSeconds, RuntimeClass,
+DefaultStorageClass and PodTopologyLabels; and the addresses and ports of services.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SERVICES: Final = known("services")
 _NODES: Final = known("nodes")
 
 _NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATION_SECONDS: Final = 300  # seconds that pods stay on a node in trouble
+_TOLERATION_SECONDS: Final = 300  # that pods stay on a node that is not ready
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
@@ -53,7 +53,7 @@ _read_labels: Final = msgspec.json.Decoder(_Labelled).decode
 
 
 def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
-    """Refuse what is to be created where there is no namespace, or not for long."""
+    """Refuse an object whose namespace does not exist or is terminating."""
     namespace = meta.get("namespace", "")
     item = store.get(NAMESPACES, "", namespace)
     if item is None:
@@ -73,7 +73,7 @@ def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
 
 
 def topology_labels(store: Store, node_name: str) -> dict[str, str]:
-    """The labels of a node that its pods get too; none of a node that nobody knows."""
+    """The labels of a node that are copied to its pods; empty if there is no such node."""
     item = store.get(_NODES, "", node_name)
     if item is None:
         return {}
@@ -82,7 +82,7 @@ def topology_labels(store: Store, node_name: str) -> dict[str, str]:
 
 
 def admit_new(store: Store, resource: Resource, value: Object) -> None:
-    """Add to a new object what the cluster says, or refuse it."""
+    """Mutate a new object as the admission plugins do, or refuse it."""
     match resource.key:
         case "pods":
             _admit_pod(store, resource, value)
@@ -99,7 +99,7 @@ def admit_new(store: Store, resource: Resource, value: Object) -> None:
 
 
 def admit_update(resource: Resource, value: Object, old: Object) -> None:
-    """Add to a changed object what it had from the cluster before."""
+    """Keep in a changed object what admission added to it when it was created."""
     spec, before = value.get("spec", {}), old.get("spec", {})
     if resource.key == "pods":
         for field in ("priority", "preemptionPolicy", "overhead"):
@@ -161,7 +161,7 @@ def _priority_of(store: Store, resource: Resource, spec: Object, pod: str) -> tu
 
 
 def _default_priority_class(store: Store) -> Item | None:
-    """The lowest of those that are marked as the default; there should be one at most."""
+    """The one with the lowest value, if several are marked as the default."""
     marked = [item for item in store.items(PRIORITY_CLASSES) if b'"globalDefault":true' in item.raw]
     return min(marked, key=lambda item: _read_class(item.raw).value, default=None)
 
@@ -195,7 +195,7 @@ def _tolerates(toleration: Object, key: str) -> bool:
 
 
 def _add_overhead(store: Store, resource: Resource, spec: Object, name: str) -> None:
-    """What a pod's runtime class costs, and where it runs."""
+    """The overhead and the node selector of a pod's runtime class."""
     wanted = spec.get("runtimeClassName")
     if not wanted:
         if spec.get("overhead"):
@@ -253,7 +253,7 @@ def _allocate_addresses(store: Store, service: Object) -> None:
     others = [item.decoded().get("spec", {}) for item in store.items(_SERVICES)]
     if not spec.get("clusterIP"):
         taken = {other.get("clusterIP") for other in others}
-        # The first is the server's own.
+        # The first address is the API server's.
         spec["clusterIP"] = next(
             address
             for number in range(2, _ADDRESSES)

@@ -1,6 +1,6 @@
-"""What every cluster has from the start: a few namespaces, and the priorities of the system.
+"""The objects that every cluster starts with: namespaces and the system priority classes.
 
-And, once it is served, whom to believe that somebody is who he says.
+And, once it is served, the authority by which clients are authenticated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def bootstrap(verbs: Verbs) -> None:
 
 
 def publish_authority(verbs: Verbs, certificate: bytes) -> None:
-    """Let schedulers and their like know by which authority clients are known; PEM."""
+    """Publish the client CA (PEM), as schedulers and aggregated servers expect it."""
     namespace, data = "kube-system", {"client-ca-file": certificate.decode()}
     if verbs.store.get(_MAPS, namespace, CLIENT_CA) is None:
         verbs.create(_MAPS, {"metadata": {"name": CLIENT_CA}, "data": data}, namespace=namespace)

@@ -1,8 +1,8 @@
-"""Bytes to objects: only fields that are known, each with a value of its type.
+"""Bytes to objects: only known fields, each with a value of its type.
 
-A kube-apiserver decodes into structs: what does not fit is refused, what it does not know is
-dropped, what is null was never there. Here `schema.py` says what fits, and msgspec checks it while
-it decodes. What comes out is plain dictionaries that defaults and validation can rely on.
+A kube-apiserver decodes into structs: values of other types are refused, unknown fields are
+dropped, null is as good as absent. Here `schema.py` has the types, and msgspec checks them while it
+decodes. The result is plain dictionaries that defaulting and validation can rely on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.cluster.apiserver.schema import ANY, Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 YAML: Final = "application/yaml"
-_SHOWN: Final = 30  # bytes of a body that nobody could read
+_SHOWN: Final = 30  # bytes of an unreadable body in messages
 
 
 def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[Object, list[str]]:
@@ -44,7 +44,7 @@ def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[O
 
 
 def decode_unstored(api_version: str, kind: str, body: bytes) -> Object:
-    """An object that is a wish rather than a thing: a Binding, an Eviction, a Scale, a review."""
+    """An object that is never stored: a Binding, an Eviction, a Scale, a review."""
     head = _head(body, kind)
     version = api_version.rpartition("/")[2]
     start = f'{head.kind or kind} in version "{version}" cannot be handled as a {kind}'
@@ -57,7 +57,7 @@ def decode_unstored(api_version: str, kind: str, body: bytes) -> Object:
 
 
 def fit_unstored(api_version: str, kind: str, value: Object) -> Object:
-    """The same for what a patch has made of one."""
+    """The same for the result of a patch."""
     try:
         return _fit(value, schema_of(api_version, kind) or ANY)
     except ValueError as error:
@@ -65,7 +65,7 @@ def fit_unstored(api_version: str, kind: str, value: Object) -> Object:
 
 
 def _decoded(body: bytes, schema: Schema) -> tuple[Object, Any]:
-    """What fits of a body, and all of it; raises ValueError with what does not."""
+    """The known fields of a body, and all of it; ValueError if a type does not match."""
     whole = msgspec.json.decode(body)
     try:
         value: Object = _decoder(schema.name).decode(body)
@@ -80,7 +80,7 @@ def _decoded(body: bytes, schema: Schema) -> tuple[Object, Any]:
 
 
 def fit(resource: Resource, value: Object) -> Object:
-    """What fits of an object that is decoded already; raises ValueError with what does not."""
+    """The known fields of a decoded object; ValueError if a type does not match."""
     schema = _schema(resource)
     try:
         fitting: Object = msgspec.convert(value, type_of(schema))
@@ -98,7 +98,7 @@ def _fit(value: Object, schema: Schema) -> Object:
 
 
 def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
-    """Where an object has fields that its kind has not."""
+    """The paths of fields that the kind does not have."""
     if isinstance(value, list):
         for index, inner in enumerate(value):
             yield from unknown_fields(inner, schema.items, f"{path}[{index}]")
@@ -113,7 +113,7 @@ def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
 
 
 def check_kind(resource: Resource, api_version: str, kind: str) -> None:
-    """Refuse an object that says it is something else; one that says nothing is believed."""
+    """Refuse an object that says it is of another kind; an empty kind is accepted."""
     kind, wanted = kind or resource.kind, resource.kind
     api_version = api_version or resource.api_version
     if (api_version, kind) == (resource.api_version, wanted):

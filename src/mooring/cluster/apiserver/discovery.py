@@ -1,6 +1,6 @@
-"""What there is to be asked for: the groups, versions and resources, and which server this is.
+"""Discovery: the groups, versions and resources, and the version of the server.
 
-Clients ask for it once, kubectl keeps it for hours. `server.py` calls `discover` first of all.
+`server.py` calls `discover` first. Clients ask once; kubectl caches the answer for hours.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _PART_VERBS: Final = {
     "finalize": ("update",),
     "token": ("create",),
 }
-# What a subresource speaks, where that is not the kind it belongs to: group, version and kind.
+# Group, version and kind of subresources that differ from their resource.
 _PART_KINDS: Final = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
-# Questions rather than objects: they are created, answered and forgotten.
+# Resources that are created, answered and not stored.
 _REVIEWS: Final = (
     Resource(name="bindings", kind="Binding"),
     *(
@@ -80,7 +80,7 @@ _REVIEWS: Final = (
         )
     ),
 )
-# The order tells clients whom to prefer where two groups have a resource of one name.
+# In the order of preference, for resources of the same name in two groups.
 _GROUPS: Final = (
     "",
     "apps",
@@ -100,7 +100,7 @@ _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
 def discover(path: str, accept: str) -> ApiResponse | None:
-    """The answer to a request for one of these paths; None if it is none of them."""
+    """The response for a discovery path; None for any other path."""
     path = path.rstrip("/") or "/"
     if path.startswith(_HEALTH):
         return ApiResponse(body=b"ok", content_type="text/plain; charset=utf-8")
@@ -111,7 +111,7 @@ def discover(path: str, accept: str) -> ApiResponse | None:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether everything is wanted at once, and in the version that we speak."""
+    """Whether the client accepts aggregated discovery in the version served here."""
     for media in accept.split(","):
         parts = {part.strip() for part in media.split(";")}
         if {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
@@ -140,7 +140,7 @@ def verbs_of(resource: Resource) -> tuple[str, ...]:
 
 @cache
 def _plain(path: str) -> bytes | None:
-    """One path at a time, as it was before everything could be had at once."""
+    """Discovery one path at a time, without aggregation."""
     parts = path.strip("/").split("/")
     found: Object | None = None
     match parts:
@@ -203,7 +203,7 @@ def _whole(resource: Resource) -> Object:
 
 
 def _handles(resource: Resource) -> Object:
-    """Other names that people may call it by."""
+    """Short names and categories."""
     found = {"shortNames": resource.short, "categories": resource.categories}
     return {key: names for key, names in found.items() if names}
 

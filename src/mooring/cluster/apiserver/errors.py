@@ -1,7 +1,7 @@
-"""What the server says no with: the errors of the client's tree, in a kube-apiserver's words.
+"""The errors that the server raises: those of `client.errors`, with kube-apiserver's messages.
 
-Whoever finds something wrong with an object collects a `FieldError` per field; `invalid` makes one
-answer of them. `status_of` is the Status object that goes over the wire.
+Validation collects a `FieldError` per field; `invalid` makes one error of them. `status_of` is the
+Status object that is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MODIFIED: Final = (
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """What is wrong with one field of an object."""
+    """What is invalid about one field of an object."""
 
     field: str
     message: str  # without the field
@@ -65,12 +65,12 @@ def duplicate(field: str, value: Any) -> FieldError:
 
 
 def not_found_value(field: str, value: Any) -> FieldError:
-    """A reference to something that is not there."""
+    """A reference to something that does not exist."""
     return FieldError(field, f"Not found: {shown(value)}", "FieldValueNotFound")
 
 
 def shown(value: Any) -> str:
-    """A value as messages quote it: JSON without spaces."""
+    """A value as messages quote it: compact JSON."""
     return msgspec.json.encode(value).decode()
 
 
@@ -83,7 +83,7 @@ def invalid(resource: Resource, name: str, problems: Sequence[FieldError]) -> Re
 
 
 def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Refused:
-    """422 with all that is wrong, each thing said once."""
+    """422 with all field errors, each message once."""
     texts = list(dict.fromkeys(str(problem) for problem in problems))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     called = f"{kind}.{group}" if group else kind
@@ -125,8 +125,8 @@ def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> ConflictE
     )
 
 
-def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> ConflictError:
-    """409 for a uid or a version that is another one, as found in the moment of writing."""
+def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> Conflict:
+    """409 for a uid or a resourceVersion that differs when the object is written."""
     place = "/".join(filter(None, ("/registry", _registry(resource), namespace, name)))
     why = (
         f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, "
@@ -136,7 +136,7 @@ def precondition_failed(resource: Resource, namespace: str, name: str, why: str)
 
 
 def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
-    """403 because of what is asked for, not of who asks."""
+    """403 because of the request's content, not because of the caller."""
     quoted = f' "{name}"' if name else ""
     return Forbidden(
         f"{resource.qualified}{quoted} is forbidden: {why}",
@@ -195,7 +195,7 @@ def status_of(error: StatusError) -> Object:
 
 
 def success(code: int = 0, details: Mapping[str, Any] | None = None) -> Object:
-    """The Status object for what went well and has nothing else to show."""
+    """The Status object of a success that returns no object."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = details

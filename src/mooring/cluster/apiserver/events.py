@@ -1,4 +1,4 @@
-"""Events have two faces, core/v1 and events.k8s.io/v1, and one storage, in the words of core/v1."""
+"""Events are served as core/v1 and as events.k8s.io/v1, and stored as core/v1."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _GROUP: Final = "events.k8s.io"
 
 
 def is_translated(resource: Resource) -> bool:
-    """Whether objects look different from how they are stored."""
+    """Whether objects are served in another form than they are stored in."""
     return resource.group == _GROUP
 
 
 def to_storage(resource: Resource, value: Object) -> Object:
-    """An object as it is stored, under the name of the kind that owns the storage."""
+    """An object as it is stored, under the kind that owns the storage."""
     # Kind and version come first, so that lists can leave them out without decoding anything.
     head: Object = {"kind": resource.kind, "apiVersion": resource.api_version}
     if not is_translated(resource):
@@ -37,7 +37,7 @@ def to_storage(resource: Resource, value: Object) -> Object:
 
 
 def from_storage(resource: Resource, value: Object) -> Object:
-    """A stored object as this kind shows it."""
+    """A stored object as this kind serves it."""
     if not is_translated(resource):
         return value
     seen = {

@@ -1,4 +1,4 @@
-"""Evictions: deletions of pods that ask the disruption budget first."""
+"""Evictions: deletions of pods that disruption budgets may refuse."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Field selectors: what may be asked of which kind, and what an object answers.
+"""Field selectors: the fields each kind supports, and their values.
 
-The store asks `fields_of` when it writes an item; lists and watches test against that.
+The store keeps the values of `fields_of` with every item; lists and watches match against them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EVENTS: Final = (
     "source", "type",
 )  # fmt: skip
 
-# Names that a kind has of its own, and the field that each of them stands for.
+# Supported names by kind, and the field that each stands for.
 _KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
     "pods": {**{name: name for name in _PODS}, "spec.host": "spec.nodeName",
              "status.podIPs": "status.podIP"},
@@ -50,7 +50,7 @@ _KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
-    """One test of a selector."""
+    """One requirement of a selector."""
 
     field: str
     value: str
@@ -58,7 +58,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
 
 
 class FieldSelector(msgspec.Struct, frozen=True):
-    """Tests that must all hold."""
+    """Requirements that must all hold."""
 
     tests: tuple[FieldRequirement, ...] = ()
 
@@ -71,7 +71,7 @@ EVERYTHING: Final = FieldSelector()
 
 @lru_cache(maxsize=1024)
 def parse_fields(resource: Resource, text: str) -> FieldSelector:
-    """Read `a=b,c!=d`; raises what a kube-apiserver answers to nonsense."""
+    """Parse `a=b,c!=d`; raises kube-apiserver's error if that fails."""
     tests = []
     for part in _parts(text):
         test = _test(part, text)
@@ -132,7 +132,7 @@ def _value(item: Item, field: str) -> str:
 
 
 def fields_of(key: str) -> Fields:
-    """What the store is to remember of objects of one kind; name and namespace it knows."""
+    """The field values that the store keeps for a kind, besides name and namespace."""
     return _FIELD_VALUES.get(key, _nothing)
 
 

@@ -1,6 +1,6 @@
-"""Which types the fields of objects have, and what is said about values of other types.
+"""The types of fields, and the error messages for values of other types.
 
-`schema.py` knows the shapes; msgspec checks them when they are given to it as types.
+`schema.py` has the schemas; msgspec checks them as Python types.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _GO_NAMES: Final = {
 
 
 def type_of(schema: Schema) -> Any:
-    """What msgspec is to decode: plain dictionaries in which fields may be null."""
+    """The type that msgspec decodes: plain dictionaries whose fields may be null."""
     match schema.form:
         case "struct":
             return _struct(schema.name)
@@ -63,7 +63,7 @@ def type_of(schema: Schema) -> Any:
 
 
 def without_nulls(value: Any, schema: Schema) -> Any:
-    """As Go decodes: a field that is null was never there, an element that is null is empty."""
+    """As Go decodes: a null field is absent, a null element is empty."""
     if isinstance(value, dict):
         if schema.form == "map":
             return {key: _element(part, schema.items) for key, part in value.items()}
@@ -96,7 +96,7 @@ def _struct(name: str) -> Any:
 
 
 def explain_type_error(error: msgspec.ValidationError, value: Any, schema: Schema) -> str:
-    """In the words of Go's decoder, which names the struct and the path of the field."""
+    """The message of Go's decoder, which names the struct and the path of the field."""
     return next(_type_errors(value, schema, "", ""), str(error))
 
 

@@ -1,11 +1,11 @@
-"""The embedded server on a socket: HTTPS with an authority of its own, for kubectl and the rest.
+"""The embedded server on a socket: HTTPS with a certificate authority of its own.
 
-    socket ─▶ TLS ─▶ who is it? ─▶ Call ─▶ ApiServer.handle ─┬─▶ Reply, zipped if big and asked
-                     401, 403      413                       └─▶ Watching, chunk by chunk
+    socket ─▶ TLS ─▶ authentication ─▶ ApiRequest ─▶ ApiServer.handle ─┬─▶ ApiResponse, or gzip
+                     401, 403          413                             └─▶ WatchResponse, chunks
 
-One event loop does all of it. A watch sends a batch at once and then rests for a moment, the longer
-the more watches there are: changes that come in between go out together, and a hundred watches
-leave time for requests.
+Everything runs on one event loop. A watch sends a batch and then pauses; the pause grows with the
+number of watches: changes in between are sent together, and a hundred watches leave time for
+requests.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _HEADERS: Final = {
     "Server": "mooring",
 }
 
-# What aiohttp complains about is what strangers send, once for every time they do.
+# aiohttp logs malformed requests, once for each.
 _UNHEARD: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")
 _UNHEARD.setLevel(logging.CRITICAL + 1)
 
 
 class Handler(Protocol):
-    """What answers: the ApiServer."""
+    """Answers requests: the ApiServer."""
 
     async def handle(self, call: ApiRequest) -> ApiResponse | WatchResponse: ...
 
@@ -79,8 +79,8 @@ class Handler(Protocol):
 class HttpServer:
     """Carries requests over sockets to one ApiServer.
 
-    A token for the administrator is made up unless `tokens` are given; the kubeconfig shows the
-    first of them. Only loopback addresses are served unless `exposed`. Without TLS there are no
+    An administrator's token is generated unless `tokens` are given; the kubeconfig has the first of
+    them. Only loopback addresses are served unless `exposed`. Without TLS there are no
     certificates, and kubectl sends no tokens. `authorize` may refuse callers outside of
     system:masters.
     """
@@ -108,7 +108,7 @@ class HttpServer:
             {self.token: ADMIN} if tokens is None else tokens
         )
         self._authorize = authorize
-        if isinstance(server, ApiServer):  # who asks it gets the answers that we act upon
+        if isinstance(server, ApiServer):  # reviews answer as the server decides
             server.reviews.authenticate = self.authenticator.by_token
             self._authorize = authorize or server.reviews.authorize
             server.reviews.authorize = self._authorize
@@ -119,7 +119,7 @@ class HttpServer:
         self._listener: asyncio.Server | None = None
         self._watches: set[asyncio.Task[Any]] = set()
         self._is_closing = False
-        self.url: str = ""  # from the start on
+        self.url: str = ""  # set by `start`
 
     # --- living --------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class HttpServer:
         return self.url
 
     async def close(self) -> None:
-        """Accept nobody any more; requests under way end, and watches are ended."""
+        """Accept no more connections; requests in progress finish, watches are ended."""
         if self._listener is None or self._web is None:
             return
         self._is_closing = True
@@ -163,7 +163,7 @@ class HttpServer:
             task.cancel()
         if self._watches:
             await asyncio.wait(list(self._watches), timeout=_GOODBYE)
-        self._web.pre_shutdown()  # connections at rest need no time
+        self._web.pre_shutdown()  # idle connections close at once
         await self._web.shutdown(_GOODBYE)
         await self._listener.wait_closed()
         self._listener = self._web = None
@@ -181,17 +181,17 @@ class HttpServer:
 
     @property
     def authority(self) -> bytes:
-        """Whom clients have to trust, PEM; empty without TLS."""
+        """The CA certificate that clients must trust, PEM; empty without TLS."""
         return self._authority.certificate if self._authority is not None else b""
 
     def client_certificate(self, user: str, *groups: str) -> Pair:
-        """A certificate that makes its bearer this user."""
+        """A client certificate for this user."""
         if self._authority is None:
-            raise ValueError("expected a server with TLS: without it nobody can show a certificate")
+            raise ValueError("expected a server with TLS, which client certificates need")
         return self._authority.client(user, groups)
 
     def kubeconfig(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the administrator's kubeconfig; ConfigError if the file is somebody else's."""
+        """Write the administrator's kubeconfig; ConfigError if the file is not ours."""
         if not self.url:
             raise ValueError("expected a server that has been started: its port is not known yet")
         text = kubeconfig.render(self.url, authority=self.authority, token=self.token)
@@ -286,7 +286,7 @@ class HttpServer:
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
-            task.uncancel()  # it was us: the reader deserves a proper end
+            task.uncancel()  # closed by us: end the response properly
         except ConnectionError as error:
             log.debug("a watch ended early", extra={"path": request.path, "error": str(error)})
         finally:

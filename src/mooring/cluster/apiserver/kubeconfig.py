@@ -1,4 +1,4 @@
-"""The kubeconfig of an embedded cluster: written whole or not at all, and never over another's."""
+"""The kubeconfig of an embedded cluster: written atomically, never over another one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def render(url: str, *, authority: bytes, token: str) -> str:
 
 
 def write(path: str | Path, text: str, *, force: bool = False) -> None:
-    """Put a kubeconfig there, for our eyes only; ConfigError if that is somebody else's place."""
+    """Write a kubeconfig with mode 0600; ConfigError if the file there is not ours."""
     target = Path(os.path.realpath(path))  # a link stays a link
     refuse_to_overwrite(path, force=force)
     try:
@@ -56,7 +56,7 @@ def write(path: str | Path, text: str, *, force: bool = False) -> None:
 
 
 def refuse_to_overwrite(path: str | Path, *, force: bool = False) -> None:
-    """ConfigError if there is something that we did not make, unless forced."""
+    """ConfigError if the file exists and was not written by us, unless forced."""
     target = Path(path)
     if target.is_dir():
         raise ConfigError([Problem(str(path), "is a folder; expected the name of a file")])
@@ -66,7 +66,7 @@ def refuse_to_overwrite(path: str | Path, *, force: bool = False) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Marked, and with nothing added: clusters of others may have been merged into it."""
+    """Marked, and without further clusters or users that were merged into it."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, *NOT_YAML):

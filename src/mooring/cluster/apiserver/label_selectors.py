@@ -1,7 +1,7 @@
-"""Label selectors in the query of a request, and what is said about those that can't be read.
+"""Label selectors in the query of a request, with kube-apiserver's error messages.
 
-`mooring.api.selectors` reads the same notation for people; here it is read token by token, because
-a client sees the server's words when it is wrong.
+`mooring.api.selectors` parses the same notation; here it is parsed token by token, because clients
+are shown the server's messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> Selector:
-    """Read a selector; raises what a kube-apiserver answers to nonsense."""
+    """Parse a selector; raises kube-apiserver's error if that fails."""
     if not text.strip():
         return Selector.EVERYTHING
     reader = _Reader(text)
@@ -48,7 +48,7 @@ def parse_labels(text: str) -> Selector:
 
 
 class _Reader:
-    """Tokens, one ahead; the empty one is the end."""
+    """Tokens with one token of lookahead; an empty one is the end."""
 
     def __init__(self, text: str) -> None:
         self._tokens: Iterator[str] = (found[1] for found in _TOKEN.finditer(text))

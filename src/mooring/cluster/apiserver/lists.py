@@ -1,4 +1,4 @@
-"""Lists: all objects of a kind that match, page by page, as of one moment."""
+"""Lists: the objects of a kind that match, in pages, consistent at one resourceVersion."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ListResult(msgspec.Struct, frozen=True):
-    """Some objects, and what a list says about itself."""
+    """The objects of a list, and its metadata."""
 
     items: Sequence[Item]
     version: int
     token: str = ""  # for the rest
-    left: int | None = None  # how many the rest are, where that is known
+    left: int | None = None  # the number of remaining items, if known
 
     @property
     def metadata(self) -> Object:
@@ -53,7 +53,7 @@ class _Token(msgspec.Struct):
 
 
 def list_objects(store: Store, resource: Resource, options: ListOptions) -> ListResult:
-    """The objects that a request asks for; raises Gone for what is not kept any more."""
+    """The objects that a request selects; Gone for a version that is no longer kept."""
     wanted = read_version(options)
     if options.token:
         if options.version not in ("", "0"):
@@ -66,7 +66,7 @@ def list_objects(store: Store, resource: Resource, options: ListOptions) -> List
     items = _at(store, resource, options, wanted if is_exact else None, _TOO_OLD)
     if is_exact:
         version = wanted
-    # What is asked for at version 0 comes from a cache there, which knows no pages.
+    # kube-apiserver serves version 0 from its watch cache, without pages.
     limit = 0 if options.version == "0" else options.limit
     return _cut(items, version, limit, options)
 
@@ -107,8 +107,8 @@ def _read_token(text: str) -> _Token:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 
-def too_large(wanted: int, current: int) -> StatusError:
-    """504: somebody has seen a version that is yet to come."""
+def too_large(wanted: int, current: int) -> Refused:
+    """504: the client asks for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return ServerError(
         f"Timeout: Too large resource version: {wanted}, current: {current}",
@@ -123,7 +123,7 @@ def too_large(wanted: int, current: int) -> StatusError:
 
 
 def list_body(resource: Resource, found: ListResult) -> bytes:
-    """The list as JSON, put together from what the store has."""
+    """The list as JSON, joined from stored bytes."""
     head = (
         f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
     ).encode()
@@ -136,19 +136,19 @@ def list_body(resource: Resource, found: ListResult) -> bytes:
 
 
 def raw_of(resource: Resource, item: Item) -> bytes:
-    """An object as this kind shows it."""
+    """An object as this kind serves it."""
     if is_translated(resource):
         return _encode(from_storage(resource, item.decoded()))
     return item.raw
 
 
 def _bare(raw: bytes, start: bytes) -> bytes:
-    """Without kind and version, which a list says once for all."""
+    """Without kind and apiVersion, which a list has once for all items."""
     return b"{" + raw[len(start) :] if raw.startswith(start) else raw
 
 
 def metadata_body(found: ListResult) -> bytes:
-    """A list of nothing but metadata."""
+    """A list of metadata only."""
     return _encode(
         {
             "kind": "PartialObjectMetadataList",
@@ -160,7 +160,7 @@ def metadata_body(found: ListResult) -> bytes:
 
 
 def partial(item: Item) -> Object:
-    """Nothing but the metadata of one object."""
+    """The metadata of one object."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",

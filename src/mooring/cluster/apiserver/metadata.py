@@ -1,4 +1,4 @@
-"""What every object has: identity, labels, owners, finalizers; filled in, kept and checked."""
+"""Object metadata: system fields, and validation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def generated_name(prefix: str, rng: random.Random) -> str:
 
 
 def fill(meta: Object, uid: str, now: str) -> None:
-    """Make the metadata of a new object the server's own where it is the server's to say."""
+    """Set the system fields of a new object."""
     meta["uid"] = uid
     meta["creationTimestamp"] = now
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
@@ -57,7 +57,7 @@ def fill(meta: Object, uid: str, now: str) -> None:
 
 
 def carry_over(meta: Object, before: Object) -> None:
-    """Make the metadata of an update the server's own where it is the server's to say."""
+    """Keep the system fields of an updated object."""
     if not meta.get("uid"):
         meta["uid"] = before.get("uid", "")
     meta["creationTimestamp"] = before.get("creationTimestamp", "")
@@ -70,7 +70,7 @@ def carry_over(meta: Object, before: Object) -> None:
 
 
 def tidy(meta: Object) -> None:
-    """Leave out what is empty, so that equal metadata looks equal."""
+    """Remove empty fields, so that equal metadata compares equal."""
     for field in _MAY_BE_EMPTY:
         if field in meta and not meta[field]:
             del meta[field]
@@ -80,7 +80,6 @@ def tidy(meta: Object) -> None:
 
 
 def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorList:
-    """What is wrong with the metadata of an object, new or changed."""
     found: ErrorList = []
     faults = _NAMED.get(resource.key, names.subdomain_faults)
     if prefix := meta.get("generateName", ""):
@@ -107,7 +106,6 @@ def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorLi
 
 
 def validate_object_meta_update(meta: Mapping[str, Any], before: Mapping[str, Any]) -> ErrorList:
-    """What may not change."""
     found: ErrorList = []
     if "deletionTimestamp" in before:
         known = set(before.get("finalizers", ()))
@@ -135,7 +133,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> ErrorList:
 
 
 def validate_template_meta(meta: Mapping[str, Any], field: str) -> ErrorList:
-    """Of the metadata in a pod template, which has no name."""
+    """For the metadata of a pod template, which has no name."""
     found = validate_labels(meta.get("labels") or {}, f"{field}.labels")
     return found + _validate_annotations(meta.get("annotations") or {}, f"{field}.annotations")
 

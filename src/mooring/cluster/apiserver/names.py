@@ -1,4 +1,4 @@
-"""The grammars of names, labels and keys, and what is said about text that breaks them."""
+"""The grammars of names, labels and keys, and the messages about text that violates them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def label_faults(text: str) -> Faults:
 
 
 def service_name_faults(text: str) -> Faults:
-    """Of a DNS label whose dots are the first thing to be noticed."""
+    """Of a DNS label; dots are reported first."""
     return ("must not contain dots",) if "." in text else label_faults(text)
 
 
@@ -85,14 +85,14 @@ def subdomain_faults(text: str) -> Faults:
 
 
 def path_segment_faults(text: str) -> Faults:
-    """Of what can stand in a path at all: names of roles and of events."""
+    """Of a path segment: names of roles and of events."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{mark}'" for mark in ("/", "%") if mark in text)
 
 
 def without_dash(prefix: str) -> str:
-    """A prefix for generated names as if something followed it, so that it can be checked."""
+    """A prefix for generated names, made valid as if a suffix followed."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 

@@ -1,4 +1,4 @@
-"""The end of namespaces: everything in one goes first."""
+"""Termination of namespaces: their content is deleted first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PROTECTED: Final = ("default", "kube-system", "kube-public")
 
 
 class NamespaceTermination:
-    """Which namespaces are ending, and how much is left in them.
+    """The terminating namespaces, and how many objects are left in each.
 
-    Nothing can be created in a namespace that is ending, so counting down is enough.
+    Nothing can be created in a terminating namespace, so counting down is enough.
     """
 
     def __init__(self, store: Store) -> None:
@@ -26,19 +26,19 @@ class NamespaceTermination:
                 self._left[item.name] = len(self._content(item.name))
 
     def check_deletable(self, name: str) -> None:
-        """Refuse to end what every cluster needs."""
+        """Refuse to delete the namespaces that every cluster needs."""
         if name in _PROTECTED:
             raise forbidden(NAMESPACES, name, "this namespace may not be deleted")
 
     def begin_termination(self, name: str) -> list[tuple[Resource, Item]]:
-        """What there is to delete before the namespace itself."""
+        """The content to delete before the namespace itself."""
         content = self._content(name)
         if content:
             self._left[name] = len(content)
         return content
 
     def has_emptied(self, name: str) -> bool:
-        """Count one object less; True if that was the last one of a namespace that is ending."""
+        """Count one object less; True if it was the last of a terminating namespace."""
         left = self._left.get(name)
         if left is None:
             return False

@@ -1,4 +1,4 @@
-"""In which form a client wants its answer: whole objects, tables, or metadata only."""
+"""Content negotiation: whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _META: Final = "meta.k8s.io"
 
 @lru_cache(maxsize=256)
 def accepted(header: str) -> Form:
-    """The first of the forms a client accepts that there is; raises a refusal if there is none."""
+    """The first form that the client accepts and the server has; 406 if there is none."""
     is_json = False
     for clause in header.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
@@ -41,7 +41,7 @@ def accepted(header: str) -> Form:
 
 
 def check_form(form: Form, kind: str, *, is_list: bool) -> None:
-    """Refuse metadata of a list as of one object, and the other way round."""
+    """Refuse list metadata for one object, and object metadata for a list."""
     if is_list and form == "PartialObjectMetadata":
         why = f"but the requested object is a list (*core.{kind}List)"
     elif not is_list and form == "PartialObjectMetadataList":

@@ -1,8 +1,8 @@
 """OpenAPI v3, as far as kubectl reads it.
 
-kubectl looks up whether the server checks fields itself (the parameter `fieldValidation`), and how
-lists are merged when it makes a patch. `kubectl explain` finds the fields, but no prose. Of a kind
-that v3 does not know kubectl looks for in v2, as protobuf: that one is empty.
+kubectl looks up whether the server validates fields (the parameter `fieldValidation`) and how lists
+are merged. `kubectl explain` finds fields, but no descriptions. For kinds that v3 does not have,
+kubectl falls back to v2 in protobuf: that document is empty.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _QUERIES: Final = {
 
 
 def openapi(path: str, accept: str) -> ApiResponse | None:
-    """The answer to a request below /openapi; None if there is nothing at the path."""
+    """The response to a path below /openapi; None if there is no such document."""
     path = path.rstrip("/")
     if path == _OLD:
         return _old_document(accept)
@@ -62,7 +62,7 @@ def openapi(path: str, accept: str) -> ApiResponse | None:
 
 
 def _old_document(accept: str) -> ApiResponse:
-    """Version 2, in which there is nothing."""
+    """Version 2, which is empty."""
     info = {"title": "Kubernetes", "version": GIT_VERSION}
     if "protobuf" not in accept:
         document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
@@ -78,7 +78,7 @@ def _text_field(number: int, content: bytes) -> bytes:
 
 
 def _places() -> dict[str, str]:
-    """Where the documents of the groups are."""
+    """The paths of the groups' documents."""
     return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
 
 
@@ -89,7 +89,7 @@ def _index() -> bytes:
 
 
 def _address(place: str) -> str:
-    """With a hash, so that kubectl may keep what it got under the same address."""
+    """With a hash, so that kubectl can cache the document."""
     return f"{_ROOT}/{place}?hash={sha512(_document(place)).hexdigest().upper()}"
 
 
@@ -218,6 +218,6 @@ def _type_of(resource: Resource) -> str:
 
 
 def _full(name: str) -> str:
-    """As OpenAPI calls a type of schema.txt."""
+    """The OpenAPI name of a type in schema.txt."""
     package = "apimachinery.pkg.apis" if name.startswith("meta.") else "api"
     return f"io.k8s.{package}.{name}"

@@ -1,4 +1,4 @@
-"""The query of a request: which objects, from when on, for how long; and what makes no sense."""
+"""Query parameters of requests: ListOptions, options of writes, DeleteOptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 
 
 class SelectionPredicate(msgspec.Struct, frozen=True):
-    """Which objects a request is about."""
+    """Which objects a request selects."""
 
     namespace: str
     labels: Selector
@@ -45,7 +45,7 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or a watch asks for."""
+    """Options of a list or a watch."""
 
     predicate: SelectionPredicate
     is_watch: bool = False
@@ -107,7 +107,7 @@ def _check(options: ListOptions) -> None:
 
 
 def read_version(options: ListOptions) -> int:
-    """The version as a number; raises what a kube-apiserver answers to anything else."""
+    """The resourceVersion as a number; raises kube-apiserver's error for anything else."""
     version = options.version or "0"
     if version.isdecimal() and version.isascii():
         return int(version)
@@ -121,7 +121,7 @@ def read_version(options: ListOptions) -> int:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Whatever is not plainly false is true."""
+    """Everything that is not plainly false is true."""
     return query.get(name, "").lower() not in _FALSE
 
 
@@ -137,16 +137,16 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What every write may say."""
+    """Options that every write has."""
 
     dry_run: bool
     validation: str  # of fields: Ignore, Warn or Strict
     manager: str
-    agent: str  # who stands in for a manager that was not named
+    agent: str  # replaces a manager that is not named
 
 
 def write_options(request: ApiRequest, kind: str) -> WriteOptions:
-    """Of a create, an update or a patch; `kind` is what the options are called."""
+    """Options of a create, an update or a patch; `kind` is what messages call them."""
     query = request.query
     problems: ErrorList = []
     dry_run = query.get("dryRun", "")
@@ -166,7 +166,7 @@ def write_options(request: ApiRequest, kind: str) -> WriteOptions:
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a deletion is to go."""
+    """Options of a deletion."""
 
     grace: int | None = None
     propagation: str = ""

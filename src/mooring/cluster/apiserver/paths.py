@@ -1,4 +1,4 @@
-"""What a path means: which resource, whose namespace, which object and which part of it."""
+"""The path of a request: resource, namespace, name and subresource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUPS: Final = frozenset(found.group for found in RESOURCES)
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a request is about; without a name all objects, without a namespace everywhere."""
+    """What a request addresses; without a name all objects, without a namespace all namespaces."""
 
     resource: Resource
     namespace: str = ""
@@ -22,7 +22,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def parse_path(path: str) -> Target | None:
-    """The target of a path; None if there is no such thing."""
+    """The target of a path; None if there is none."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -32,7 +32,7 @@ def parse_path(path: str) -> Target | None:
         return None
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2:] not in _OF_NAMESPACES:
-        # A namespace is a place here, and not what the request is about.
+        # Here a namespace is the location, not the target.
         namespace, rest = rest[1], rest[2:]
     resource = by_path(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
@@ -47,7 +47,7 @@ def parse_path(path: str) -> Target | None:
 
 
 def is_in_known_group(path: str) -> bool:
-    """Whether a path that means nothing is at least within a group that there is."""
+    """Whether an unknown path is at least within a known group."""
     parts = path.strip("/").split("/")
     if parts[0] == "api":
         return len(parts) > 1

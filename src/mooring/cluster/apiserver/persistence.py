@@ -1,12 +1,12 @@
-"""A store that is still there tomorrow: everything in one SQLite file.
+"""Persistence of the store in one SQLite file.
 
-The file follows the store. Changes are gathered, the last one of each object wins, and a thread
+The file follows the store. Changes are collected, the last one of each object wins, and a thread
 writes them in one transaction every few hundredths of a second; no request waits for a disk. A
-process that is killed loses at most the changes since the last transaction: what is in the file is
-always the state at one resourceVersion, never a mixture.
+process that is killed loses at most the changes since the last transaction: the file always holds
+the state at one resourceVersion.
 
-The history is not kept: after a restart versions go on from where they were, and watches that want
-to resume are sent to list again.
+The history is not kept: after a restart resourceVersions continue, and watches that want to resume
+have to list again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Persistence:
         self.close()
 
     def attach(self, store: Store) -> int:
-        """Fill an empty store from the file and follow it from now on; how many objects came."""
+        """Fill an empty store from the file and follow it; the number of objects read."""
         if self._thread is not None or store.version:
             raise ValueError("expected a store that is empty, and a file that follows none yet")
         (version,) = self._database.execute("SELECT version FROM state").fetchone()
@@ -89,7 +89,7 @@ class Persistence:
         return int(count)
 
     def flush(self) -> None:
-        """Wait until everything that has happened is in the file; raises sqlite3.Error."""
+        """Wait until all changes so far are in the file; raises sqlite3.Error."""
         with self._condition:
             wanted, self._error = self._version, None
             self._in_a_hurry = self._written < wanted and self._thread is not None
@@ -99,7 +99,7 @@ class Persistence:
                 raise self._error
 
     def close(self) -> None:
-        """Write what is left, and see to it that it is on the disk; raises sqlite3.Error."""
+        """Write the rest and sync it to disk; raises sqlite3.Error."""
         with self._condition:
             self._is_closing = True
             self._condition.notify_all()
@@ -115,7 +115,7 @@ class Persistence:
             self._database.close()
 
     def _notice(self, change: StoreChange) -> None:
-        """Called by the store in the middle of a request: only take a note."""
+        """Called by the store in the middle of a request: only collects."""
         key = (change.resource, change.new.namespace, change.new.name)
         with self._condition:
             if not self._pending:
@@ -175,7 +175,7 @@ class Persistence:
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    """The file, ours alone until it is closed; made if it is not there."""
+    """The file, locked until it is closed; created if it does not exist."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # it holds Secrets
         database = sqlite3.connect(path, timeout=0.5, isolation_level=None, check_same_thread=False)

@@ -1,4 +1,4 @@
-"""What pods have and nothing else has: bindings, evictions, time to end, a quality of service."""
+"""Pods: bindings, evictions, graceful deletion, quality of service."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BUDGETS: Final = known("poddisruptionbudgets", "policy")
 
 
 def check_binding(name: str, binding: Mapping[str, Any]) -> None:
-    """Refuse a Binding that makes no sense, whatever the pod."""
+    """Refuse a Binding that is invalid for any pod."""
     if binding.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Binding object")
     target = binding.get("target") or {}
@@ -56,7 +56,7 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
 
 
 def bind(pod: Object, binding: Mapping[str, Any], labels: Mapping[str, str], now: str) -> None:
-    """Put a pod on the node that a Binding names, with these labels, unless that is forbidden."""
+    """Bind a pod to the node of a Binding, with these labels; raises if that is not allowed."""
     meta, asked = pod["metadata"], binding["metadata"]
     name = meta["name"]
     for field, called in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
@@ -122,10 +122,10 @@ def with_ephemeral_containers(spec: Object, old: Object) -> Object:
 
 
 def begin_deletion(pod: Object, grace: int | None, now: float) -> bool | None:
-    """Say in the pod that it is to end, and how soon.
+    """Set the deletion timestamp of a pod.
 
-    True: it says so now and has to be written. False: it said so before and its time is up.
-    None: it is ending already, and no sooner than asked for.
+    True: it is set now and has to be written. False: it was set before and the grace period is
+    over. None: the pod is terminating already, and no sooner than requested.
     """
     meta = pod["metadata"]
     if "deletionTimestamp" in meta:
@@ -136,7 +136,7 @@ def begin_deletion(pod: Object, grace: int | None, now: float) -> bool | None:
             return None
         end = parse_time(meta["deletionTimestamp"]) - left + grace
         if end < now:
-            # The time is over; somebody still has to notice, unless it is to go at once.
+            # The grace period is over; the kubelet removes the pod, unless the grace is 0.
             end, grace = now, min(grace, 1)
         meta["deletionTimestamp"] = format_time(end)
         meta["deletionGracePeriodSeconds"] = grace
@@ -150,7 +150,7 @@ def begin_deletion(pod: Object, grace: int | None, now: float) -> bool | None:
 
 
 def grace_of(pod: Mapping[str, Any], asked: int | None) -> int:
-    """Seconds a pod has to end; none where no kubelet would notice."""
+    """The grace period in seconds; 0 for an unbound or finished pod."""
     spec = pod.get("spec", {})
     if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
         return 0
@@ -162,13 +162,13 @@ def grace_of(pod: Mapping[str, Any], asked: int | None) -> int:
 
 
 def ignores_budgets(pod: Mapping[str, Any]) -> bool:
-    """Whether the end of this pod disrupts nobody."""
+    """Whether the eviction of this pod disrupts nothing."""
     phase = pod.get("status", {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
 def budgets_of(pod: Mapping[str, Any], budgets: Iterable[Object]) -> list[Object]:
-    """Those of the namespace's budgets that count this pod."""
+    """The budgets of the namespace that select this pod."""
     labels = pod["metadata"].get("labels", {})
     found = []
     for budget in budgets:
@@ -177,7 +177,7 @@ def budgets_of(pod: Mapping[str, Any], budgets: Iterable[Object]) -> list[Object
             selector = Selector.from_label_selector(
                 None if raw is None else convert(raw, LabelSelector)
             )
-        except SelectorError:  # nobody can be meant by it
+        except SelectorError:  # an invalid selector matches nothing
             continue
         if selector.matches(labels):
             found.append(budget)
@@ -185,7 +185,7 @@ def budgets_of(pod: Mapping[str, Any], budgets: Iterable[Object]) -> list[Object
 
 
 def spares_budget(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """Whether a pod that is not ready may go without being counted against its budget."""
+    """Whether a pod that is not ready may be evicted without counting against its budget."""
     conditions = pod.get("status", {}).get("conditions", ())
     if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
         return False
@@ -196,7 +196,7 @@ def spares_budget(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
 
 
 def spend_budget(pod: Mapping[str, Any], budget: Object, now: str) -> None:
-    """Count an eviction against a budget, in its status; raises if there is nothing left."""
+    """Count an eviction in the status of a budget; raises if no disruption is allowed."""
     name = budget["metadata"]["name"]
     status = budget.setdefault("status", {})
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):

@@ -1,4 +1,4 @@
-"""Which object, and which version of it, a write is based on; and how the end of one begins."""
+"""Preconditions of writes (uid, resourceVersion), and the start of a deletion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
 def check_basis(resource: Resource, item: Item, meta: Object) -> None:
-    """Refuse an update that means another object, or another version of it."""
+    """Refuse an update of another object, or of another version of it."""
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
     if uid and uid != item.uid:
         why = f"UID in precondition: {uid}, UID in object meta: {item.uid}"
@@ -38,7 +38,7 @@ def check_basis(resource: Resource, item: Item, meta: Object) -> None:
 
 
 def check_preconditions(resource: Resource, item: Item, uid: str, version: str) -> None:
-    """Refuse a deletion that means another object, or another version of it."""
+    """Refuse a deletion of another object, or of another version of it."""
     if uid and uid != item.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({item.uid}). "
@@ -54,7 +54,7 @@ def check_preconditions(resource: Resource, item: Item, uid: str, version: str) 
 
 
 def remaining_finalizers(known: list[str], propagation: str) -> list[str]:
-    """The finalizers of an object that is being deleted; the policy decides about two of them."""
+    """The finalizers of an object under deletion; the policy decides about two of them."""
     if propagation not in (*_FINALIZERS, "Background"):
         return known
     rest = [name for name in known if name not in _FINALIZERS.values()]
@@ -62,7 +62,7 @@ def remaining_finalizers(known: list[str], propagation: str) -> list[str]:
 
 
 def mark(meta: Object, now: str) -> None:
-    """Say in an object's metadata that it is to go as soon as its finalizers are gone."""
+    """Set the deletion timestamp of an object that its finalizers keep."""
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = now
         if meta.get("generation"):

@@ -1,8 +1,7 @@
-"""Objects in protobuf, as kubectl and other Go programs send what they create.
+"""Requests in protobuf, as kubectl and other Go programs send objects they create.
 
-They ask for JSON if need be, but what they send they do not change: so requests are turned into
-JSON before anybody reads them, and answers are JSON. The numbers of fields are in
-`fieldnumbers.txt`, their names and types in `schema.txt`.
+They accept JSON in responses, but always send protobuf: so requests are converted to JSON before
+they are read. Field numbers are in `fieldnumbers.txt`, names and types in `schema.txt`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Numbers = dict[int, "_Field | dict[int, _Field]"]
 
 
 def as_json(request: ApiRequest) -> ApiRequest:
-    """The request with its body in JSON; raises Refused if it is protobuf that nobody can read."""
+    """The request with its body in JSON; raises Refused if the protobuf can't be decoded."""
     if not request.headers.get("content-type", "").startswith(PROTOBUF):
         return request
     headers = {**request.headers, "content-type": JSON}
@@ -106,7 +105,7 @@ def _add(found: Object, field: _Field, raw: Any) -> None:
         found.setdefault(field.name, {})[key] = _value(pair.get(2, b""), schema.items)
     else:
         value = _value(raw, schema)
-        # What is no pointer is always sent: it being zero says nothing.
+        # Fields that are no pointers are always sent: zero means unset.
         if value is not None and (field.is_pointer or value or schema.form == "struct"):
             found[field.name] = value
 

@@ -1,4 +1,4 @@
-"""Amounts in objects, spelt as a kube-apiserver spells them when it gives them back."""
+"""Quantities in the canonical form in which a kube-apiserver returns them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MILLI = 10**6  # billionths; the finest step that lists of resources keep
 
 
 class BadQuantity(ValueError):
-    """Text that is no amount; the message is what a kube-apiserver says about it."""
+    """Not a quantity; the message is kube-apiserver's."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -23,7 +23,7 @@ class BadQuantity(ValueError):
 
 @lru_cache(maxsize=65_536)
 def canonical(amount: str | int | float) -> str:
-    """The one spelling of an amount: 1000m is 1, 1024Mi is 1Gi."""
+    """The canonical form of a quantity: 1000m is 1, 1024Mi is 1Gi."""
     return str(_parsed(amount))
 
 
@@ -37,7 +37,7 @@ def canonical_milli(amount: str | int | float) -> str:
 
 
 def spell_resources(holder: Object, *fields: str) -> None:
-    """Spell all amounts of some lists of resources, such as requests and limits."""
+    """Canonicalise all quantities of resource lists, such as requests and limits."""
     for field in fields:
         if amounts := holder.get(field):
             holder[field] = {name: canonical_milli(amount) for name, amount in amounts.items()}

@@ -1,4 +1,4 @@
-"""What writes bring along: read, and held against what it should be."""
+"""The objects in the bodies of writes: decoded and checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def media_of(request: ApiRequest) -> str:
 def decode_body(
     resource: Resource, request: ApiRequest, options: WriteOptions
 ) -> tuple[Object, list[str]]:
-    """An object of this kind, and what to warn of."""
+    """An object of this kind, and the warnings about it."""
     media = media_of(request)
     if media not in _READABLE:
         raise StatusError(
@@ -46,7 +46,7 @@ def decode_body(
 def check_patched(
     resource: Resource, value: Object, options: WriteOptions, patch: bytes
 ) -> tuple[Object, list[str]]:
-    """What a patch has made, if it is still what it should be, and what to warn of."""
+    """The result of a patch, if it is still valid, and the warnings about it."""
     shown = patch.decode(errors="replace")
     said = (value.get("apiVersion", ""), value.get("kind", ""))
     if all(isinstance(word, str) for word in said):  # if not, it does not fit anyway
@@ -66,7 +66,7 @@ def check_patched(
 
 
 def check_name(value: Object, name: str) -> None:
-    """Refuse an object that has another name than its path."""
+    """Refuse an object whose name differs from the one in the path."""
     own = (value.get("metadata") or {}).get("name", "")
     if not own:
         raise bad_request(
@@ -80,6 +80,6 @@ def check_name(value: Object, name: str) -> None:
 
 
 def warning_headers(warnings: list[str]) -> Mapping[str, str]:
-    """Several in one header: the replies here can have each header once."""
+    """All warnings in one header: a response has each header once."""
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
     return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)} if warnings else {}

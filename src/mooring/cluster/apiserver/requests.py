@@ -1,4 +1,4 @@
-"""Requests and replies between the wire and the server, whatever the wire is.
+"""Requests and responses, independent of how they are transported.
 
 `http.py` carries them over sockets, `transport.py` within the process.
 """
@@ -14,7 +14,7 @@ JSON: Final = "application/json"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """The user that makes a request."""
 
     name: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", "system:authenticated")
@@ -36,7 +36,7 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete answer."""
+    """A complete response."""
 
     status: int = 200
     body: bytes = b""
@@ -45,7 +45,7 @@ class ApiResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that goes on: lines of JSON as things happen."""
+    """A response that goes on: lines of JSON, one per event."""
 
     chunks: AsyncIterator[bytes]
     content_type: str = JSON

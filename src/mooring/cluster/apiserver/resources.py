@@ -1,4 +1,4 @@
-"""Which kinds there are, and what they are called: in paths, in discovery, in error messages."""
+"""The resources that are served, and their names in paths, discovery and messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind at one version; `storage` is shared by versions of the same thing."""
+    """One kind at one version; kinds with the same `storage` share their objects."""
 
     group: str = ""
     version: str = "v1"
@@ -198,7 +198,7 @@ def by_path(group: str, version: str, name: str) -> Resource | None:
 
 
 def by_kind(api_version: str, kind: str) -> Resource | None:
-    """The resource of an object, by what it says it is."""
+    """The resource of an object, by its apiVersion and kind."""
     return _BY_KIND.get((api_version, kind))
 
 

@@ -1,4 +1,4 @@
-"""Requests for objects: the path says of what, the method says what to do, the query says how."""
+"""Requests for objects: dispatched by path and method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.cluster.apiserver.write_handlers import WriteHandlers
 
 
 class Rest:
-    """Answers requests for objects of all kinds; raises what is to be told instead."""
+    """Answers requests for objects of all kinds; refusals are raised."""
 
     def __init__(self, verbs: Verbs, *, clock: Callable[[], float] = time.time) -> None:
         self._verbs = verbs

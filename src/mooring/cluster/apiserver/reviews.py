@@ -1,7 +1,7 @@
-"""Questions rather than objects: who is this, and may they? Asked by POST, forgotten at once.
+"""Reviews: TokenReview, SelfSubjectReview, SubjectAccessReview and the like; never stored.
 
-There is no RBAC here. Who a token belongs to, and what is forbidden to whom, is up to the two hooks
-that the server was given; without them nobody is known by a token, and everybody may do everything.
+There is no RBAC here. Two hooks of the server authenticate tokens and authorise access; without
+them no token is known, and all access is allowed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.store import Object
 
 Authenticate = Callable[[str], Caller | None]
-"""Whose token this is, if it is anybody's."""
+"""The user of a token; None if it is unknown."""
 
 _AUTHENTICATION: Final = "/apis/authentication.k8s.io/v1/"
 _AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1/"
@@ -53,7 +53,7 @@ class Reviews:
         self.authorize: Authorize | None = authorize
 
     def answer(self, request: ApiRequest, now: str) -> ApiResponse | None:
-        """The answer to a review; None if this is not the path of one."""
+        """The response to a review; None for any other path."""
         if not request.path.startswith(_ROOTS):
             return None
         name = request.path.rpartition("/")[2]
@@ -78,7 +78,7 @@ class Reviews:
         }
         return ApiResponse(status=201, body=_encode(answered))
 
-    # --- who -----------------------------------------------------------------------------------
+    # --- authentication --------------------------------------------------------------------------
 
     def _review_token(self, review: Object, caller: Caller) -> Object:
         token = (review.get("spec") or {}).get("token", "")

@@ -1,4 +1,4 @@
-"""The Scale of things that have replicas: one number to read and to write."""
+"""The Scale subresource of workloads with replicas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.cluster.apiserver.store import Object
 
 
 def scale_of(resource: Resource, value: Object) -> Object:
-    """The Scale of a deployment, a replica set, a stateful set or a replication controller."""
+    """The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
     meta, spec, status = value["metadata"], value.get("spec", {}), value.get("status", {})
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     scale: Object = {
@@ -29,7 +29,7 @@ def scale_of(resource: Resource, value: Object) -> Object:
 
 
 def replicas_of(scale: Object, name: str) -> int:
-    """How many a Scale asks for."""
+    """The replicas that a Scale asks for."""
     replicas = scale.get("spec", {}).get("replicas", 0)
     asked = scale.get("metadata", {}).get("name", name)
     if not isinstance(replicas, int) or replicas < 0:
@@ -50,5 +50,5 @@ def _selector_text(selector: Any) -> str:
         return str(Selector.from_map(selector))  # of a replication controller
     try:
         return str(Selector.from_label_selector(convert(selector, LabelSelector)))
-    except SelectorError:  # it was let in by an older rule; there is no text for it
+    except SelectorError:  # accepted by older rules; it has no text form
         return ""

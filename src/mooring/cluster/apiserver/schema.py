@@ -1,7 +1,7 @@
-"""What the kinds look like: their fields, and how lists and maps in them are merged.
+"""The schemas of the kinds: their fields, and how lists and maps are merged.
 
-The facts are in `schema.txt`, asked from a real server. Patches, server-side apply, the check for
-misspelt fields and the OpenAPI documents read them from here.
+The data is in `schema.txt`, generated from a real server. Patches, server-side apply, field
+validation and the OpenAPI documents use it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Form = Literal["value", "struct", "list", "map", "any"]
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A field that tells elements of a list apart; without a default it may be missing."""
+    """A field that identifies elements of a list; without a default it may be missing."""
 
     name: str
     default: str | int | None
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """What may stand at one place of an object."""
+    """The schema of one value of an object."""
 
     form: Form
     name: str = ""  # of the struct or of the value: string, int32, time, ...
@@ -42,14 +42,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         return _types()[self.name].fields
 
     def at(self, name: str) -> Schema | None:
-        """What stands under a name in a struct or a map; None for a field that does not exist."""
+        """The schema under a name in a struct or a map; None for an unknown field."""
         if self.form == "struct":
             return self.fields.get(name)
         return self.items
 
     @property
     def items(self) -> Schema:
-        """What the elements of a list or a map are like."""
+        """The schema of the elements of a list or a map."""
         return self.element or ANY
 
 
@@ -68,14 +68,14 @@ _VALUES: Final = frozenset(("boolean", *_NUMBERS, *_TEXTS))
 
 
 def schema_of(api_version: str, kind: str) -> Schema | None:
-    """What objects of a kind look like; None if nothing is known about it."""
+    """The schema of a kind; None if it is unknown."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
     return Schema(form="struct", name=name) if name in _types() else None
 
 
 def empty_object(schema: Schema) -> dict[str, Any]:
-    """An object of which nothing is set: to have these fields is nobody's doing."""
+    """An object with nothing set: its fields have no owner."""
     return {
         name: empty_object(field) if field.form == "struct" else None
         for name, field in schema.fields.items()

@@ -1,12 +1,12 @@
-"""The server behind every wire: one call in, one answer out.
+"""The server behind every transport: one request in, one response out.
 
-    Call ─┬─▶ /healthz /livez /readyz
-          ├─▶ discovery, openapi          what there is
-          ├─▶ reviews                     who may
-          └─▶ rest ─▶ verbs ─▶ store      everything else
+    ApiRequest ─┬─▶ /healthz /livez /readyz
+                ├─▶ discovery, openapi
+                ├─▶ reviews
+                └─▶ rest ─▶ verbs ─▶ store
 
-Nothing here waits for anything: between two awaits of somebody else a call is done as a whole. Only
-watches go on, and those are read by whoever asked.
+A request is handled without awaiting anything, so it is atomic. Only watches continue; their
+readers drive them.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def new_store(history: int = 50_000) -> Store:
-    """A store that can be asked for fields, as the server needs it."""
+    """A store that supports field selectors."""
     return Store(history=history, fields=fields_of)
 
 
 class ApiServer:
-    """One cluster's API server, without a wire.
+    """One cluster's API server, without a transport.
 
-    `store` may hold a cluster already; by default it is empty, and gets what every cluster has.
-    `authenticate` says whose a token is, `authorize` why somebody may not do something.
+    `store` may contain a cluster; an empty one is bootstrapped. `authenticate` returns the user of
+    a token, `authorize` the reason why a user may not do something.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class ApiServer:
         bootstrap(self.verbs)
 
     async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
-        """The answer to a call, be it a failure."""
+        """The response to a request; failures are responses too."""
         return self.answer(request)
 
     def answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
-        """The same, at once."""
+        """The same, synchronously."""
         try:
             return self._answer(request)
         except Refused as error:
@@ -98,7 +98,7 @@ class ApiServer:
         return self._answer_other(request)
 
     def _answer_other(self, request: ApiRequest) -> ApiResponse | WatchResponse:
-        """What is no object."""
+        """Paths that are not objects."""
         path = request.path
         if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
             return _OK

@@ -1,8 +1,8 @@
-"""What there is, as bytes, and the history of how it came about.
+"""The objects, as bytes, and their history.
 
-Every write gets the next resourceVersion, replaces one item, and is told to the subscriptions in
-order. Items are immutable: whoever wants to change an object decodes it, makes another one and puts
-that. The history is bounded; who asks for what happened before its beginning is sent to list again.
+Every write gets the next resourceVersion, replaces one item, and is sent to the subscriptions in
+order. Items are immutable: to change an object, decode it and put another one. The history is
+bounded; a request for a version before its beginning raises Expired.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Fields = Callable[[Object], Mapping[str, str]]
 
 
 class Store:
-    """All objects of one cluster. Not for threads: one event loop owns it."""
+    """All objects of one cluster; not thread-safe: one event loop owns it."""
 
     def __init__(
         self, *, history: int = 50_000, fields: Callable[[str], Fields] | None = None
@@ -93,7 +93,7 @@ class Store:
         return self._items.get(resource.key, {}).get((namespace, name))
 
     def list(self, resource: Resource, namespace: str = "", *, at: int | None = None) -> list[Item]:
-        """In the order of etcd's keys; with `at` what there was at that version, or Expired."""
+        """In the order of etcd's keys; with `at`, the objects at that version, or Expired."""
         found = self.items(resource) if at is None else self._items_at(resource.key, at)
         chosen = [item for item in found if not namespace or item.namespace == namespace]
         return sorted(chosen, key=lambda item: item.path)
@@ -123,7 +123,7 @@ class Store:
     # --- writing -------------------------------------------------------------------------------
 
     def put(self, resource: Resource, value: Object) -> Item:
-        """Create or replace; sets the resourceVersion of `value`, which is ours from now on."""
+        """Create or replace; sets the resourceVersion of `value`, which the store then owns."""
         meta = value["metadata"]
         namespace, name = meta.get("namespace", ""), meta["name"]
         items = self._items.setdefault(resource.key, {})
@@ -138,7 +138,7 @@ class Store:
         return item
 
     def remove(self, resource: Resource, namespace: str, name: str) -> Item | None:
-        """Take an object away; its last state, at the version of its removal."""
+        """Remove an object; its last state, at the version of its removal."""
         old = self._items.get(resource.key, {}).pop((namespace, name), None)
         if old is None:
             return None
@@ -147,9 +147,9 @@ class Store:
         return last
 
     def restore(self, version: int, objects: Iterable[tuple[str, int, bytes]]) -> None:
-        """Begin where another store ended: its version; keys of resources, versions and objects.
+        """Start from another store's version: keys of resources, versions and objects.
 
-        What happened before is not known here, as after a compaction, and nobody is told.
+        The history before is unknown, as after a compaction; listeners are not called.
         """
         for key, of, raw in objects:
             item = self._item(key, of, _decode(raw), raw)
@@ -177,14 +177,14 @@ class Store:
     # --- watching ------------------------------------------------------------------------------
 
     def listen(self, listener: Callable[[StoreChange], None]) -> None:
-        """Call this with every change of anything, in order; for controllers and persistence.
+        """Call this with every change of any object, in order; for controllers and persistence.
 
-        A listener may write. Everybody hears of what it was told first, and then of that.
+        A listener may write: every listener gets the first change before the one that it caused.
         """
         self._listeners.append(listener)
 
     def subscribe(self, resource: Resource, since: int | None = None) -> Subscription:
-        """What happens to a resource after version `since`; raises Expired. None: from now on."""
+        """Changes of a resource after version `since`; raises Expired. None: from now on."""
         subscription = Subscription(self, resource.key)
         if since is not None and since < self.version:
             if since < self._forgotten:
@@ -200,7 +200,7 @@ class Store:
         self._subscriptions.get(subscription.resource, set()).discard(subscription)
 
     def compact(self) -> None:
-        """Forget the history: whoever wants to resume has to list again."""
+        """Forget the history: watches that want to resume have to list again."""
         self._history.clear()
         self._forgotten = self.version
 
@@ -216,7 +216,7 @@ class Store:
             subscription.push(change)
         self._untold.append(change)
         if self._is_telling:
-            return  # a listener has written: whoever is telling goes on with this
+            return  # a listener has written: the outer call continues with this
         self._is_telling = True
         try:
             while self._untold:
@@ -239,41 +239,41 @@ class Subscription:
 
     def push(self, change: StoreChange) -> None:
         if len(self._waiting) >= MOST_WAITING:
-            self.close()  # too slow; what is missing is found by listing
+            self.close()  # too slow; the reader has to list again
             return
         self._waiting.append(change)
         self._arrived.set()
 
     def close(self) -> None:
-        """End it; a reader gets what is left and then nothing."""
+        """End it; the reader gets the rest and then nothing."""
         self._is_cut = True
         self._store.unsubscribe(self)
         self._arrived.set()
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing will come any more; what has come may still be taken."""
+        """Whether nothing more will arrive; arrived changes may still be taken."""
         return self._is_cut
 
     def take(self) -> list[StoreChange]:
-        """All that has arrived since the last time."""
+        """All changes since the last call."""
         batch = list(self._waiting)
         self._waiting.clear()
         return batch
 
     def wake(self) -> None:
-        """Let a reader look at the clock."""
+        """Let the reader check the clock."""
         self._arrived.set()
 
     async def arrival(self) -> None:
-        """Wait until there is something to take, or something else to notice."""
+        """Wait until there is something to take, or `wake` is called."""
         if self._waiting or self._is_cut:
             return
         await self._arrived.wait()
         self._arrived.clear()
 
     async def batches(self) -> AsyncIterator[list[StoreChange]]:
-        """All that has arrived since the last time, whenever there is something."""
+        """All changes since the last batch, whenever there are some."""
         while True:
             if batch := self.take():
                 yield batch

@@ -1,7 +1,7 @@
-"""How the kinds differ in what a write may do: who counts generations, whose status is reset, ...
+"""How kinds differ in writes: generations, status resets, required resourceVersions and the like.
 
-As the strategies of kube-apiserver's registries; what is filled in and checked is in `defaulting`
-and `validation`.
+As the strategies of kube-apiserver's registries; defaults and validation are in `defaulting` and
+`validation`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mooring.cluster.apiserver.store import Object
 class RestStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """What is special about one kind."""
 
-    has_generation: bool = False  # a number that grows with every change of the spec
-    keeps_status: bool = False  # whoever creates it may set the status at once
-    first_status: Object | None = None  # what a new object has instead
-    status_keeps: tuple[str, ...] = ()  # metadata that a write of the status can't change
+    has_generation: bool = False  # metadata.generation counts changes of the spec
+    keeps_status: bool = False  # creation may set the status
+    first_status: Object | None = None  # status of a new object
+    status_keeps: tuple[str, ...] = ()  # metadata that a status update can't change
     creates_on_update: bool = False
-    needs_version: bool = False  # an update must say which version it is based on
-    returns_deleted: bool = False  # the answer to a deletion is the object, not a Status
-    propagation: str = ""  # of a deletion that does not say what becomes of the dependents
+    needs_version: bool = False  # an update needs a resourceVersion
+    returns_deleted: bool = False  # a deletion returns the object, not a Status
+    propagation: str = ""  # default propagation policy of deletions
 
 
 _ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -114,7 +114,7 @@ def strategy_of(resource: Resource) -> RestStrategy:
 
 
 def prepare_new(resource: Resource, value: Object) -> None:
-    """Take away what whoever creates an object has no say in."""
+    """Remove the fields that a client can't set on creation."""
     strategy = strategy_of(resource)
     meta = value["metadata"]
     if strategy.has_generation:
@@ -131,7 +131,7 @@ def prepare_new(resource: Resource, value: Object) -> None:
 
 
 def prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Keep of the old object what a write through this door can't change."""
+    """Keep the old object's fields that this subresource can't change."""
     has_status = "status" in resource.subresources
     meta, before = new["metadata"], old["metadata"]
     if subresource == "status":
@@ -148,7 +148,7 @@ def prepare_update(resource: Resource, new: Object, old: Object, subresource: st
 
 
 def count_generation(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """A new generation for a new spec; a deployment's annotations count as well."""
+    """Increase the generation with the spec; a Deployment's annotations count as well."""
     meta, before = new["metadata"], old["metadata"]
     keep(meta, before, "generation")
     if subresource == "status" or not strategy_of(resource).has_generation:
@@ -161,7 +161,7 @@ def count_generation(resource: Resource, new: Object, old: Object, subresource: 
 
 
 def keep(new: Object, old: Object, field: str) -> None:
-    """Make a field of the new object what it was in the old one."""
+    """Set a field of the new object to its old value."""
     if field in old:
         new[field] = old[field]
     else:

@@ -1,7 +1,7 @@
-"""The wire that is none: a client in the same process talks to the server by calling it.
+"""The in-process transport: a client calls the server directly.
 
-It fulfils `mooring.client.transport.Transport`: informers, leases and schedulers can't tell. Every
-request gives the loop one turn first: as over a socket, others may come before.
+It fulfils `mooring.client.transport.Transport`, for informers, leases and schedulers. As over a
+socket, other tasks may run first: every request yields to the loop once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LocalTransport:
             await stream.aclose()
 
     async def close(self) -> None:
-        """Refuse requests from now on; streams that are being read break off."""
+        """Refuse further requests; open streams break off."""
         self._is_closed = True
         for stream in tuple(self._streams):
             stream.cut()
@@ -79,7 +79,7 @@ class LocalTransport:
 
 
 class LocalStream:
-    """An answer that goes on, or one that turned out to be a refusal."""
+    """A response that goes on, or a refusal."""
 
     def __init__(self, answer: ApiResponse | WatchResponse) -> None:
         self.status: int = answer.status if isinstance(answer, ApiResponse) else 200
@@ -113,17 +113,17 @@ class LocalStream:
             task = asyncio.current_task()
             if not self._is_cut or task is None:
                 raise
-            task.uncancel()  # it was `cut`, not somebody who wants the task to end
+            task.uncancel()  # it was `cut`, not cancelled from outside
         raise Unreachable("the connection to the server in this process was closed", sent=True)
 
     def cut(self) -> None:
-        """Let whoever is reading find out that the connection is gone."""
+        """Make the reader see a broken connection."""
         self._is_cut = True
         if self._reader is not None:
             self._reader.cancel()
 
     async def aclose(self) -> None:
-        """End the watch at once, and with it the subscription."""
+        """End the watch and its subscription."""
         if isinstance(self._answer, WatchResponse) and isinstance(
             self._answer.chunks, AsyncGenerator
         ):

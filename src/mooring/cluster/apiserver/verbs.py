@@ -1,11 +1,11 @@
-"""What happens to objects: created, replaced, deleted, bound, evicted, as a kube-apiserver does it.
+"""The verbs: create, replace, delete, bind and evict objects, as a kube-apiserver does.
 
-Everything here is synchronous and works on plain dictionaries: between two awaits of anybody the
-store is consistent. `rest.py` calls this for requests, the controllers of a simulated cluster call
-it directly. Failures are raised as the errors of `mooring.client.errors`.
+Everything is synchronous and works on plain dictionaries, so each call is atomic. `rest.py` calls
+this for requests, the built-in controllers call it directly. Failures are raised as the errors of
+`mooring.client.errors`.
 
-A value that is given to `create` or `replace` belongs to the server from then on: its parts are
-filled in and come back.
+A value that is given to `create` or `replace` belongs to the server from then on: it is defaulted
+in place and returned.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _TRIES: Final = 8  # of generated names that are taken
 
 
 class FieldManager(msgspec.Struct, frozen=True):
-    """Whose fields those are that a write sets."""
+    """The manager that owns the fields a write sets."""
 
-    manager: str = ""  # what it calls itself
-    agent: str = ""  # what stands in for that
-    operation: str = "Update"  # or Apply, which says itself what it owns
-    part: str = ""  # of the object that it came by, if that is not what is written
+    manager: str = ""  # its fieldManager
+    agent: str = ""  # from the user agent, if that is empty
+    operation: str = "Update"  # or Apply
+    part: str = ""  # through which the write came
 
 
 _UNNAMED: Final = FieldManager()
@@ -78,10 +78,10 @@ class Verbs:
         self._clock = clock
         self._rng = rng or random.Random()
         self._namespaces = NamespaceTermination(store)
-        self._second = (0, "")  # the last one that was asked for, and its text
+        self._second = (0, "")  # the last second that was formatted, and its text
 
     def now(self) -> str:
-        """The present, as objects write it down."""
+        """The current time, as objects contain it."""
         second = int(self._clock())
         if second != self._second[0]:
             self._second = (second, format_time(second))
@@ -115,7 +115,7 @@ class Verbs:
         dry_run: bool = False,
         field_manager: FieldManager = _UNNAMED,
     ) -> Object:
-        """Make a new object of `value`."""
+        """Create an object from `value`."""
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         self._settle_namespace(resource, meta, namespace)
@@ -171,7 +171,7 @@ class Verbs:
         dry_run: bool = False,
         field_manager: FieldManager = _UNNAMED,
     ) -> Object:
-        """Put an object, or a part of it, in the place of what there is."""
+        """Replace an object or a subresource of it."""
         item = self.store.get(resource, namespace, name)
         if subresource == "scale":
             by_scale = msgspec.structs.replace(field_manager, part="scale")
@@ -218,7 +218,7 @@ class Verbs:
         *,
         subresource: str = "",
     ) -> Object:
-        """Read an object, let `change` alter the copy or return another one, and put that."""
+        """Read an object, let `change` alter the copy or return another one, and write that."""
         value = self.get(resource, namespace, name, subresource=subresource)
         changed = change(value)
         return self.replace(
@@ -246,7 +246,7 @@ class Verbs:
     def _write(
         self, resource: Resource, item: Item, value: Object, old: Object, dry_run: bool
     ) -> Object:
-        """Put what has changed; the last finalizer takes an object that is to be deleted along."""
+        """Write what has changed; removing the last finalizer removes an object under deletion."""
         if value == old or dry_run:
             return value
         meta = value["metadata"]
@@ -300,10 +300,10 @@ class Verbs:
         propagation: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object, at once or when its grace or its finalizers are over; its last state.
+        """Delete an object, at once or after its grace period or its finalizers; its last state.
 
-        `uid` and `version` are preconditions; `propagation` is Foreground, Orphan or Background,
-        of which the first two leave a finalizer to a garbage collector.
+        `uid` and `version` are preconditions; `propagation` is Foreground, Orphan or Background;
+        the first two leave a finalizer to the garbage collector.
         """
         item = self._item(resource, namespace, name)
         check_preconditions(resource, item, uid, version)
@@ -344,10 +344,10 @@ class Verbs:
         propagation: str = "",
         dry_run: bool = False,
     ) -> list[Object]:
-        """Delete what is chosen; what each was before."""
+        """Delete the selected objects; their states before."""
         found = [item for item in self.store.list(resource, namespace) if predicate(item)]
         for item in found:
-            # One may be gone with another: a namespace takes everything along.
+            # An object may be gone with another one: a namespace deletes its content.
             if self.store.get(resource, item.namespace, item.name) is not None:
                 self.delete(
                     resource,
@@ -368,7 +368,7 @@ class Verbs:
     # --- namespaces ----------------------------------------------------------------------------
 
     def _end_namespace(self, value: Object, dry_run: bool) -> Object:
-        """Delete all that is in a namespace; it goes itself when the last of it is gone."""
+        """Delete the content of a namespace, which is removed after the last object."""
         value["metadata"]["deletionTimestamp"] = self.now()
         value.setdefault("status", {})["phase"] = "Terminating"
         if dry_run:
@@ -393,7 +393,7 @@ class Verbs:
     # --- pods ----------------------------------------------------------------------------------
 
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
-        """Put a pod on the node that a Binding names."""
+        """Bind a pod to the node of a Binding."""
         pods.check_binding(name, binding)
         value = self._item(pods.PODS, namespace, name).decoded()
         added = topology_labels(self.store, binding["target"]["name"])

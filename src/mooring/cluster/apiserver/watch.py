@@ -1,9 +1,9 @@
-"""Watches: what there is, if asked, and then what happens to it, line by line.
+"""Watches: the current objects, if requested, then changes, as lines of JSON.
 
-    begin ─▶ the present as ADDED ─▶ changes as they come, bookmarks each minute ─▶ the end
+    start ─▶ current objects as ADDED ─▶ changes, a bookmark each minute ─▶ end
 
-A selector turns changes into comings and goings: an object that begins to match is ADDED, one that
-ceases to is DELETED. Whoever reads too slowly is cut off and resumes where it was.
+With a selector, an object that begins to match is ADDED, one that ceases to match is DELETED. A
+reader that is too slow is disconnected and resumes from its last resourceVersion.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class WatchEncoder:
-    """Events as bytes, in the form that the reader asked for."""
+    """Encodes events in the form that the request asked for."""
 
     def __init__(self, resource: Resource, form: Form, table_of: TableOf | None) -> None:
         self._resource = resource
@@ -80,7 +80,7 @@ async def watch(
     version: int,
     watch_encoder: WatchEncoder,
 ) -> AsyncGenerator[bytes, None]:
-    """The lines of one watch; ends after the time asked for."""
+    """The lines of one watch; ends after the requested time."""
     loop = asyncio.get_running_loop()
     end = loop.time() + (options.seconds or _LONGEST)
     wants_present = options.initial or (options.initial is None and not version)
@@ -154,7 +154,7 @@ def _lines(
         predicate.namespace or predicate.labels.requirements or predicate.fields.tests
     )
     for change in batch:
-        if change.version <= seen:  # somebody has come from the future
+        if change.version <= seen:  # the client has seen it already
             continue
         if not is_selective:
             yield watch_encoder.event(change.type, change.new)
@@ -170,7 +170,7 @@ def _lines(
 
 
 def _at(item: Item, version: int) -> Item:
-    """What somebody who may not see the present is told: the past, with the present's version."""
+    """The last matching state, with the version of the change that ended the match."""
     value = item.decoded()
     value["metadata"]["resourceVersion"] = str(version)
     return msgspec.structs.replace(item, version=version, raw=_encode(value))

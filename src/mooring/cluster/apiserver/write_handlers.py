@@ -1,4 +1,4 @@
-"""Requests that change something: creations, updates, patches, deletions, bindings, evictions."""
+"""Requests that write: create, update, patch, delete, bind, evict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CREATED: Final = encode(success(201))
 
 
 class WriteHandlers:
-    """Carries out writes, and shows what became of them."""
+    """Handle writes, and respond with the result."""
 
     def __init__(self, verbs: Verbs, clock: Callable[[], float]) -> None:
         self._verbs = verbs
@@ -154,7 +154,7 @@ class WriteHandlers:
         warnings: list[str],
         status: int,
     ) -> ApiResponse:
-        """What became of a write; the store has it as bytes already, unless it only seemed so."""
+        """The response to a write, from the stored bytes, or from `value` on a dry run."""
         meta = value["metadata"]
         headers = warning_headers(warnings)
         item = self._store.get(resource, meta.get("namespace", ""), meta["name"])
@@ -229,7 +229,7 @@ def _field_manager(options: WriteOptions, operation: str = "Update") -> FieldMan
 
 
 def _check_uid(resource: Resource, item: Item, value: Object) -> None:
-    """A patch finds out later than an update that it means another object."""
+    """A patch checks the uid later than an update does."""
     uid = value.get("metadata", {}).get("uid", "")
     if uid and uid != item.uid:
         problem = invalid_value("metadata.uid", uid, "field is immutable")

@@ -1,8 +1,7 @@
-"""The controllers of a simulated cluster: what makes pods of Deployments, Jobs and the like.
+"""The built-in controllers: Deployments, Jobs and the like.
 
-Changes of the store flow in, writes through the API server's verbs flow out; the same objects that
-the controllers of a real cluster work on, as far as a scheduler or kubectl can tell. This room owns
-the words *reconcile* and *work queue*.
+Input: changes of the store. Output: writes through the API server's verbs, to the same objects that
+the controllers of a real cluster write. This room owns the word *reconcile*.
 """
 
 from mooring.cluster.controllers.controller_manager import ALL, Controllers

@@ -1,4 +1,4 @@
-"""What every controller has at hand: the cluster, its views, a queue, and how to write a status."""
+"""The base class of the built-in controllers, and helpers for pods, statuses and conditions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mooring.framework.handle import Clock
 PODS: Final = known("pods")
 NODES: Final = known("nodes")
 REVISION_HASH: Final = "controller-revision-hash"
-STATUS_DELAY: Final = 0.1  # seconds; what happens to many pods at once is counted once
+STATUS_DELAY: Final = 0.1  # seconds; changes of many pods lead to one status update
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -52,7 +52,7 @@ class ControllerContext:
 
 
 class BuiltInController(abc.ABC):
-    """Keeps objects of one kind in order; hears of changes, and reconciles what they concern."""
+    """Reconciles objects of one kind."""
 
     watches: ClassVar[tuple[Resource, ...]] = ()
     name: ClassVar[str] = ""  # as Events give it
@@ -66,22 +66,22 @@ class BuiltInController(abc.ABC):
         self._queue = context.queue
         self._event_writer = context.event_writer
 
-    # --- what a controller fulfils -------------------------------------------------------------
+    # --- the contract -------------------------------------------------------------
 
     @abc.abstractmethod
     def on_change(self, change: StoreChange) -> None:
-        """Take note of a change of something it watches; by no means write anything."""
+        """Take note of a change of a watched resource; must not write."""
 
     @abc.abstractmethod
     def reconcile(self, key: Key) -> float | None: ...
 
-    # --- what it may use -----------------------------------------------------------------------
+    # --- helpers -----------------------------------------------------------------------
 
     def enqueue(self, key: Key, after: float = 0.0) -> None:
         self._queue.add(self, key, after)
 
     def enqueue_owner(self, kind: str, changed: PodView | None, before: PodView | None) -> None:
-        """Look at the controller of a pod that has changed; at once if there may be one less."""
+        """Enqueue the controller of a changed pod; at once if a pod may be missing."""
         for pod in (changed, before):
             owner = pod.metadata.controller if pod is not None else None
             if pod is not None and owner is not None and owner.kind == kind:
@@ -90,7 +90,7 @@ class BuiltInController(abc.ABC):
                 return
 
     def read(self, of: Resource, key: Key) -> Object | None:
-        """An object that may be changed, or None."""
+        """A copy of an object, or None."""
         item = self.verbs.store.get(of, *key)
         return item.decoded() if item is not None else None
 
@@ -104,7 +104,7 @@ class BuiltInController(abc.ABC):
         self._event_writer.record_event(about, type_, reason, message, component=self.name)
 
     def write_status(self, of: Resource, value: Object, status: Mapping[str, Any]) -> None:
-        """Write what of a status is new, if anything is; None takes a field away."""
+        """Write the status if it differs; None removes a field."""
         old: dict[str, Any] = value.get("status") or {}
         new = {**old, **status}
         new = {key: found for key, found in new.items() if found is not None}
@@ -118,7 +118,7 @@ class BuiltInController(abc.ABC):
         self.verbs.modify(of, meta.get("namespace", ""), meta["name"], change, subresource="status")
 
     def create_pod(self, owner: Object, template: bytes, **meta: Any) -> Object | None:
-        """A pod made from a template, as `pod_of`; None if there is one of that name already."""
+        """Create a pod from a template, as `pod_of`; None if the name is taken."""
         pod = pod_of(owner, template, **meta)
         try:
             made = self.verbs.create(PODS, pod, namespace=pod["metadata"]["namespace"])
@@ -138,7 +138,7 @@ class BuiltInController(abc.ABC):
         self.record_event(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
 
     def available(self, pods: Sequence[PodView], seconds: float) -> tuple[int, float | None]:
-        """How many pods have been ready for so long; and the time until there is another one."""
+        """The number of pods ready for `seconds`, and the time until there is another one."""
         if seconds <= 0:
             return sum(pod.is_ready for pod in pods), None
         count, next_in = 0, None
@@ -155,7 +155,7 @@ class BuiltInController(abc.ABC):
 
 
 def owner_reference(owner: Object) -> Object:
-    """The ownerReference of what a controller makes."""
+    """The ownerReference of what a controller creates."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -167,7 +167,7 @@ def owner_reference(owner: Object) -> Object:
 
 
 def encode_template(template: Object) -> bytes:
-    """A template from which many copies are made; equal ones are packed alike."""
+    """A template from which many copies are made; equal ones are encoded alike."""
     return _encode(template)
 
 
@@ -179,7 +179,7 @@ def pod_of(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Object:
-    """A pod for its owner; the template's own metadata, and more. Its name may be left open."""
+    """A pod for its owner, from a template and further metadata; without a name it is generated."""
     copy: Object = _decode(template)
     given = copy.get("metadata") or {}
     meta: dict[str, Any] = {"namespace": owner["metadata"]["namespace"]}
@@ -197,7 +197,7 @@ def pod_of(
 
 
 def hash_of(template: bytes, collisions: int = 0) -> str:
-    """A name for a template that fits into a label."""
+    """A hash of a template that fits into a label."""
     digest = hashlib.sha256(template + str(collisions).encode()).digest()
     return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:10])
 
@@ -211,7 +211,7 @@ def with_condition(
     time: str,
     **times: str,
 ) -> list[Object]:
-    """Conditions, one of them set; it keeps its times as long as it says the same."""
+    """The conditions with one of them set; it keeps its times if nothing changed."""
     found = [one for one in known or () if one["type"] != kind]
     old = next((one for one in known or () if one["type"] == kind), None)
     said = {"type": kind, "status": status, "reason": reason, "message": message}
@@ -222,7 +222,7 @@ def with_condition(
 
 
 def int_or_percent(value: int | str | None, of: int, *, up: bool) -> int:
-    """A number, or a percentage of something, rounded up or down."""
+    """A number, or a percentage of `of`, rounded up or down."""
     if value is None:
         return 0
     if isinstance(value, int):

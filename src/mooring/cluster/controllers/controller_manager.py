@@ -1,4 +1,4 @@
-"""All controllers of a cluster: they hear of changes in order and work when there is time."""
+"""All controllers of a cluster: they are notified of changes in order, and share one queue."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Controllers:
         self.queue: ReconcileQueue | None = None
 
     def start(self) -> None:
-        """Look at what is there, and from now on at what changes; needs a running loop."""
+        """Read the current objects and follow all changes; needs a running loop."""
         self.queue = ReconcileQueue(asyncio.get_running_loop())
         context = self._context = ControllerContext(
             self._verbs,
@@ -104,7 +104,7 @@ class Controllers:
             if not of.storage
             for item in store.list(of)
         ]
-        for change in present:  # first all of it, or owners would be missed that come later
+        for change in present:  # the whole graph first: owners may come after dependents
             self._call(context.owner_graph.on_change, change)
         for change in present:
             self._notify(change, context)
@@ -128,11 +128,11 @@ class Controllers:
             self._call(controller.on_change, change)
 
     def _call(self, on_change: Callable[[StoreChange], None], change: StoreChange) -> None:
-        """Whoever wrote this must not suffer for what we can't read."""
+        """An error of a controller must not reach the caller that wrote the object."""
         try:
             on_change(change)
         except Exception:
             if self.queue is not None:
                 self.queue.unexpected_errors += 1
             extra = {"resource": change.resource, "object": change.new.name}
-            log.exception("a controller could not take in a change", extra=extra)
+            log.exception("a controller failed on a change", extra=extra)

@@ -1,4 +1,4 @@
-"""DaemonSets: one pod for every node that it may run on; which node is left to the scheduler."""
+"""DaemonSets: one pod per eligible node; the scheduler binds them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from mooring.cluster.kubelet.admission import may_run_on
 
 DAEMONSETS: Final = known("daemonsets", "apps")
 
-_BURST: Final = 100  # pods that are made or deleted before others get a turn
-_FIRST_PAUSE: Final = 1.0  # seconds before a pod that failed is replaced, then doubled
+_BURST: Final = 100  # pods created or deleted per call
+_FIRST_PAUSE: Final = 1.0  # seconds before a failed pod is replaced, then doubled
 _LONGEST_PAUSE: Final = 900.0
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -43,7 +43,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "
 
 
 class DaemonSetController(BuiltInController):
-    """Makes pods that can only go to one node each."""
+    """Creates pods whose affinity allows one node each."""
 
     watches: ClassVar[tuple[Resource, ...]] = (DAEMONSETS, PODS, NODES)
     name: ClassVar[str] = "daemonset-controller"
@@ -52,7 +52,7 @@ class DaemonSetController(BuiltInController):
         super().__init__(context)
         self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._nodes: dict[str, tuple[int, core.Node]] = {}  # decoded at a version
-        self._targets: dict[str, str] = {}  # uid of a pod without a node -> where it shall go
+        self._targets: dict[str, str] = {}  # uid of an unbound pod -> its node
 
     def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
@@ -91,7 +91,7 @@ class DaemonSetController(BuiltInController):
     # --- where ---------------------------------------------------------------------------------
 
     def _places(self, owner: Object, template: bytes) -> tuple[dict[str, None], set[str]]:
-        """The nodes that should have a pod, and those where one may stay."""
+        """The nodes that should run a pod, and those where one may stay."""
         spec = codec.convert(pod_of(owner, template), core.Pod).spec
         wanted: dict[str, None] = {}
         allowed: set[str] = set()
@@ -141,12 +141,12 @@ class DaemonSetController(BuiltInController):
         pods: list[PodView],
         allowed: set[str],
     ) -> int:
-        """Bring one node in order; how many pods that took."""
+        """Create or delete pods of one node; how many."""
         unwanted = [pod for pod in pods if pod.is_finished and not self._is_too_soon(owner, pod)]
         living = [pod for pod in pods if not pod.is_finished]
         if node not in allowed:
             unwanted = pods
-        elif len(living) > 1:  # the one that has been there longest stays
+        elif len(living) > 1:  # the oldest stays
             living.sort(key=lambda pod: (not pod.spec.node_name, pod.metadata.creation_timestamp))
             unwanted += living[1:]
         unwanted = [pod for pod in unwanted if not pod.is_leaving]
@@ -161,7 +161,7 @@ class DaemonSetController(BuiltInController):
         return 1
 
     def _is_too_soon(self, owner: Object, failed: PodView) -> bool:
-        """Whether a pod that failed has to stay a while, lest the next one fails likewise."""
+        """Whether a failed pod has to stay for now, because of its backoff."""
         meta = owner["metadata"]
         key = (meta["uid"], self._target(failed))
         pause = self._backoff.left(key, failed.metadata.uid, self.clock.now())
@@ -172,7 +172,7 @@ class DaemonSetController(BuiltInController):
     def _renew(
         self, owner: Object, mark: str, by_node: dict[str, list[PodView]], wanted: int
     ) -> None:
-        """Delete pods of former templates, as many as may be missing at a time."""
+        """Delete pods of former templates, up to maxUnavailable at a time."""
         strategy = owner["spec"].get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
             return
@@ -217,7 +217,7 @@ class DaemonSetController(BuiltInController):
 
 
 def _tolerant(template: Object) -> Object:
-    """The template with what every daemon puts up with."""
+    """The template with the tolerations of every daemon pod."""
     spec = dict(template.get("spec") or {})
     wanted = list(_TOLERATED)
     if spec.get("hostNetwork"):
@@ -228,7 +228,7 @@ def _tolerant(template: Object) -> Object:
 
 
 def _bound_for(template: bytes, node: str) -> bytes:
-    """The template for one node; whatever else was required of nodes holds for this one."""
+    """The template for one node; its own required terms hold there and are dropped."""
     copy: Object = msgspec.json.decode(template)
     affinity = copy["spec"].setdefault("affinity", {})
     field = {"key": NODE_NAME_FIELD, "operator": "In", "values": [node]}

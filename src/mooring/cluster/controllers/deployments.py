@@ -1,4 +1,4 @@
-"""Deployments: a ReplicaSet for every template, and the way from one to the next."""
+"""Deployments: a ReplicaSet per template, and rollouts from one to the next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_COPIED: Final = (  # annotations that are about the Deployment alone
     _DESIRED,
     _MOST,
 )
-_HISTORY: Final = 10  # ReplicaSets of former templates that are kept
+_HISTORY: Final = 10  # old ReplicaSets that are kept
 
 
 class DeploymentController(BuiltInController):
@@ -53,7 +53,7 @@ class DeploymentController(BuiltInController):
             self.enqueue(change.new.key)
 
     def _on_pod_change(self) -> None:
-        """Only the end of the last pod counts, for those who wait until all of them are gone."""
+        """Only the end of a pod counts, for Recreate, which waits until all are gone."""
         before = self.pods.before
         if before is None or self.pods.latest is not None:
             return
@@ -132,15 +132,15 @@ class DeploymentController(BuiltInController):
         }
         try:
             made = self.verbs.create(REPLICASETS, value, namespace=meta["namespace"])
-        except ConflictError as error:
-            if error.reason == "AlreadyExists":  # somebody else's: another name next time
+        except Conflict as error:
+            if error.reason == "AlreadyExists":  # not ours: another name next time
                 self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
             raise
         self._tell_scaled(owner, made, 0, size)
         return made
 
     def _number(self, owner: Object, new: Object, old: Sequence[Object]) -> Object:
-        """The new set has the highest revision, also when its template is one of before."""
+        """Give the new ReplicaSet the highest revision, also after a rollback."""
         revision = max(_revision(new), _next_revision(old))
 
         def write(current: Object) -> None:
@@ -155,7 +155,7 @@ class DeploymentController(BuiltInController):
         return new
 
     def _hold(self, owner: Object, new: Object | None, old: Sequence[Object]) -> None:
-        """A paused Deployment is still scaled, unless it was paused halfway."""
+        """A paused Deployment is still scaled, unless it was paused during a rollout."""
         live = [one for one in (*old, new) if one is not None and one["spec"].get("replicas")]
         if len(live) == 1:
             name = live[0]["metadata"]["name"]
@@ -230,7 +230,7 @@ class DeploymentController(BuiltInController):
 
 
 def _has_moved(before: Object, now: Object) -> bool:
-    """Whether there is more of the new, or less of the old."""
+    """Whether the rollout made progress."""
 
     def old(status: Object) -> int:
         return (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)

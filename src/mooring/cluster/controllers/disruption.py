@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may be evicted at the moment."""
+"""The disruption controller: the status of PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from mooring.cluster.controllers.replicasets import REPLICASETS
 from mooring.cluster.controllers.views import Owner, PodView
 
 BUDGETS: Final = known("poddisruptionbudgets", "policy")
-_NOTED: Final = 120.0  # seconds for which an eviction is remembered that did not happen
+_NOTED: Final = 120.0  # seconds until an eviction without effect is forgotten
 
 
 class DisruptionController(BuiltInController):
-    """Keeps the status of disruption budgets."""
+    """Keeps the status of PodDisruptionBudgets."""
 
     watches: ClassVar[tuple[Resource, ...]] = (BUDGETS, PODS)
     name: ClassVar[str] = "disruption-controller"
@@ -79,7 +79,7 @@ class DisruptionController(BuiltInController):
     def _disrupted(
         self, budget: Object, pods: list[PodView]
     ) -> tuple[dict[str, str], float | None]:
-        """Evictions that are under way: allowed, and the pod does not know of it yet."""
+        """Evictions in progress: allowed, but the pod is not terminating yet."""
         noted = (budget.get("status") or {}).get("disruptedPods") or {}
         by_name = {pod.name: pod for pod in pods}
         kept: dict[str, str] = {}
@@ -92,7 +92,7 @@ class DisruptionController(BuiltInController):
         return kept, next_in
 
     def _goals(self, spec: Object, pods: list[PodView]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them must be healthy."""
+        """The expected number of pods, and how many of them must be healthy."""
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if most is not None:
             expected = self._expected(pods)
@@ -103,7 +103,7 @@ class DisruptionController(BuiltInController):
         return len(pods), int_or_percent(least, len(pods), up=True)
 
     def _expected(self, pods: Iterable[PodView]) -> int:
-        """What the controllers of these pods ask for, all together."""
+        """The replicas that the controllers of these pods ask for, in total."""
         sizes: dict[str, int] = {}
         for pod in pods:
             owner = pod.metadata.controller
@@ -167,5 +167,5 @@ def _selector(budget: Object) -> Selector:
         return Selector.from_label_selector(
             None if given is None else convert(given, LabelSelector)
         )
-    except SelectorError:  # nobody can be meant by it
+    except SelectorError:  # an invalid selector matches nothing
         return Selector.NOTHING

@@ -1,4 +1,4 @@
-"""Ephemeral volumes: claims that are made for a pod and go with it."""
+"""Ephemeral volumes: claims that are created for a pod and deleted with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.cluster.controllers.reconcile_queue import Key
 
 
 class EphemeralVolumeController(BuiltInController):
-    """Makes the claims that pods describe themselves."""
+    """Creates the claims of ephemeral volumes."""
 
     watches: ClassVar[tuple[Resource, ...]] = (PODS,)
     name: ClassVar[str] = "ephemeral_volume"
@@ -39,7 +39,7 @@ class EphemeralVolumeController(BuiltInController):
     def _make(self, pod: Object, name: str, template: Object) -> None:
         namespace = pod["metadata"]["namespace"]
         if self.verbs.store.get(CLAIMS, namespace, name) is not None:
-            return  # if it is somebody else's, the scheduler will say so
+            return  # if it is not the pod's, the scheduler reports that
         given = template.get("metadata") or {}
         meta: dict[str, Any] = {"name": name, "namespace": namespace}
         meta |= {key: given[key] for key in ("labels", "annotations") if given.get(key)}

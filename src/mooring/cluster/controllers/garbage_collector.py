@@ -1,8 +1,8 @@
-"""Garbage collection: what belongs to something that is gone goes too.
+"""Garbage collection: dependents of deleted owners are deleted.
 
-deleted in the background   the owner goes at once, its dependents after it
-in the foreground           dependents that block go first, then the finalizer, then the owner
-orphaned                    dependents forget their owner, then the finalizer, then the owner
+background   the owner is deleted at once, its dependents after it
+foreground   blocking dependents are deleted first, then the finalizer, then the owner
+orphan       dependents lose their ownerReference, then the finalizer, then the owner
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BY_KEY: Final = {found.key: found for found in RESOURCES if not found.storage}
 
 
 class GarbageCollector(BuiltInController):
-    """Deletes what nobody owns any more. Its keys are a resource and `namespace/name`."""
+    """Deletes objects without owners. Its keys are a resource and `namespace/name`."""
 
     watches: ClassVar[tuple[Resource, ...]] = tuple(_BY_KEY.values())
     name: ClassVar[str] = "garbage-collector-controller"
@@ -89,7 +89,7 @@ class GarbageCollector(BuiltInController):
             self._delete(identity, meta.uid, "Background")
 
     def _has_gone_before(self, meta: Meta) -> bool:
-        """Delete the dependents of an owner; True if none is left that it has to wait for."""
+        """Delete the dependents of an owner; True if no blocking one is left."""
         is_done = True
         for identity in self.owner_graph.dependents(meta.uid):
             dependent = self.owner_graph.meta(identity)
@@ -140,7 +140,7 @@ class GarbageCollector(BuiltInController):
 
 
 def _waits(meta: Meta) -> bool:
-    """Whether an object that is to be deleted leaves the rest to us."""
+    """Whether an object under deletion waits for the garbage collector."""
     return meta.deletion_timestamp is not None and (
         FOREGROUND in meta.finalizers or ORPHAN in meta.finalizers
     )

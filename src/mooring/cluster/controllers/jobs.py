@@ -23,7 +23,7 @@ from mooring.cluster.controllers.views import PodView
 JOBS: Final = known("jobs", "batch")
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
-_BURST: Final = 100  # pods that are made before others get a turn
+_BURST: Final = 100  # pods created per call
 _BACKOFF_LIMIT: Final = 6  # failures
 _FIRST_PAUSE: Final = 10.0  # seconds after a failure, and twice as long each time
 _LONGEST_PAUSE: Final = 600.0
@@ -31,7 +31,7 @@ _LONGEST_PAUSE: Final = 600.0
 
 @dataclass(slots=True)
 class _Record:
-    """What became of the pods of a job; they may be deleted, and have to be counted still."""
+    """The results of a job's pods; deleted pods still count."""
 
     succeeded: dict[str, int | None] = field(default_factory=dict)  # uid -> index
     failed: dict[str, int | None] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class _Record:
 
 
 class JobController(BuiltInController):
-    """Runs Jobs, plain ones, work queues and indexed ones."""
+    """Runs Jobs: plain, work queue and indexed."""
 
     watches: ClassVar[tuple[Resource, ...]] = (JOBS, PODS)
     name: ClassVar[str] = "job-controller"
@@ -68,7 +68,7 @@ class JobController(BuiltInController):
         if latest is None and before is not None:
             owner = before.metadata.controller
             record = self._records.get(owner.uid) if owner is not None else None
-            if record is not None:  # it may have gone without a word
+            if record is not None:  # deleted without a final status
                 self._count(record, before, is_gone=True)
         self.enqueue_owner(JOBS.kind, latest, before)
 
@@ -114,7 +114,7 @@ class JobController(BuiltInController):
         return record
 
     def _count(self, record: _Record, pod: PodView, is_gone: bool = False) -> None:
-        """Note how a pod has ended; one that was deleted has failed."""
+        """Record the result of a pod; a deleted one has failed."""
         uid = pod.metadata.uid
         if uid in record.succeeded or uid in record.failed:
             return
@@ -134,7 +134,7 @@ class JobController(BuiltInController):
     def _outcome(
         self, job: Object, record: _Record, active: list[PodView]
     ) -> tuple[bool, str, str] | None:
-        """Whether the job has ended well, and why; None if it goes on."""
+        """Whether the job succeeded, and the reason; None if it goes on."""
         spec = job["spec"]
         limit = spec.get("backoffLimit")
         limit = _BACKOFF_LIMIT if limit is None else int(limit)
@@ -165,7 +165,7 @@ class JobController(BuiltInController):
         return float(parse_time(started) + int(limit) - self.clock.now())
 
     def _match(self, job: Object, record: _Record, active: list[PodView]) -> float | None:
-        """Make or delete pods; when to come again, if not all could be made."""
+        """Create or delete pods; the seconds until the next attempt if some are left."""
         spec = job["spec"]
         parallelism = spec.get("parallelism")
         wanted = 1 if parallelism is None else int(parallelism)
@@ -174,7 +174,7 @@ class JobController(BuiltInController):
             count = len(record.indexes) if _is_indexed(job) else record.successes
             wanted = min(wanted, int(completions) - count)
         elif record.successes:
-            wanted = min(wanted, len(active))  # the work is done, those who still work may end
+            wanted = min(wanted, len(active))  # the work is done; active pods may finish
         for pod in active[max(wanted, 0) :]:
             self.delete_pod(job, pod)
         lack = wanted - len(active)
@@ -273,7 +273,7 @@ class JobController(BuiltInController):
         return {"type": kind, "status": "True", **times, "reason": reason, "message": message}
 
     def _expire(self, job: Object) -> float | None:
-        """A job that is over may be deleted some time later."""
+        """Delete a finished job after its TTL."""
         limit = job["spec"].get("ttlSecondsAfterFinished")
         if limit is None:
             return None
@@ -321,7 +321,7 @@ def _labels(job: Object) -> dict[str, str]:
 
 
 def _gathered(indexes: Iterable[int]) -> str:
-    """Numbers as a Job's status has them, such as `0-2,5`."""
+    """Indexes as a Job's status has them, such as `0-2,5`."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and index == runs[-1][1] + 1:
@@ -332,7 +332,7 @@ def _gathered(indexes: Iterable[int]) -> str:
 
 
 def _spread(text: str) -> Iterable[int]:
-    """The numbers of `0-2,5`."""
+    """The indexes of `0-2,5`."""
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.isdecimal():

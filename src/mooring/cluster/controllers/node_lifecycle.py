@@ -1,4 +1,4 @@
-"""What becomes of nodes: taints that tell of their state, and the pods of nodes that are gone."""
+"""Node lifecycle: taints for the state of nodes, and deletion of pods on deleted nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import NODES, PODS, BuiltInController
 from mooring.cluster.controllers.reconcile_queue import Key
 
-QUARANTINE: Final = 40.0  # seconds for which a node may be missing before its pods go
+QUARANTINE: Final = 40.0  # seconds from a node's deletion to that of its pods
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -18,7 +18,7 @@ _OURS: Final = (_UNSCHEDULABLE, _NOT_READY, _UNREACHABLE)
 
 
 class NodeLifecycleController(BuiltInController):
-    """Taints nodes that are cordoned or not ready, so that pods which do not mind can say so."""
+    """Taints nodes that are cordoned or not ready."""
 
     watches: ClassVar[tuple[Resource, ...]] = (NODES,)
     name: ClassVar[str] = "node-controller"

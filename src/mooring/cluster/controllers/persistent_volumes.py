@@ -1,8 +1,8 @@
-"""Claims and volumes: who gets which, from both sides; and volumes that are made when asked for.
+"""Binding of claims and volumes, and provisioning of volumes.
 
-claim, nobody waits        ──▶ the smallest volume that fits, or a new one
-claim that waits for a pod ──▶ the scheduler promises a volume, or selects a node for a new one
-                               ──▶ the promise is kept, or the volume is made
+binding mode Immediate  ──▶ the smallest volume that fits, or a new one
+WaitForFirstConsumer    ──▶ the scheduler sets a volume's claimRef, or selects a node for a new one
+                            ──▶ the claim is bound, or the volume is provisioned
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLAIMS: Final = known("persistentvolumeclaims")
 VOLUMES: Final = known("persistentvolumes")
 CLASSES: Final = known("storageclasses", "storage.k8s.io")
 
-SIMULATED: Final = "mooring.dev/simulated"  # the provisioner of classes whose volumes we make
+SIMULATED: Final = "mooring.dev/simulated"  # the provisioner that this controller implements
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
@@ -103,7 +103,7 @@ class PersistentVolumeController(BuiltInController):
             self._bind(volume, claim)
         return None
 
-    # --- which ---------------------------------------------------------------------------------
+    # --- choosing ---------------------------------------------------------------------------------
 
     def _volume_for(self, claim: core.PersistentVolumeClaim) -> core.PersistentVolume | None:
         if claim.spec.volume_name:
@@ -164,7 +164,7 @@ class PersistentVolumeController(BuiltInController):
         self.verbs.modify(CLAIMS, meta.namespace, meta.name, report, subresource="status")
 
     def _look_after(self, volume: core.PersistentVolume) -> None:
-        """Say how a volume is; one whose claim is gone is given up."""
+        """Set the phase of a volume; one whose claim is gone is released or deleted."""
         named = volume.spec.claim_ref
         if named is None or not named.uid:
             self._set_volume_phase(volume.name, "Available")
@@ -201,7 +201,7 @@ class PersistentVolumeController(BuiltInController):
         meta = claim.metadata
         self.verbs.modify(CLAIMS, meta.namespace, meta.name, change, subresource="status")
 
-    # --- making --------------------------------------------------------------------------------
+    # --- provisioning ----------------------------------------------------------------------------
 
     def _makes(self, provisioner: str) -> bool:
         if provisioner in ("", _NO_PROVISIONER):
@@ -243,7 +243,7 @@ class PersistentVolumeController(BuiltInController):
         self.verbs.create(VOLUMES, value)
 
     def _place(self, node: str) -> Object | None:
-        """The zone of a node, as a disk of a cloud has one; or else the node itself."""
+        """A node selector term for the zone of a node, or else for the node itself."""
         item = self.verbs.store.get(NODES, "", node)
         if item is None:
             return None
@@ -259,7 +259,7 @@ def _is_bound(claim: core.PersistentVolumeClaim) -> bool:
 
 
 def _names(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    """Whether a volume is promised to a claim, or bound to it; a promise may leave out the uid."""
+    """Whether a volume's claimRef is this claim; the uid may be left out."""
     named = volume.spec.claim_ref
     return (
         named is not None
@@ -273,7 +273,7 @@ def _capacity(volume: core.PersistentVolume) -> Quantity:
 
 
 def _fits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    """Whether a free volume would do for a claim."""
+    """Whether an unbound volume satisfies a claim."""
     offered, wanted = volume.spec, claim.spec
     if offered.claim_ref is not None or volume.metadata.deletion_timestamp is not None:
         return False
@@ -286,7 +286,7 @@ def _fits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> b
     if wanted.selector is not None:
         try:
             selector = Selector.from_label_selector(wanted.selector)
-        except SelectorError:  # nothing can be meant by it
+        except SelectorError:  # an invalid selector matches nothing
             return False
         if not selector.matches(volume.metadata.labels):
             return False

@@ -1,7 +1,7 @@
-"""A work queue for controllers: what has to be looked at again, once each, when there is time.
+"""The work queue of the built-in controllers.
 
-A key that is added many times is reconciled once. What fails is tried again, later each time. All
-of it happens on the event loop, a few keys at a time, so that everybody else gets a turn.
+A key that is added many times is reconciled once. Failures are retried with backoff. Keys are
+reconciled synchronously on the event loop, in small batches, so that other tasks get their turn.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mooring.client.errors import StatusError
 
 log = logging.getLogger(__name__)
 
-_BATCH: Final = 16  # keys before others on the loop get their turn
-_SHORTEST_PAUSE: Final = 0.005  # seconds before a key that failed is tried again, then doubled
+_BATCH: Final = 16  # keys per callback of the event loop
+_SHORTEST_PAUSE: Final = 0.005  # seconds before a failed key is retried, then doubled
 _LONGEST_PAUSE: Final = 10.0
 
 Key = tuple[str, str]  # namespace and name; a controller may give them another meaning
 
 
 class KeyReconciler(Protocol):
-    """Whoever brings one thing in order."""
+    """Reconciles one key."""
 
     def reconcile(self, key: Key) -> float | None:
-        """Do what has to be done; if that is not all, the seconds after which to come again."""
+        """Do what is to be done; the seconds until the next call, if one is needed."""
         ...
 
 
@@ -35,10 +35,10 @@ _Work = tuple[KeyReconciler, Key]
 
 
 class FailedPodBackoff:
-    """How long to wait before what has failed is made anew: longer each time it fails again.
+    """Delays the replacement of failed pods: longer after each failure.
 
-    A pod that its node turns away is gone in no time; without this, another one would follow at
-    once, and so on.
+    A pod that its node rejects fails at once; without a delay its controller would create pods in a
+    tight loop.
     """
 
     def __init__(self, first: float, longest: float) -> None:
@@ -47,10 +47,10 @@ class FailedPodBackoff:
         self._known: dict[tuple[str, str], tuple[str, int, float]] = {}  # failure, count, until
 
     def left(self, key: tuple[str, str], failure: str, now: float) -> float:
-        """Seconds to wait still; `failure` is another text for every failure."""
+        """Seconds left to wait; `failure` differs for every failure."""
         last, count, until = self._known.get(key, ("", 0, now))
         if last != failure:
-            if now - until > self._longest:  # it has been well for long enough
+            if now - until > self._longest:  # no failure for long enough
                 count = 0
             length = min(self._first * 2.0 ** min(count, 30), self._longest)
             until = now + length
@@ -58,16 +58,16 @@ class FailedPodBackoff:
         return max(until - now, 0.0)
 
     def forget(self, owner: str) -> None:
-        """Whoever made it is gone; keys begin with the uid of their owner."""
+        """The owner is gone; keys begin with its uid."""
         for key in [key for key in self._known if key[0] == owner]:
             del self._known[key]
 
 
 class ReconcileQueue:
-    """What waits to be reconciled."""
+    """Keys to reconcile."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.unexpected_errors: int = 0  # reconciliations that ended in a bug
+        self.unexpected_errors: int = 0  # exceptions other than refusals
         self._loop = loop
         self._ready: dict[_Work, None] = {}  # in order
         self._later: dict[_Work, float] = {}  # when, on the loop's clock
@@ -82,7 +82,7 @@ class ReconcileQueue:
         return len(self._ready) + len(self._later)
 
     def add(self, identity: KeyReconciler, key: Key, after: float = 0.0) -> None:
-        """Reconcile a key soon, or after so many seconds; the sooner of two wishes counts."""
+        """Reconcile a key soon, or after some seconds; the earlier of two calls counts."""
         work = (identity, key)
         if self._is_closed or work in self._ready:
             return
@@ -99,7 +99,7 @@ class ReconcileQueue:
             self._set_timer()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop all keys."""
         self._is_closed = True
         self._ready.clear()
         self._later.clear()
@@ -121,7 +121,7 @@ class ReconcileQueue:
         now = self._loop.time()
         while self._timers and self._timers[0][0] <= now:
             when, _, work = heapq.heappop(self._timers)
-            if self._later.get(work) == when:  # else it was wanted sooner
+            if self._later.get(work) == when:  # else there is an earlier one
                 self.add(*work)
         if self._timers:
             self._set_timer()
@@ -147,7 +147,7 @@ class ReconcileQueue:
             }
             log.debug("a controller was refused, trying again", extra=extra)
             again = self._pause(work)
-        except Exception:  # one object must not keep a controller from the others
+        except Exception:  # one object must not block the others
             self.unexpected_errors += 1
             extra = {"controller": type(identity).__name__, "key": "/".join(key)}
             log.exception("a controller failed, trying again", extra=extra)

@@ -1,4 +1,4 @@
-"""ReplicaSets, and their elders the replication controllers: as many pods as there should be."""
+"""ReplicaSets and ReplicationControllers: as many pods as `spec.replicas`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mooring.cluster.controllers.views import PodView
 REPLICASETS: Final = known("replicasets", "apps")
 REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
 
-_BURST: Final = 200  # pods that are made or deleted before others get a turn
-_FIRST_PAUSE: Final = 0.1  # seconds before pods are made in the place of those that failed
+_BURST: Final = 200  # pods created or deleted per call
+_FIRST_PAUSE: Final = 0.1  # seconds before failed pods are replaced
 _LONGEST_PAUSE: Final = 10.0
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class ReplicaSetController(BuiltInController):
-    """Makes and deletes pods to match `spec.replicas`."""
+    """Creates and deletes pods to match `spec.replicas`."""
 
     watches: ClassVar[tuple[Resource, ...]] = (REPLICASETS, PODS)
     name: ClassVar[str] = "replicaset-controller"
@@ -56,7 +56,7 @@ class ReplicaSetController(BuiltInController):
         return next_in if again is None else again
 
     def _match(self, owner: Object) -> float | None:
-        """Make or delete pods; when to come again, if that is not all."""
+        """Create or delete pods; the seconds until the next attempt if some are left."""
         uid = owner["metadata"]["uid"]
         owned = self.pods.owned(uid)
         lack = _replicas(owner) - owned.active
@@ -83,7 +83,7 @@ class ReplicaSetController(BuiltInController):
             available, next_in = self.available(active, wait)
         status = {
             "replicas": owned.active,
-            # Pods are made with all the labels; who changes them later is not looked for.
+            # Pods are created with all labels; later changes of labels are not checked.
             "fullyLabeledReplicas": owned.active or None,
             "readyReplicas": owned.ready or None,
             "availableReplicas": available or None,
@@ -102,7 +102,7 @@ class ReplicationControllerController(ReplicaSetController):
 
 
 def in_order_of_deletion(pods: list[PodView]) -> list[PodView]:
-    """Those first that are missed least, as the ranking of ActivePodsWithRanks."""
+    """In the order of deletion, as ActivePodsWithRanks ranks pods."""
     neighbours = Counter(pod.spec.node_name for pod in pods)
 
     def rank(pod: PodView) -> tuple[bool, bool, bool, int, int, float, int, float]:

@@ -1,4 +1,4 @@
-"""From the old ReplicaSets of a Deployment to the new one: sizes and conditions, no writes."""
+"""Rollouts of Deployments: the sizes of ReplicaSets and the conditions; writes nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def total(sets: Sequence[Object], field: str) -> int:
 
 
 def asked(sets: Sequence[Object]) -> int:
-    """How many pods ReplicaSets should have."""
+    """The replicas that ReplicaSets should have."""
     return sum(one["spec"].get("replicas") or 0 for one in sets)
 
 
@@ -33,7 +33,7 @@ def is_recreated(owner: Object) -> bool:
 
 
 def limits(owner: Object) -> tuple[int, int]:
-    """How many pods there may be too many, and how many too few."""
+    """The numbers of pods for maxSurge and maxUnavailable."""
     wanted = replicas_of(owner)
     if is_recreated(owner) or wanted == 0:
         return 0, 0
@@ -41,7 +41,7 @@ def limits(owner: Object) -> tuple[int, int]:
     surge = int_or_percent(rolling.get("maxSurge", _DEFAULT), wanted, up=True)
     missing = int_or_percent(rolling.get("maxUnavailable", _DEFAULT), wanted, up=False)
     if surge == 0 and missing == 0:
-        missing = 1  # or nothing could ever happen
+        missing = 1  # or there could be no progress
     return surge, min(missing, wanted)
 
 
@@ -49,7 +49,7 @@ def limits(owner: Object) -> tuple[int, int]:
 
 
 def first_size(owner: Object, old: Sequence[Object]) -> int:
-    """Of a new ReplicaSet when it is made."""
+    """The size of a new ReplicaSet."""
     wanted = replicas_of(owner)
     if is_recreated(owner):
         return wanted
@@ -58,7 +58,7 @@ def first_size(owner: Object, old: Sequence[Object]) -> int:
 
 
 def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str, int]:
-    """What the ReplicaSets should be scaled to now, by name."""
+    """The sizes that the ReplicaSets should be scaled to now, by name."""
     if is_recreated(owner):
         found = {one["metadata"]["name"]: 0 for one in old}
         if new is not None:
@@ -76,7 +76,7 @@ def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str,
 
 
 def _shrunk(new: Object, old: Sequence[Object], least: int) -> dict[str, int]:
-    """Old ReplicaSets, smaller by what can be spared; pods that don't work go first."""
+    """Old ReplicaSets, scaled down as far as availability allows; unhealthy pods first."""
     new_missing = asked([new]) - total([new], "availableReplicas")
     spare = asked([*old, new]) - least - new_missing
     found: dict[str, int] = {}
@@ -86,7 +86,7 @@ def _shrunk(new: Object, old: Sequence[Object], least: int) -> dict[str, int]:
         cut = max(min(broken, spare, size), 0)
         spare -= cut
         found[one["metadata"]["name"]] = size - cut
-    # Pods that were counted as broken are not in the way of those that work.
+    # Unhealthy pods were counted above.
     spare = min(spare, total([*old, new], "availableReplicas") - least)
     for one in old:
         name = one["metadata"]["name"]
@@ -112,7 +112,7 @@ def with_availability(
 
 
 class Progress:
-    """The condition that `kubectl rollout status` reads."""
+    """The Progressing condition, which `kubectl rollout status` reads."""
 
     def __init__(self, known: Sequence[Object], name: str, now: float) -> None:
         self._known = known
@@ -135,7 +135,7 @@ class Progress:
         return self._renewed("True", "ReplicaSetUpdated", words)
 
     def stalled(self, deadline: int | None) -> tuple[list[Object], float | None]:
-        """Nothing has happened; that is bad after a while. When to look again, if at all."""
+        """No progress; after the deadline that is a failure. When to check again, if at all."""
         old = self._old
         if old is None:
             return self.moved(), None

@@ -1,4 +1,4 @@
-"""What every namespace has; the end of one is the API server's own business."""
+"""The default ServiceAccount of namespaces; the API server terminates namespaces itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT: Final = "default"
 
 
 class ServiceAccountController(BuiltInController):
-    """A ServiceAccount `default` in every namespace. Its keys are a namespace and nothing."""
+    """Creates the ServiceAccount `default`. Its keys are a namespace and an empty name."""
 
     watches: ClassVar[tuple[Resource, ...]] = (NAMESPACES, SERVICE_ACCOUNTS)
     name: ClassVar[str] = "serviceaccount-controller"

@@ -1,6 +1,6 @@
-"""StatefulSets: pods with names that stay, made, renewed and removed one after the other.
+"""StatefulSets: pods with stable names, created, updated and deleted in order.
 
-There are no ControllerRevisions: whatever is made anew is made from the present template.
+There are no ControllerRevisions: new pods are created from the current template.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATEFULSETS: Final = known("statefulsets", "apps")
 CLAIMS: Final = known("persistentvolumeclaims")
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
-_FIRST_PAUSE: Final = 0.1  # seconds before a pod that failed is replaced, then doubled
+_FIRST_PAUSE: Final = 0.1  # seconds before a failed pod is replaced, then doubled
 _LONGEST_PAUSE: Final = 10.0
 
 
@@ -83,7 +83,7 @@ class StatefulSetController(BuiltInController):
         pods: dict[int, PodView],
         is_ordered: bool,
     ) -> bool:
-        """Make what is missing; True if nothing is in the way of removing what is too much."""
+        """Create missing pods; True if scaling down may proceed."""
         is_clear = True
         for ordinal in wanted:
             pod = pods.get(ordinal)
@@ -100,7 +100,7 @@ class StatefulSetController(BuiltInController):
         return True
 
     def _replace(self, owner: Object, pod: PodView) -> None:
-        """A pod that is over makes room for its successor; after a while, if that happens often."""
+        """Delete a finished pod, so that it is created again; delayed by its backoff."""
         meta = owner["metadata"]
         pause = self._backoff.left((meta["uid"], pod.name), pod.metadata.uid, self.clock.now())
         if pause > 0:
@@ -111,7 +111,7 @@ class StatefulSetController(BuiltInController):
     def _shrink(
         self, owner: Object, wanted: range, pods: dict[int, PodView], is_ordered: bool
     ) -> bool:
-        """Remove what is too much, the highest first; True if there is nothing."""
+        """Delete surplus pods, the highest first; True if there are none."""
         surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
         for ordinal in surplus:
             if not pods[ordinal].is_leaving:
@@ -121,7 +121,7 @@ class StatefulSetController(BuiltInController):
         return not surplus
 
     def _renew(self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView]) -> None:
-        """Replace pods of former templates, the highest first, each when the one before is well."""
+        """Replace pods of former templates, the highest first, one at a time."""
         strategy = owner["spec"].get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
             return

@@ -1,7 +1,7 @@
-"""What controllers look at all the time, decoded once per change: pods, and who owns what.
+"""Indexes that all controllers use: pods by owner, and the owner graph.
 
-Both views are brought up to date before any controller hears of a change, and a controller's own
-writes are in them as soon as it has made them. So no controller ever acts twice on old news.
+They are updated before any controller is notified of a change, and include a controller's own
+writes at once. So no controller acts on stale data.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """A pod, as far as controllers are concerned."""
+    """The fields of a pod that controllers read."""
 
     metadata: Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -104,7 +104,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_active(self) -> bool:
-        """Whether it does what it was made for, now or soon."""
+        """Neither finished nor terminating."""
         return not self.is_finished and not self.is_leaving
 
     @property
@@ -129,7 +129,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
 
 class OwnedPods:
-    """The pods of one controller, and counts that are kept with them: there may be thousands."""
+    """The pods of one controller, with counts: there may be thousands."""
 
     def __init__(self) -> None:
         self.pods: dict[tuple[str, str], PodView] = {}
@@ -182,7 +182,7 @@ class Pods:
         return list(self.owned(uid).pods.values())
 
     def owned(self, uid: str) -> OwnedPods:
-        """The same with their counts; not to be kept, as pods come and go."""
+        """The same with their counts; must not be kept, as pods come and go."""
         return self._owned.get(uid) or OwnedPods()
 
     def __iter__(self) -> Iterator[PodView]:
@@ -190,7 +190,7 @@ class Pods:
 
 
 class OwnerGraph:
-    """Who is there, and who belongs to whom; of all kinds."""
+    """Existing objects of all kinds, and the dependents of each owner."""
 
     def __init__(self) -> None:
         self._dependents: dict[str, dict[ObjectIdentity, None]] = {}  # by uid of the owner
@@ -233,10 +233,10 @@ class OwnerGraph:
 
 
 def controller_of(change: StoreChange) -> Owner | None:
-    """The owner that controls what has changed, or was deleted."""
+    """The controller of a changed or deleted object."""
     return decode(change.new.raw, PartialObject).metadata.controller
 
 
 def owners_of(change: StoreChange) -> tuple[Owner, ...]:
-    """All owners of what has changed, or was deleted."""
+    """All owners of a changed or deleted object."""
     return decode(change.new.raw, PartialObject).metadata.owner_references

@@ -1,6 +1,6 @@
-"""What one simulated machine has, who is on it, and whom its kubelet would turn away.
+"""The resources of a simulated node, its pods, and admission of further pods.
 
-The checks, their order and their words are those of the kubelet's predicate admit handler.
+The checks, their order and their messages are those of the kubelet's predicate admit handler.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _FIRST_CHECKED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class PodRejection(msgspec.Struct, frozen=True):
-    """Why a kubelet does not run a pod that was bound to its node."""
+    """Why a kubelet rejects a pod that is bound to its node."""
 
     reason: str
     message: str
 
 
 class PodRequests(msgspec.Struct, frozen=True, gc=False):
-    """What a pod takes from its machine."""
+    """The resources and host ports of a pod."""
 
     amounts: dict[str, int]  # milli-cpu, bytes, counts
     ports: tuple[HostPort, ...] = ()
@@ -86,7 +86,7 @@ class _Node(msgspec.Struct):
 
 
 class NodeInfo:
-    """One machine and the pods that its kubelet has let in."""
+    """One node and the pods that its kubelet has admitted."""
 
     def __init__(self, item: Item, network: str) -> None:
         self.name: str = item.name
@@ -117,11 +117,11 @@ class NodeInfo:
         self.address = next(
             (found.address for found in node.status.addresses if found.type == "InternalIP"), ""
         )
-        # A node that says nothing about itself was made by hand, and should work.
+        # A node without conditions was created by hand, and should work.
         ready = (found.status for found in node.status.conditions if found.type == "Ready")
         self.is_alive = next(ready, "True") == "True"
 
-    # --- who is there --------------------------------------------------------------------------
+    # --- pods on it ----------------------------------------------------------------------------
 
     def add_pod(self, uid: str, requests: PodRequests) -> None:
         self._pods[uid] = requests
@@ -138,7 +138,7 @@ class NodeInfo:
         self._ports.difference_update(requests.ports)
 
     def allocate_ip(self) -> str:
-        """An address for a pod; one that was given back comes again as late as possible."""
+        """A pod IP; released ones are reused as late as possible."""
         size = max(self._network.num_addresses - 2, 1)
         for _ in range(size):
             self._last_address = self._last_address % size + 1
@@ -146,15 +146,15 @@ class NodeInfo:
             if found not in self._addresses:
                 self._addresses.add(found)
                 return found
-        return ""  # as a pod whose sandbox got none
+        return ""  # no address is left
 
     def release_ip(self, address: str) -> None:
         self._addresses.discard(address)
 
-    # --- who may come --------------------------------------------------------------------------
+    # --- admission ----------------------------------------------------------------------------
 
     def rejection(self, pod: core.Pod, requests: PodRequests) -> PodRejection | None:
-        """Why the kubelet would not admit a pod; None if it would."""
+        """Why the kubelet would reject a pod; None if it admits it."""
         if pod.spec.os is not None and pod.spec.os.name not in ("", "linux"):
             return PodRejection(
                 "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
@@ -179,7 +179,7 @@ class NodeInfo:
         scalars = (name for name in requests.amounts if name not in _FIRST_CHECKED)
         for name in (*_FIRST_CHECKED, *scalars):
             wanted = requests.amounts.get(name, 0)
-            # A resource that the node does not know may be one of the whole cluster.
+            # A resource unknown to the node may be cluster-level.
             if wanted <= 0 or (name not in self._allocatable and is_extended(name)):
                 continue
             used, allocatable = self._requested.get(name, 0), self._allocatable.get(name, 0)
@@ -189,7 +189,7 @@ class NodeInfo:
 
 
 def may_run_on(spec: core.PodSpec, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a pod's node selector and required node affinity allow a node."""
+    """Whether a pod's node selector and required node affinity match a node."""
     if not Selector.from_map(spec.node_selector).matches(labels):
         return False
     if spec.affinity is None or spec.affinity.node_affinity is None:

@@ -1,13 +1,13 @@
-"""The kubelets of all machines of a cluster, in one object and without a task per pod.
+"""The kubelets of all nodes of a cluster, in one object and without a task per pod.
 
     bound ──▶ admitted ──▶ starting ──▶ running ──▶ succeeded or failed
       │                       ▲           │
-      └──▶ refused            └─ back-off ┘
+      └──▶ rejected           └─ back-off ┘
     any of them, once it is to be deleted ──▶ stopping ──▶ gone
 
-What happens next to a pod waits in a heap of timers; what is due is written in small batches, so
-that thousands of pods may start at once without holding up the event loop. How long things take can
-be said in a pod's annotations: see `podrun`.
+The next step of each pod waits in a heap of timers; due steps are written in small batches, so that
+thousands of pods may start at once without blocking the event loop. Durations can be set in a pod's
+annotations: see `pod_run`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 PODS: Final = known("pods")
 NODES: Final = known("nodes")
 
-_BATCH: Final = 100  # pods before others on the loop get their turn
+_BATCH: Final = 100  # pods per callback of the event loop
 _TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together
 _FINISHED: Final = ("Succeeded", "Failed")
 
@@ -62,7 +62,7 @@ class _Status(msgspec.Struct):
 
 
 class _PodSummary(msgspec.Struct):
-    """What must be known of a pod whenever it changes."""
+    """The fields of a pod that are read on every change."""
 
     metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -70,7 +70,7 @@ class _PodSummary(msgspec.Struct):
 
 
 class Kubelets:
-    """The kubelets of one cluster. `startup` and `stop` are seconds, if a pod says nothing."""
+    """The kubelets of one cluster. `startup` and `stop` are the default durations in seconds."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Kubelets:
         self._node_infos: dict[str, NodeInfo] = {}
         self._leases = NodeLeases(verbs, clock)
         self._runs: dict[str, PodRun] = {}  # by uid
-        self._held: dict[str, list[PodRun]] = {}  # by node: that is not there, or does not report
+        self._held: dict[str, list[PodRun]] = {}  # by name of a node that is missing or not ready
         self._due: deque[tuple[int, PodRun]] = deque()  # with the plan that is due
         self._timers: list[tuple[float, int, int, PodRun]] = []  # when, order, plan
         self._order = itertools.count()
@@ -103,7 +103,7 @@ class Kubelets:
         self._stamp = (-1, "")  # the last second that was asked for, and its text
 
     def start(self) -> None:
-        """Take over what is there, and from now on whatever is bound; needs a running loop."""
+        """Take over existing pods, and all that are bound later; needs a running loop."""
         self._loop = asyncio.get_running_loop()
         store = self._verbs.store
         for of in (NODES, PODS):
@@ -123,12 +123,12 @@ class Kubelets:
     # --- hearing -------------------------------------------------------------------------------
 
     def _on_change(self, change: StoreChange) -> None:
-        """Only take note: whoever wrote this is in the middle of something."""
+        """Only takes note: the writer is in the middle of a request."""
         if self._loop is None:
             return
         try:
             self._take(change)
-        except Exception:  # it must not be theirs to suffer for what we can't read
+        except Exception:  # an error here must not reach the writer
             extra = {"resource": change.resource, "object": change.new.name}
             log.exception("a kubelet could not take in a change", extra=extra)
 
@@ -162,7 +162,7 @@ class Kubelets:
             self._wake()
 
     def _drop_node(self, name: str) -> None:
-        """Its pods are nobody's now, until somebody deletes them."""
+        """Its pods have no kubelet from now on, until they are deleted."""
         self._node_infos.pop(name, None)
         self._leases.drop(name)
         for run in [run for run in self._runs.values() if run.node_name == name]:
@@ -184,7 +184,7 @@ class Kubelets:
             grace = math.inf if asked is None else float(asked)
             if grace < run.grace or run.stage is not PodStage.STOPPING:
                 run.grace = grace
-                if run.stage is not PodStage.NEW:  # else when its turn comes
+                if run.stage is not PodStage.NEW:  # else it is processed later
                     self._begin_to_stop(run)
         elif is_finished and run.stage not in (PodStage.NEW, PodStage.STOPPING):
             self._end(run)
@@ -195,7 +195,7 @@ class Kubelets:
             item.namespace, item.name, item.uid, node_name, startup=startup, stop=self._stop
         )
         self._runs[item.uid] = run
-        # News take their time; and whatever makes pods anew that are refused can't do so for ever
+        # A delay, so that a controller that replaces rejected pods can't loop forever
         # without the clock moving.
         self._schedule(run, PodStage.NEW, _TICK)
         return run
@@ -206,7 +206,7 @@ class Kubelets:
             self._end(run)
 
     def _end(self, run: PodRun) -> None:
-        """It runs no more, and what it had is free."""
+        """The pod no longer runs; free its resources."""
         if run.stage is PodStage.FINISHED:
             return
         run.stage = PodStage.FINISHED
@@ -219,7 +219,7 @@ class Kubelets:
     # --- time ----------------------------------------------------------------------------------
 
     def _schedule(self, run: PodRun, stage: PodStage, seconds: float) -> None:
-        """The stage begins now, and takes so long."""
+        """Enter a stage that takes some seconds."""
         run.stage = stage
         run.plan += 1
         if self._loop is not None and seconds < math.inf:
@@ -228,7 +228,7 @@ class Kubelets:
             self._wake()
 
     def _wake(self) -> None:
-        """See to it that `_work` is called when there is something to do."""
+        """Have `_work` called when there is something to do."""
         if self._loop is None or not (self._due or self._timers):
             return
         when = -math.inf if self._due else self._timers[0][0]
@@ -246,7 +246,7 @@ class Kubelets:
         self._handle = None
         if self._loop is None:
             return
-        now = self._loop.time() + _TICK / 2  # a loop may wake us a hair too early
+        now = self._loop.time() + _TICK / 2  # a loop may call slightly early
         while self._timers and self._timers[0][0] <= now:
             *_, plan, run = heapq.heappop(self._timers)
             self._due.append((plan, run))
@@ -283,7 +283,7 @@ class Kubelets:
             self._begin_to_stop(run)
             return
         requests = PodRequests.of(pod)
-        was_running = pod.status.phase == "Running"  # under kubelets before us
+        was_running = pod.status.phase == "Running"  # of a former process
         rejection = None if was_running else node_info.rejection(pod, requests)
         if rejection is not None:
             self._refuse(run, rejection)
@@ -322,7 +322,7 @@ class Kubelets:
             self._record_event(run, NORMAL, "Started", "Container started")
 
     def _finish_run(self, run: PodRun, node_info: NodeInfo) -> None:
-        """The containers exit: for good, or to be run again."""
+        """The containers exit: for good, or to be restarted."""
         code = run.exit_code
         made = pod_status.container_id(run.uid, run.restarts)
         exited = pod_status.terminated(code, run.since, self._time(), made)
@@ -374,7 +374,7 @@ class Kubelets:
         self._verbs.modify(PODS, run.namespace, run.name, change, subresource="status")
 
     def _current(self, run: PodRun) -> Item:
-        """The pod itself, and no namesake."""
+        """The pod with this uid, not another one of the same name."""
         item = self._verbs.store.get(PODS, run.namespace, run.name)
         if item is None or item.uid != run.uid:
             raise NotFound(f'pods "{run.name}" not found', code=404, reason="NotFound")
@@ -399,4 +399,4 @@ _STEPS: Final[dict[PodStage, Callable[[Kubelets, PodRun, NodeInfo], None]]] = {
     PodStage.RUNNING: Kubelets._finish_run,
     PodStage.BACK_OFF: Kubelets._run_containers,
     PodStage.STOPPING: Kubelets._remove,
-}  # what is done when the time of a stage is up
+}  # what happens at the end of a stage

@@ -1,7 +1,7 @@
-"""The leases by which kubelets say that their nodes are alive, as `kubectl describe node` shows.
+"""Node leases: the heartbeats of kubelets, as `kubectl describe node` shows them.
 
-Nobody here watches them: a machine that dies says so in its conditions. So they are long and seldom
-renewed, and cost next to nothing even for thousands of nodes.
+No controller here reads them: a node that fails says so in its conditions. So they are long and
+seldom renewed, and cost almost nothing even for thousands of nodes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NAMESPACE: Final = "kube-node-lease"
 
 _DURATION: Final = 3600  # seconds
 _RENEWAL: Final = 1200.0  # seconds
-_BATCH: Final = 50  # leases that are written before others on the loop get their turn
+_BATCH: Final = 50  # leases per callback of the event loop
 
 
 class NodeLeases:
     """Writes a lease for each node that is added, until it is dropped.
 
-    A lease belongs to its node, and goes with it by garbage collection.
+    A lease is owned by its node, and garbage-collected with it.
     """
 
     def __init__(self, verbs: Verbs, clock: Clock) -> None:
@@ -56,14 +56,14 @@ class NodeLeases:
                 handle.cancel()
 
     def add(self, node: Item) -> None:
-        """A node that is alive; one that is known already costs nothing."""
+        """A live node; adding a known one costs nothing."""
         if self._uids.get(node.name) != node.uid:
             self._uids[node.name] = node.uid
             self._due.append(node.name)
             self._wake()
 
     def drop(self, name: str) -> None:
-        """The node is dead or gone: its lease will lapse."""
+        """The node is dead or gone: its lease expires."""
         self._uids.pop(name, None)
 
     # --- time ----------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class NodeLeases:
 
     def _wake(self) -> None:
         if self._loop is not None and self._due and self._working is None:
-            # Soon rather than later: what happens after what must not depend on the machine.
+            # call_soon keeps the order of writes deterministic.
             self._working = self._loop.call_soon(self._work)
 
     def _work(self) -> None:

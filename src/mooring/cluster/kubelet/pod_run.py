@@ -1,4 +1,4 @@
-"""A pod on its machine: what it said about itself, and how far it has come."""
+"""The state of a pod on its node, and the annotations that configure its run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 STARTUP: Final = "mooring.dev/startup"  # from being bound to running, such as "2s"
 DURATION: Final = "mooring.dev/duration"  # of a run; without it, containers run for ever
 EXIT_CODE: Final = "mooring.dev/exit-code"  # at the end of a run; "1,1,0" for run after run
-STOP: Final = "mooring.dev/stop"  # from being asked to stop to being gone, if the grace allows
+STOP: Final = "mooring.dev/stop"  # from deletion to being gone, within the grace period
 
 _NO_CONTAINERS: Final = PodContainers(())
 _FIRST_BACK_OFF: Final = 10.0  # seconds, and twice as long each time
@@ -25,19 +25,19 @@ _LONGEST_BACK_OFF: Final = 300.0
 
 
 class PodStage(Enum):
-    """What a pod is waiting for, from its kubelet's side."""
+    """What a pod is waiting for, as its kubelet sees it."""
 
-    NEW = auto()  # to be looked at
+    NEW = auto()  # for admission
     STARTING = auto()  # for its containers to run
     RUNNING = auto()  # for its containers to exit
     BACK_OFF = auto()  # to be run again
     STOPPING = auto()  # to be gone
-    FINISHED = auto()  # for nothing
+    FINISHED = auto()  # for nothing: it has finished
 
 
 @dataclass(slots=True, eq=False)
 class PodRun:
-    """One pod, from the kubelet's first look at it. Times are seconds."""
+    """One pod, from when the kubelet first sees it. Times are seconds."""
 
     namespace: str
     name: str
@@ -46,7 +46,7 @@ class PodRun:
     startup: float
     stop: float
     stage: PodStage = PodStage.NEW
-    plan: int = 0  # grows with every plan; timers of former plans are void
+    plan: int = 0  # grows with every stage; timers of former stages are void
     grace: float = math.inf
     duration: float = math.inf
     codes: tuple[int, ...] = (0,)
@@ -60,7 +60,7 @@ class PodRun:
     address: str = ""
 
     def read(self, pod: core.Pod) -> None:
-        """What the pod asks for; a bad annotation is as good as none."""
+        """Read the pod's settings; invalid annotations are ignored."""
         spec = pod.spec
         self.containers = PodContainers.of(pod)
         self.restart_policy = spec.restart_policy or "Always"
@@ -74,7 +74,7 @@ class PodRun:
 
     @property
     def exit_code(self) -> int:
-        """Of the present run; the last code stands for all later runs."""
+        """Of the current run; the last code is repeated for later runs."""
         return self.codes[min(self.restarts, len(self.codes) - 1)]
 
     def will_restart(self, code: int) -> bool:
@@ -84,7 +84,7 @@ class PodRun:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next run: none the first time, then longer and longer."""
+        """Seconds until the next run: none the first time, then exponential backoff."""
         if self.restarts == 0:
             return 0.0
         return min(_FIRST_BACK_OFF * 2.0 ** (self.restarts - 1), _LONGEST_BACK_OFF)

@@ -1,4 +1,4 @@
-"""What a kubelet writes into a pod's status, from the first look to the last."""
+"""The pod status that a kubelet writes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ State = dict[str, Any]
 
 
 class ContainerInfo(msgspec.Struct, frozen=True, gc=False):
-    """A container, as far as its status shows it."""
+    """The fields of a container that its status repeats."""
 
     name: str
     image: str
 
 
 class PodContainers(msgspec.Struct, frozen=True, gc=False):
-    """The containers of a pod; `init` are init containers that end, `sidecars` the sidecars."""
+    """The containers of a pod; `init` without the restartable ones, which are `sidecars`."""
 
     main: tuple[ContainerInfo, ...]
     init: tuple[ContainerInfo, ...] = ()
@@ -40,7 +40,7 @@ class PodContainers(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObservedPod(msgspec.Struct):
-    """All that the status of a pod is made from."""
+    """The data from which a pod's status is made."""
 
     containers: PodContainers
     phase: str
@@ -77,7 +77,7 @@ def container_id(uid: str, restarts: int) -> str:
 
 
 def write(pod: Object, seen: ObservedPod, now: str) -> None:
-    """Bring the status of a pod, as it is stored, to what the kubelet sees."""
+    """Update the status of a stored pod to the observed state."""
     status: dict[str, Any] = pod.setdefault("status", {})
     generation = pod["metadata"].get("generation")
     status["phase"] = seen.phase
@@ -107,7 +107,7 @@ def write(pod: Object, seen: ObservedPod, now: str) -> None:
 
 
 def write_rejection(pod: Object, reason: str, message: str, now: str) -> None:
-    """The pod is not admitted; nothing of it has run."""
+    """The pod is not admitted; it has never run."""
     status: dict[str, Any] = pod.setdefault("status", {})
     dropped = (*_OURS, _SCHEDULED)
     kept = [one for one in status.get("conditions") or [] if one["type"] not in dropped]
@@ -161,7 +161,7 @@ def _init_container(
 def _conditions(
     known: list[dict[str, Any]], seen: ObservedPod, generation: int | None, now: str
 ) -> list[dict[str, Any]]:
-    """Ours as they are now, then all others as they were."""
+    """The kubelet's conditions as they are now, then all others unchanged."""
     before = {one["type"]: one for one in known}
     found = []
     for kind, status, reason, message in _kubelet_conditions(seen):

@@ -1,5 +1,5 @@
-"""What objects have although nobody wrote it.
+"""Defaults of fields that were left out.
 
-Flows in: an object as it was sent. Flows out: the same with the defaults of a kube-apiserver filled
-in, in place. `objects` is the door; the other files know pods and what makes pods.
+Input: an object as it was sent. Output: the same object with kube-apiserver's defaults, set in
+place. `objects` is the entry point; the other files hold the defaults of pods and workloads.
 """

@@ -1,4 +1,4 @@
-"""What objects have although nobody wrote it, kind by kind; and the status they begin with."""
+"""Defaults, kind by kind, and the initial status of objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GATED: Final[Mapping[str, str]] = {
 
 
 def set_defaults(resource: Resource, value: Object) -> None:
-    """Fill in what was left out; raises for amounts that are none."""
+    """Set the defaults of an object; Refused if a quantity in it can't be parsed."""
     try:
         filling = _SET_DEFAULTS.get(resource.key)
         if filling is not None:
@@ -52,7 +52,7 @@ def _unreadable(resource: Resource, error: BadQuantity) -> StatusError:
 
 
 def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
-    """See to the parts of a status that are the server's own; without `old` for a new object."""
+    """Set the parts of a status that the server owns; without `old` for a new object."""
     try:
         _prepare_status(resource, value, now, old)
     except BadQuantity as error:

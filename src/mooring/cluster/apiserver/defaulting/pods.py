@@ -1,4 +1,4 @@
-"""What a pod, or the template of one, has although nobody wrote it."""
+"""Defaults of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READABLE: Final = 0o644  # the mode of files in volumes
 
 
 def set_defaults_pod(pod: Object) -> None:
-    """Of pods, not of templates: requests are what limits are, unless they say otherwise."""
+    """For pods, not templates: requests default to limits."""
     spec = pod.setdefault("spec", {})
     set_defaults_spec(spec)
     for container in _containers(spec):
@@ -47,7 +47,7 @@ def set_defaults_pod(pod: Object) -> None:
 
 
 def set_defaults_template(holder: Object) -> None:
-    """Of the template in anything that makes pods."""
+    """For the template of a workload."""
     template = holder.setdefault("template", {})
     template.setdefault("metadata", {})
     set_defaults_spec(template.setdefault("spec", {}))
@@ -145,7 +145,7 @@ def _set_defaults_volume(volume: Object) -> None:
 
 
 def _set_defaults_whole(spec: Object) -> None:
-    """Requests of a pod as a whole: its containers' where they name some, else its limits."""
+    """Pod-level requests default to the limits, unless containers request the resource."""
     whole: Any = spec.get("resources")
     if not whole or not whole.get("limits"):
         return

@@ -1,4 +1,4 @@
-"""What things that make pods have although nobody wrote it."""
+"""Defaults of workloads: Deployments, Jobs and the like."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def set_defaults_job(value: Object) -> None:
 
 
 def _select_own_pods(meta: Object, spec: Object) -> None:
-    """A job finds its pods by its uid."""
+    """A job selects its pods by its uid."""
     labels = spec["template"]["metadata"].setdefault("labels", {})
     for key in ("batch.kubernetes.io/job-name", "job-name"):
         labels.setdefault(key, meta.get("name", ""))

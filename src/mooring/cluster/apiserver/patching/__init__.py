@@ -1,6 +1,6 @@
-"""What becomes of an object when somebody sends a part of it.
+"""Patches: JSON patch, merge patch, strategic merge patch and server-side apply.
 
-Flows in: the object as it is, and a patch. Flows out: the object as it shall be, or a refusal that
-says what is wrong with the patch. `patch` is the door for all four types of them: JSON patches,
-merge patches, strategic merge patches, and server-side apply with its field *managers*.
+Input: the current object and a patch. Output: the patched object, or a refusal that says what is
+wrong with the patch. `patch` is the entry point for all four types. This room owns the words *field
+manager* and *field set*.
 """

@@ -1,7 +1,7 @@
-"""Server-side apply: an object says what it wants, and whose wish it is.
+"""Server-side apply: an object states the wanted fields, and its manager owns them.
 
-What was applied last time and is not wished any more goes away, unless somebody else owns it. What
-somebody else owns and is to become different is a conflict, unless the caller forces it.
+Fields that the manager applied before and leaves out now are removed, unless another manager owns
+them. A different value for a field that another manager owns is a conflict, unless forced.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTime
 
 
 class _Conflicts(Exception):
-    """Others own what the caller wants to be different."""
+    """Fields of other managers that the applied object would change."""
 
     def __init__(self, found: list[tuple[ManagedFieldsEntry, Fields]]) -> None:
         super().__init__()
@@ -133,13 +133,13 @@ def _apply(
 
 
 def _pruned(merged: Object, last: Fields, owned: Fields, schema: Schema) -> Any:
-    """Without what was applied last time and nobody owns now."""
+    """Without the fields that were applied last time and have no owner now."""
     everything = with_named_fields(fields_of(merged, schema), schema)
     was = with_named_fields(last, schema)
     owned = with_named_fields(owned, schema)
     remains = _named_fields(without(merged, was, schema), schema)
     remains = _named_fields(without(merged, everything - (remains | owned), schema), schema)
-    # What nobody ever owned, such as defaults, is not ours to take away.
+    # Fields that never had an owner, such as defaults, are kept.
     return without(merged, (everything - remains) & was, schema)
 
 
@@ -148,14 +148,14 @@ def _named_fields(value: Any, schema: Schema) -> Fields:
 
 
 def _identity(meta: Object) -> Object:
-    """Who does not name the object does not want it to have no name."""
+    """Name and namespace are not removed when an apply leaves them out."""
     return {key: meta[key] for key in _IDENTITY if key in meta}
 
 
 def _claim_everything(
     managers: Managers, live: Object, schema: Schema, subresource: str, now: str
 ) -> None:
-    """Nobody wrote down who set what: it was there before the first apply."""
+    """Fields that were set before the first apply get an owner of their own."""
     changes = owned_changes(empty_object(schema), live, schema, subresource)
     fields = changes.added | changes.modified
     entry = ManagedFieldsEntry(
@@ -169,7 +169,7 @@ def _claim_everything(
 
 
 def _set_by_kubectl(live: Object, schema: Schema) -> Fields:
-    """What a client-side apply wrote and is still as it wrote it."""
+    """The fields of a client-side apply that still have the applied value."""
     written = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     if not written:
         return set()
@@ -184,7 +184,7 @@ def _set_by_kubectl(live: Object, schema: Schema) -> Fields:
 
 
 def _renew_last_applied(new: Object, config: Object) -> None:
-    """Who goes back to a client-side apply finds what was applied last."""
+    """Update the annotation, so that a later client-side apply has its last state."""
     annotations = new["metadata"].get("annotations") or {}
     if not annotations.get(LAST_APPLIED):
         return

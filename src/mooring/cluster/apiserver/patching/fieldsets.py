@@ -1,9 +1,9 @@
-"""Sets of fields: who owns what in an object, as `metadata.managedFields` says it.
+"""Field sets: which fields of an object a manager owns, as in `metadata.managedFields`.
 
 A path is a tuple of steps, each spelt as in FieldsV1: `f:spec`, `k:{"name":"c"}` for an element of
-a list with keys, `v:"x"` for one of a set. A set of fields is a plain set of paths, so that union,
-intersection and difference are Python's. How far a path goes into an object is the schema's affair:
-what is atomic is owned as a whole.
+a list with keys, `v:"x"` for one of a set. A field set is a plain set of paths, so that union,
+intersection and difference are Python's. The schema says how deep paths go: atomic values are owned
+as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tree = dict[str, Any]  # FieldsV1: {} is a member, {".": {}, ...} a member with 
 
 
 class Unset:
-    """Nothing is there; not even null."""
+    """There is no value; not even null."""
 
 
 UNSET: Final = Unset()
@@ -43,14 +43,14 @@ def fields_of(value: Any, schema: Schema) -> Fields:
 
 
 def compare(old: Any, new: Any, schema: Schema) -> Comparison:
-    """What is there no longer, what is different, and what is new."""
+    """The fields that were removed, changed and added."""
     found = Comparison(set(), set(), set())
     _compare(old, new, schema, (), found)
     return found
 
 
 def with_named_fields(fields: AbstractSet[Path], schema: Schema) -> Fields:
-    """The set together with the structs' fields on the way to its members."""
+    """The set, with the struct fields on the way to its members."""
     found = set(fields)
     for path in fields:
         here: Schema | None = schema
@@ -64,7 +64,7 @@ def with_named_fields(fields: AbstractSet[Path], schema: Schema) -> Fields:
 
 
 def without(value: Any, fields: AbstractSet[Path], schema: Schema) -> Any:
-    """The object without these fields; what becomes empty on the way stays, empty."""
+    """The object without these fields; parents that become empty stay."""
     left = _remove(value, to_tree(fields), schema)
     return {} if left is UNSET else left
 
@@ -100,7 +100,7 @@ def _paths(tree: Tree, path: Path) -> Iterator[Path]:
 
 
 def in_reading_order(fields: Iterable[Path]) -> list[Path]:
-    """Members of a level before what is below the level."""
+    """Members of a level before deeper ones."""
     return sorted(fields, key=lambda path: [*((1, step) for step in path[:-1]), (0, path[-1])])
 
 
@@ -123,7 +123,7 @@ def _step_text(step: str) -> str:
 
 
 def step_of(element: Any, schema: Schema) -> str:
-    """What tells an element of a set or of a list with keys apart; ValueError if nothing does."""
+    """The step of an element of a set or of a list with keys; ValueError if it has none."""
     if not schema.keys:
         if isinstance(element, dict):
             raise ValueError("associative list without keys has an element that's a map type")
@@ -151,7 +151,7 @@ def _compact(value: Any) -> str:
 
 
 def _steps(elements: list[Any], schema: Schema) -> dict[str, list[Any]]:
-    """The elements by what tells them apart; live objects may have several that nothing does."""
+    """The elements by step; live objects may have several without one."""
     found: dict[str, list[Any]] = {}
     for element in elements:
         found.setdefault(step_of(element, schema), []).append(element)
@@ -233,7 +233,7 @@ def _or(value: Any, otherwise: Any) -> Any:
 
 
 def _remove(value: Any, tree: Tree, schema: Schema) -> Any:
-    """What is left; UNSET if that is nothing, but only what had members loses them."""
+    """The rest; UNSET if nothing is left, except for values that were empty before."""
     if isinstance(value, dict) and value and not schema.is_atomic:
         kept: dict[str, Any] = {}
         touched = False

@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902), with the liberties that kube-apiserver takes.
+"""JSON patches (RFC 6902), as kube-apiserver applies them.
 
-Those are: negative indices count from the end, and `replace` of a missing key of an object adds it.
+It differs from the RFC: negative indices count from the end, and `replace` adds a missing key.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _MISSING: Final = object()
 
 
 class _DoesNotApply(Exception):
-    """The document has not what the patch speaks of; the server does not say what."""
+    """The document does not have what the patch refers to; the server gives no detail."""
 
 
 def apply_operations(document: Any, operations: Any) -> Any:
-    """The document after all operations; the one given is not to be used any more."""
+    """The document after all operations; the argument must not be used any more."""
     steps = _checked(operations)
     try:
         for step in steps:
@@ -183,7 +183,7 @@ def _index(key: str, length: int) -> int:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equal as JSON; to Python 1, 1.0 and True are one."""
+    """Equal as JSON; in Python 1, 1.0 and True are equal."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):

@@ -1,9 +1,9 @@
-"""Who owns which fields of an object: `metadata.managedFields`.
+"""Field management: which manager owns which fields, in `metadata.managedFields`.
 
-The real server keeps this for every write. Here an object is followed only from the moment on that
-somebody gives a name (`fieldManager=`, as kubectl does) when creating it, or applies to it: the
-pods that controllers make by the thousand carry nothing and cost nothing. An apply to an object
-nobody followed finds everything owned by `before-first-apply`, as on the real server.
+kube-apiserver tracks every write. Here an object is tracked from the moment it is created with a
+`fieldManager` (as kubectl does) or applied to: the thousands of pods that controllers create have
+no managedFields and cost nothing. The first apply to an untracked object finds all fields owned by
+`before-first-apply`, as on the real server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNNAMED: Final = "unknown"
 
 Identity = tuple[str, str, str, str]
 
-# Nobody owns what says which object it is, and what only the server sets.
+# Identity and server-set fields have no owner.
 _UNOWNED: Final[frozenset[Path]] = frozenset(
     [
         ("f:apiVersion",),
@@ -56,7 +56,7 @@ _UNOWNED: Final[frozenset[Path]] = frozenset(
 
 
 class ManagedFieldsEntry(msgspec.Struct):
-    """One manager and what it owns."""
+    """One manager and the fields it owns."""
 
     manager: str
     operation: str
@@ -67,7 +67,7 @@ class ManagedFieldsEntry(msgspec.Struct):
 
     @property
     def identity(self) -> Identity:
-        """Applies replace each other whatever their version; updates are told apart by it."""
+        """Applies replace each other in any version; updates are distinguished by version."""
         version = "" if self.operation == APPLY else self.api_version
         return self.manager, self.operation, version, self.subresource
 
@@ -92,22 +92,22 @@ def tracked(
     *,
     agent: str = "",
 ) -> Object:
-    """`new` with managedFields after a write that is no apply (an apply has written its own).
+    """`new` with managedFields after a write other than an apply, which writes its own.
 
-    `manager` is what the caller named itself with `fieldManager`, `agent` what stands in for it
-    (the user agent up to the slash) where the object is followed anyway. Call it on every write,
-    with defaults filled in; `new` is changed in place and returned.
+    `manager` is the caller's `fieldManager`; `agent`, the user agent up to the slash, replaces it
+    where the object is tracked anyway. To be called on every write, after defaulting; `new` is
+    changed in place and returned.
     """
     if operation == APPLY:
         return new
     given = new["metadata"].pop("managedFields", None)
     if subresource:
-        given = None  # only a write to the object itself may say who owns what
+        given = None  # only a write to the object itself may set managedFields
     before = (old or {}).get("metadata", {}).get("managedFields")
     if not before and not given and not (old is None and manager):
-        return new  # by far the most writes: nobody follows this object
+        return new  # most writes: the object is not tracked
     if given in ([], [{}]):
-        return new  # the documented way to be forgotten
+        return new  # the documented way to stop tracking
     managers = read_managers(given) or read_managers(before) or {}
     schema = schema_of(new.get("apiVersion", ""), new.get("kind", ""))
     if schema is not None:
@@ -126,7 +126,7 @@ def _follow(
     subresource: str,
     now: str,
 ) -> None:
-    """Whoever wrote owns what changed, and nobody else does any more."""
+    """The writer owns the fields that changed, and no other manager does."""
     changes = owned_changes(old, new, schema, subresource)
     give_up(managers.values(), changes)
     taken = changes.modified | changes.added
@@ -141,12 +141,12 @@ def _follow(
 
 
 def owned_changes(old: Object, new: Object, schema: Schema, subresource: str) -> Comparison:
-    """What changed, as far as this part of the object may change it."""
+    """The changes that this subresource may make."""
     return Comparison(*(ownable(part, subresource) for part in compare(old, new, schema)))
 
 
 def ownable(fields: Fields, subresource: str) -> Fields:
-    """Without what the server resets, and without what nobody owns."""
+    """Without fields that the server resets or that have no owner."""
     reset = "f:spec" if subresource == "status" else "f:status"
     return {path for path in fields if path and path[0] != reset} - _UNOWNED
 
@@ -166,7 +166,7 @@ def forget_empty(managers: Managers) -> None:
 
 
 def read_managers(entries: Any) -> Managers | None:
-    """From `metadata.managedFields`; None if that is not what it should be."""
+    """From `metadata.managedFields`; None if that is malformed."""
     found: Managers = {}
     for entry in entries or ():
         try:

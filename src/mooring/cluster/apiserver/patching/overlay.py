@@ -1,4 +1,4 @@
-"""Laying an applied object over the live one, field by field, as server-side apply does."""
+"""Server-side apply: the applied object merged into the live one, field by field."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _is_empty(live: Any, applied: Any) -> bool:
 
 
 def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
-    """In the order of the applied list; what only the live one has stays where it was among them.
+    """In the order of the applied list; elements of the live list alone keep their place.
 
-    Live elements that nothing tells apart are kept as they are until somebody applies one of them.
+    Live elements without a step are kept as they are until one of them is applied.
     """
     before = [(step_of(element, schema), element) for element in live]
     steps = [step_of(element, schema) for element in applied]
@@ -55,7 +55,7 @@ def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[An
     done: set[str] = set()
     here = 0  # in the live list
     for step in steps:
-        # Pass live elements until the one that this is about, or the one whose turn is next.
+        # Skip live elements up to this one, or to the next applied one.
         while here < len(before) and before[here][0] != step:
             other, element = before[here]
             if other not in ours:
@@ -77,7 +77,7 @@ def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[An
 
 
 def schema_error(value: Any, schema: Schema, path: tuple[str, ...] = ()) -> str:
-    """What is wrong with an applied object, in the server's words; nothing if it fits."""
+    """The server's message about an applied object that does not match; empty if it does."""
     if value is None or schema.form == "any":
         return ""
     if schema.form == "value":

@@ -1,8 +1,8 @@
-"""Patches: what becomes of an object when somebody sends a part of it.
+"""The patch of one object, by media type.
 
-`rest.py` calls `patched` with the object as it is now, and writes what comes back as if it had been
-sent in full: defaults, validation and `managers.tracked` are for later, as is the check that name
-and namespace are still those of the path.
+The write handlers call `patched` with the current object, and write the result as if it had been
+sent in full: defaulting, validation, `managed_fields.tracked` and the check of name and namespace
+come after.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def patched(
     now: str = "",
     name: str = "",
 ) -> Object:
-    """The object after a patch; `current` is not to be used any more.
+    """The object after a patch; `current` must not be used any more.
 
-    Only an apply creates what is not there (`current` is None); it needs `manager` (the query's
+    Only an apply creates a missing object (`current` is None); it needs `manager` (the query's
     fieldManager), returns the object with its managedFields, and stamps them with `now`.
     """
     media = content_type.partition(";")[0].strip()
@@ -73,7 +73,7 @@ def patched(
         if current is None:
             raise not_found(resource, name)
         result = _changed(current, body, media)
-    # A patch can't make something else of an object by taking away what says what it is.
+    # A patch can't remove apiVersion and kind.
     for key, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         if subresource != "scale" and result.get(key) is None:
             result[key] = value
@@ -119,10 +119,10 @@ def _merged(target: Object, patch: Object) -> Object:
 
 
 def tidied(value: Any, schema: Schema = ANY) -> Any:
-    """As a server that decodes into structs would write it: nulls, empty lists and maps go.
+    """As a server that decodes into structs writes it: without nulls, empty lists and empty maps.
 
-    Empty structs stay: `emptyDir: {}` means something. So do fields that do not exist, for whoever
-    warns of them; but not directives of patches that had nothing to direct.
+    Empty structs stay: `emptyDir: {}` has a meaning. Unknown fields stay too, for the warnings
+    about them; unused patch directives do not.
     """
     if isinstance(value, list):
         return [tidied(inner, schema.items) for inner in value]

@@ -1,15 +1,15 @@
 """Strategic merge patches: what `kubectl apply`, `edit`, `label` and `set image` send.
 
 Maps are merged key by key. Lists are replaced, unless the schema says `merge`: then elements are
-told apart by a key (or by their value), and the patch may carry directives:
+identified by a key (or by their value), and the patch may carry directives:
 
     $patch: delete | replace            in a map, or in an element of a list
     $retainKeys: [...]                  drop every other key of this map
-    $deleteFromPrimitiveList/F: [...]   take these values out of the list F
-    $setElementOrder/F: [...]           how the list F is to be ordered
+    $deleteFromPrimitiveList/F: [...]   remove these values from the list F
+    $setElementOrder/F: [...]           the order of the list F
 
-An element that the patch orders comes in that order; what only the server has keeps its place
-relative to the others as well as that goes. Words of failures are the server's.
+Elements that the patch orders come in that order; elements of the server alone keep their place
+relative to the others as far as possible. Error messages are the server's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64"}
 
 
 def merge_strategically(original: Map, patch: Map, schema: Schema) -> Map:
-    """What becomes of `original`; neither argument is to be used any more."""
+    """`original` after the patch; neither argument may be used any more."""
     directive = patch.get(_PATCH)
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _PATCH}
@@ -71,7 +71,7 @@ def _merge_value(original: Map, key: str, value: Any, schema: Schema) -> None:
         merges = "merge" in within.strategies
         original[key] = _merge_lists(here, value, within, False) if merges else value
     elif _has_directive(value):
-        original.pop(key, None)  # there is nothing that it could be about
+        original.pop(key, None)  # there is nothing to direct
     else:
         original[key] = _plain(value)
 
@@ -113,7 +113,7 @@ def _merge_lists(original: list[Any], patch: list[Any], schema: Schema, deletes:
 
 
 def _merge_elements(original: list[Any], patch: list[Any], schema: Schema) -> list[Any]:
-    """What was there, merged, and after it what is new."""
+    """The merged existing elements, then the new ones."""
     merged = list(original)
     for element in patch:
         place = _find(merged, schema.merge_key, _key_of(element, schema.merge_key))
@@ -125,7 +125,7 @@ def _merge_elements(original: list[Any], patch: list[Any], schema: Schema) -> li
 
 
 def _merge_ordered(original: Map, patch: Map, directive: str, schema: Schema) -> None:
-    """A list with $setElementOrder; the list and the directive are taken out of the patch."""
+    """A list with $setElementOrder; the list and the directive are removed from the patch."""
     order = patch.pop(directive)
     if not isinstance(order, list):
         raise _broken(f"expected a []interface {{}}, but received a {_go_type(order)}")
@@ -178,7 +178,7 @@ def _check_order(patch: Sequence[Any], order: Sequence[Any], key: str) -> None:
 def _follow_directives(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any]]:
-    """Carry out the elements with $patch; what is left of both lists."""
+    """Apply the elements with $patch; the rest of both lists."""
     replaces = False
     for element in patch:
         if not _has_directive(element):
@@ -200,7 +200,7 @@ def _follow_directives(
 def _in_order(
     merged: list[Any], order: Sequence[Any], before: Sequence[Any], key: str
 ) -> list[Any]:
-    """Ordered elements as `order` says; the others where they were `before`, among them."""
+    """Ordered elements as in `order`; the others at their place in `before`, among them."""
     wanted = _places(order, key)
     was = _places(before, key)
     ours = sorted(
@@ -214,7 +214,7 @@ def _in_order(
     result: list[Any] = []
     for element in ours:
         place = was.get(_name(element, key))
-        # Whatever stood before this one on the server stands before it still.
+        # Elements that were before this one on the server stay before it.
         while others and place is not None and was.get(_name(others[0], key), place) < place:
             result.append(others.pop(0))
         result.append(element)
@@ -236,7 +236,7 @@ def _find(elements: Sequence[Any], key: str, value: Any) -> int | None:
 
 
 def _name(element: Any, key: str) -> Any:
-    """What tells an element apart from others of its list."""
+    """What identifies an element of its list."""
     if key:
         return _key_of(element, key)
     return _comparable(element, "expected strings or numbers in a list without merge key")
@@ -251,7 +251,7 @@ def _key_of(element: Any, key: str) -> Any:
 
 
 def _comparable(value: Any, expected: str) -> Any:
-    """The same value; maps and lists can't be compared, and break the real server."""
+    """The same value; maps and lists can't be compared, and make the real server panic."""
     if isinstance(value, dict | list):
         raise bad_request(f"{expected}, but received a {_go_type(value)}")
     return value
@@ -280,7 +280,7 @@ def _has_directive(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the patch as it is stored: without nulls and without directives."""
+    """A value of the patch as it is stored: without nulls and directives."""
     if isinstance(value, dict):
         return {
             key: _plain(inner)
@@ -314,6 +314,6 @@ def _unknown_directive(patch: Map) -> StatusError:
     return _broken(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
 
 
-def _broken(message: str) -> StatusError:
-    """The server takes these for faults of its own."""
+def _broken(message: str) -> Refused:
+    """The server reports these as internal errors."""
     return ServerError(message, code=500)

@@ -1,5 +1,5 @@
-"""Objects as answers show them: as rows of tables with kubectl's columns, as metadata, or whole.
+"""Objects as responses contain them: rows of tables with kubectl's columns, metadata, or whole.
 
-`showing` is the door and picks the form that was asked for; `table` makes a table, out of the
+`response_format` is the entry point and picks the requested form; `table` makes tables from the
 `columns` and cells of each kind.
 """

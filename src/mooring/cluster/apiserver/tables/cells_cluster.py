@@ -1,4 +1,4 @@
-"""What `kubectl get` prints of nodes, namespaces, services, events, permissions and the like."""
+"""The columns of nodes, namespaces, services, events, RBAC objects and the like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `kubectl get pods` prints."""
+"""The columns of pods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Summary(NamedTuple):
 
 
 def pod_row_conditions(pod: Object) -> list[Object]:
-    """What a row says about itself besides its cells; kubectl hides no row because of it."""
+    """The conditions of a row; kubectl hides no row because of them."""
     phase = part(pod, "status").get("phase", "")
     if phase not in _ROW_CONDITIONS:
         return []
@@ -94,7 +94,7 @@ def _summary(pod: Object) -> _Summary:
 
 
 def _initialisation(pod: Object, reason: str) -> tuple[bool, _Summary]:
-    """Whether the init containers are still at it, and what there is to say of them."""
+    """Whether init containers are still running, and the reason to print."""
     spec, status = part(pod, "spec"), part(pod, "status")
     declared = {one["name"]: one for one in spec.get("initContainers") or ()}
     ready = restarts = 0
@@ -120,7 +120,7 @@ def _initialisation(pod: Object, reason: str) -> tuple[bool, _Summary]:
 
 
 def _running(pod: Object, reason: str, ready: int) -> _Summary:
-    """What the containers say; of restarts in the beginning only those of sidecars count now."""
+    """The reason of the containers; of earlier restarts only those of sidecars count."""
     spec, status = part(pod, "spec"), part(pod, "status")
     sidecars = {one["name"] for one in spec.get("initContainers") or () if _restarts_always(one)}
     beginning = status.get("initContainerStatuses") or ()

@@ -1,4 +1,4 @@
-"""What `kubectl get` prints of volumes, their classes and drivers, and of devices."""
+"""The columns of volumes, storage classes, drivers and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `kubectl get` prints of the kinds that make pods, and of what keeps them from ending."""
+"""The columns of workloads and disruption budgets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _deployment(value: Object, now: float) -> Cells:
 
 
 def _replicas(value: Object, now: float) -> Cells:
-    """A ReplicaSet, or the ReplicationController that it replaced."""
+    """A ReplicaSet or a ReplicationController."""
     spec, status = part(value, "spec"), part(value, "status")
     if value["kind"] == "ReplicationController":
         selector = labels_text(spec.get("selector"))

@@ -1,7 +1,6 @@
-"""What the columns of tables are made of: their definitions, and how cells are spelt.
+"""Column definitions of tables, and the formatting of cells.
 
-A kind's cells are in `cells_pods.py`, `cells_workloads.py` and `cells_cluster.py`; `table.py` puts
-them together.
+The cells of the kinds are in `cells_*.py`; `table.py` puts them together.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _YEAR: Final = 365 * _DAY
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The columns of a kind, and what stands in them for one object at one moment."""
+    """The columns of a kind, and the cells of one object at one moment."""
 
     columns: list[Object]
     cells: Callable[[Object, float], Cells]
@@ -131,7 +130,7 @@ def is_true(conditions: Iterable[Object] | None, kind: str) -> bool:
 
 
 def part(value: Object, *path: str) -> Any:
-    """What stands at a path, or an empty map."""
+    """The value at a path, or an empty map."""
     for name in path:
         value = value.get(name) or {}
     return value

@@ -1,4 +1,4 @@
-"""Objects as bytes in the form that was asked for: whole, as tables, or metadata only."""
+"""Objects as bytes in the requested form: whole, as tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class ResponseFormat:
-    """How one call wants to see objects of one kind; raises if there is no such form."""
+    """The form in which a request wants objects of one kind; 406 if there is no such form."""
 
     def __init__(
         self,

@@ -49,11 +49,11 @@ def table(
     watch: bool = False,
     metadata: Object | None = None,
 ) -> Object:
-    """A table of objects, a row each.
+    """A table with a row per object.
 
-    `include_object` is what the query asks for: Metadata (also if it is empty), Object or None.
-    `watch`: this is not the first table of its watch, and the columns are known. `metadata` is
-    what a list says besides its version, such as `continue`.
+    `include_object` is the query's value: Metadata (also if it is empty), Object or None. `watch`:
+    not the first table of its watch, so the columns are left out. `metadata` is what a list has
+    besides its version, such as `continue`.
     """
     chosen = _LAYOUTS.get(resource.key, _DEFAULT)
     rows = [_row(resource, chosen, item, include_object, now) for item in items]

@@ -1,6 +1,5 @@
-"""What may be wrong with objects, in the words of a kube-apiserver.
+"""Validation of objects, with kube-apiserver's messages.
 
-Flows in: an object after defaulting, and on updates the one it replaces. Flows out: `Problems`, one
-per field that is wrong. `objects` is the door and picks the rules of a kind; the other files hold
-the rules.
+Input: an object after defaulting, and on updates the one it replaces. Output: an `ErrorList`.
+`objects` is the entry point and picks the rules of a kind; the other files hold the rules.
 """

@@ -1,4 +1,4 @@
-"""What may be wrong with containers and volumes."""
+"""Validation of containers and volumes."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _may_overcommit(name: str) -> bool:
 # --- volumes -----------------------------------------------------------------------------------
 
 
-def validate_volume(volumes: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+def validate_volumes(volumes: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
     found: ErrorList = []
     seen = set()
     for index, volume in enumerate(volumes):
@@ -263,7 +263,7 @@ def validate_volume(volumes: Sequence[Mapping[str, Any]], field: str) -> ErrorLi
     return found
 
 
-# In the order in which the real server looks; the first of several is taken to be meant.
+# In the order of the real server; the first of several counts.
 _KINDS: Final = (
     "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret",
     "nfs", "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs",

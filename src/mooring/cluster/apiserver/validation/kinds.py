@@ -1,4 +1,4 @@
-"""What may be wrong with everything else that people write by hand."""
+"""Validation of nodes, services, claims, volumes, priority classes, budgets and other kinds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def validate_service_update(new: Object, old: Object) -> ErrorList:
     return [invalid_value("spec.clusterIPs[0]", spec.get("clusterIP", ""), why)]
 
 
-def validate_claim(value: Object) -> ErrorList:
+def validate_persistent_volume_claim(value: Object) -> ErrorList:
     spec = value["spec"]
     found = validate_label_selector(spec.get("selector"), "spec.selector")
     modes = spec.get("accessModes") or ()
@@ -133,7 +133,7 @@ def validate_claim(value: Object) -> ErrorList:
     return found
 
 
-def validate_claim_update(new: Object, old: Object) -> ErrorList:
+def validate_persistent_volume_claim_update(new: Object, old: Object) -> ErrorList:
     def fixed(spec: Object) -> Object:
         loose = ("volumeName", "resources", "volumeAttributesClassName", "storageClassName")
         return {key: part for key, part in spec.items() if key not in loose}
@@ -158,7 +158,7 @@ def validate_claim_update(new: Object, old: Object) -> ErrorList:
     return found
 
 
-def validate_volume(value: Object) -> ErrorList:
+def validate_persistent_volume(value: Object) -> ErrorList:
     spec = value["spec"]
     found: ErrorList = []
     modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
@@ -227,7 +227,7 @@ def validate_priority_class_update(new: Object, old: Object) -> ErrorList:
     return found
 
 
-def validate_budget(value: Object) -> ErrorList:
+def validate_pod_disruption_budget(value: Object) -> ErrorList:
     spec = value.get("spec") or {}
     found: ErrorList = []
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
@@ -307,7 +307,7 @@ def validate_immutable_update(new: Object, old: Object) -> ErrorList:
 
 
 def validate_event(value: Object) -> ErrorList:
-    """Of events in either form; those with a time of their own are held to the newer rules."""
+    """Of events in either form; those with an eventTime follow the newer rules."""
     meta, about = value["metadata"], value.get("involvedObject") or {}
     namespace = meta.get("namespace", "")
     if about.get("namespace", "") not in ("", namespace):
@@ -317,7 +317,7 @@ def validate_event(value: Object) -> ErrorList:
 
 
 def validate_new_event(value: Object) -> ErrorList:
-    """Of events that come by the door of events.k8s.io, in the form they are stored in."""
+    """Of events created through events.k8s.io, in the form they are stored in."""
     found: ErrorList = []
     if not value.get("eventTime"):
         found.append(required("eventTime"))

@@ -1,4 +1,4 @@
-"""Whether an object may be stored: metadata for all, and the rules of its kind."""
+"""Validation by kind: object metadata, and the rules of the kind."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def validate_update(resource: Resource, new: Object, old: Object, subresource: s
     return found
 
 
-# Nothing that is checked of them can change.
+# Validated on creation only: the checked fields can't change.
 _ONLY_NEW: Final = ("priorityclasses.scheduling.k8s.io",)
 _CHECKS: Final[Mapping[str, _Check]] = {
     "configmaps": kinds.validate_config_map,
     "events": kinds.validate_event,
     "nodes": kinds.validate_node,
-    "persistentvolumeclaims": kinds.validate_claim,
-    "persistentvolumes": kinds.validate_volume,
+    "persistentvolumeclaims": kinds.validate_persistent_volume_claim,
+    "persistentvolumes": kinds.validate_persistent_volume,
     "pods": validate_pod_create,
     "replicationcontrollers": workloads.validate_replication_controller,
     "services": kinds.validate_service,
@@ -70,14 +70,14 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "jobs.batch": workloads.validate_job,
     "cronjobs.batch": workloads.validate_cron_job,
     "leases.coordination.k8s.io": kinds.validate_lease,
-    "poddisruptionbudgets.policy": kinds.validate_budget,
+    "poddisruptionbudgets.policy": kinds.validate_pod_disruption_budget,
     "priorityclasses.scheduling.k8s.io": kinds.validate_priority_class,
     "storageclasses.storage.k8s.io": kinds.validate_storage_class,
 }
 
 _CHANGE_CHECKS: Final[Mapping[str, _ChangeCheck]] = {
     "configmaps": kinds.validate_immutable_update,
-    "persistentvolumeclaims": kinds.validate_claim_update,
+    "persistentvolumeclaims": kinds.validate_persistent_volume_claim_update,
     "secrets": kinds.validate_immutable_update,
     "services": kinds.validate_service_update,
     "daemonsets.apps": workloads.validate_selector_update,

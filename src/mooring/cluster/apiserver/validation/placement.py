@@ -1,4 +1,4 @@
-"""What may be wrong with the parts of a pod that say where it may go."""
+"""Validation of affinity, topology spread, tolerations and scheduling gates."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def validate_scheduling_gates(gates: Sequence[Mapping[str, Any]], field: str) ->
 
 
 def merge_label_keys(pod: Object) -> None:
-    """Write the values of matchLabelKeys and mismatchLabelKeys into the selectors, once."""
+    """Add the values of matchLabelKeys and mismatchLabelKeys to the selectors, once."""
     spec, labels = pod["spec"], pod["metadata"].get("labels", {})
     for constraint in spec.get("topologySpreadConstraints") or ():
         _merge(constraint, labels)

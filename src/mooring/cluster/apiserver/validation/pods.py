@@ -1,4 +1,4 @@
-"""What may be wrong with pods, new ones and changed ones."""
+"""Validation of pods, on create and on update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.cluster.apiserver.validation.containers import (
     validate_containers,
     validate_quantity,
     validate_resources,
-    validate_volume,
+    validate_volumes,
 )
 from mooring.cluster.apiserver.validation.placement import (
     validate_affinity,
@@ -54,7 +54,7 @@ def validate_pod_create(pod: Object) -> ErrorList:
 
 
 def validate_template_spec(template: Mapping[str, Any], field: str) -> ErrorList:
-    """Of the template in anything that makes pods."""
+    """Of the template of a workload."""
     found = validate_template_meta(template.get("metadata") or {}, field)
     found += validate_pod_spec(template.get("spec") or {}, f"{field}.spec")
     return found
@@ -63,13 +63,13 @@ def validate_template_spec(template: Mapping[str, Any], field: str) -> ErrorList
 def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     volumes, containers = spec.get("volumes") or (), spec.get("containers") or ()
     names = frozenset([volume.get("name", "") for volume in volumes]) if volumes else frozenset()
-    found = validate_volume(volumes, f"{field}.volumes") if volumes else []
+    found = validate_volumes(volumes, f"{field}.volumes") if volumes else []
     if containers:
         found += validate_containers(containers, f"{field}.containers", names)
     else:
         found.append(required(f"{field}.containers"))
     if first := spec.get("initContainers"):
-        # Without others their names would be taken for those of containers.
+        # `others` must not be empty: that marks these as init containers.
         found += validate_containers(first, f"{field}.initContainers", names, containers or ({},))
     if whole := spec.get("resources"):
         found += validate_resources(whole, f"{field}.resources", container_resource_faults)
@@ -152,7 +152,7 @@ def validate_pod_update(new: Object, old: Object) -> ErrorList:
 
 
 def _validate_deadline(new: int | None, old: int | None) -> tuple[bool, ErrorList]:
-    """What is wrong, and whether the rest does not matter any more."""
+    """The errors, and whether the other checks are skipped."""
     field = f"spec.{_DEADLINE}"
     if new is None:
         if old is None:
@@ -176,7 +176,7 @@ def _validate_kept_tolerations(new: Sequence[Object], old: Sequence[Object]) -> 
 
 
 def _same_but_for_what_may_change(new: Object, old: Object) -> tuple[bool, ErrorList]:
-    """Whether specs are equal where they must be; what is wrong with where they need not."""
+    """Whether the immutable parts are equal, and the errors of the mutable ones."""
     left, found = dict(new), ErrorList()
     for field in (_DEADLINE, "schedulingGates", "tolerations"):
         _take_over(left, old, field)
@@ -187,7 +187,7 @@ def _same_but_for_what_may_change(new: Object, old: Object) -> tuple[bool, Error
                 for container, other in zip(left[field], old.get(field) or (), strict=True)
             ]
     if old.get("schedulingGates"):
-        # Until all gates are gone, where the pod may go can still be narrowed down.
+        # While the pod is gated, its node affinity can still be narrowed.
         wanted, chosen = old.get("nodeSelector") or {}, new.get("nodeSelector") or {}
         if any(chosen.get(key) != value for key, value in wanted.items()):
             why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

@@ -1,4 +1,4 @@
-"""What may be wrong with selectors: of labels, and of nodes."""
+"""Validation of label selectors and node selectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def validate_label_selector(selector: Mapping[str, Any] | None, field: str) -> E
 
 
 def validate_node_selector(selector: Mapping[str, Any], field: str) -> ErrorList:
-    """Of a node selector that must hold."""
+    """Of a required node selector."""
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
         why = "must have at least one node selector term"
@@ -43,7 +43,7 @@ def validate_node_selector(selector: Mapping[str, Any], field: str) -> ErrorList
 
 
 def validate_node_term(term: Mapping[str, Any], field: str, *, is_strict: bool) -> ErrorList:
-    """Of one term; strict ones may only name values that labels can have."""
+    """Of one term; strict ones may only name valid label values."""
     found: ErrorList = []
     for index, test in enumerate(term.get("matchExpressions") or ()):
         place = f"{field}.matchExpressions[{index}]"
@@ -62,7 +62,6 @@ def validate_node_term(term: Mapping[str, Any], field: str, *, is_strict: bool) 
 
 
 def validate_label_key(key: str, field: str) -> ErrorList:
-    """Of the key of a label."""
     return [invalid_value(field, key, fault) for fault in qualified_name_faults(key)]
 
 

@@ -1,4 +1,4 @@
-"""What may be wrong with things that make pods."""
+"""Validation of workloads."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _validate_job_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
 
 
 def validate_selector_update(new: Object, old: Object) -> ErrorList:
-    """Of deployments, replica sets and daemon sets."""
+    """Of Deployments, ReplicaSets and DaemonSets."""
     selector = new["spec"].get("selector")
     if selector == old["spec"].get("selector"):
         return []
@@ -272,14 +272,14 @@ def _tests(selector: Mapping[str, Any]) -> bool:
 
 
 def _selects(selector: Mapping[str, Any] | None, template: Mapping[str, Any]) -> bool:
-    """Whether a template's pods are found; a selector that tests nothing finds no fault."""
+    """Whether the selector matches the template; an empty selector does."""
     if selector is not None and not _tests(selector):
         return True
     labels = template["metadata"].get("labels") or {}
     try:
         found = None if selector is None else convert(selector, LabelSelector)
         return Selector.from_label_selector(found).matches(labels)
-    except SelectorError:  # what is wrong with it is said elsewhere
+    except SelectorError:  # reported elsewhere
         return not validate_labels(labels, "")
 
 
