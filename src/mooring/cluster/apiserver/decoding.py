@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
-import yaml
 
+from mooring.api import yaml
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.cluster.apiserver._gotext import go_kind, json_error
 from mooring.cluster.apiserver.errors import bad_request
@@ -194,22 +194,12 @@ def _summary(body: bytes) -> str:
 
 def _from_yaml(body: bytes, kind: str) -> bytes:
     try:
-        return msgspec.json.encode(yaml.load(body, Loader=_Loader))
+        return msgspec.json.encode(yaml.load(body))
     except NOT_YAML as error:
         why = why_unreadable(error)
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind}): {why}"
         ) from error
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads times as text, as JSON has them."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @cache

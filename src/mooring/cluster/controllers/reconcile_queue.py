@@ -12,13 +12,14 @@ import itertools
 import logging
 from typing import Final, Protocol
 
-from mooring.client.errors import StatusError
+from mooring.client.errors import Refused
+from mooring.controller.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
 _BATCH: Final = 16  # keys per callback of the event loop
-_SHORTEST_PAUSE: Final = 0.005  # seconds before a failed key is retried, then doubled
-_LONGEST_PAUSE: Final = 10.0
+_FIRST_RETRY: Final = 0.005  # seconds before a failed key is retried, then doubled
+_LAST_RETRY: Final = 10.0
 
 Key = tuple[str, str]  # namespace and name; a controller may give them another meaning
 
@@ -73,7 +74,7 @@ class ReconcileQueue:
         self._later: dict[_Work, float] = {}  # when, on the loop's clock
         self._timers: list[tuple[float, int, _Work]] = []
         self._order = itertools.count()
-        self._failures: dict[_Work, int] = {}
+        self._backoff: Backoff[_Work] = Backoff(_FIRST_RETRY, _LAST_RETRY, jitter=0.0)
         self._batch: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -81,9 +82,9 @@ class ReconcileQueue:
     def __len__(self) -> int:
         return len(self._ready) + len(self._later)
 
-    def add(self, identity: KeyReconciler, key: Key, after: float = 0.0) -> None:
+    def add(self, reconciler: KeyReconciler, key: Key, after: float = 0.0) -> None:
         """Reconcile a key soon, or after some seconds; the earlier of two calls counts."""
-        work = (identity, key)
+        work = (reconciler, key)
         if self._is_closed or work in self._ready:
             return
         if after <= 0.0:
@@ -136,27 +137,23 @@ class ReconcileQueue:
             self._batch = self._loop.call_soon(self._run_batch)
 
     def _reconcile(self, work: _Work) -> None:
-        identity, key = work
+        reconciler, key = work
         try:
-            again = identity.reconcile(key)
+            again = reconciler.reconcile(key)
         except Refused as error:
             extra = {
-                "controller": type(identity).__name__,
+                "controller": type(reconciler).__name__,
                 "key": "/".join(key),
                 "error": str(error),
             }
             log.debug("a controller was refused, trying again", extra=extra)
-            again = self._pause(work)
+            again = self._backoff.next(work)
         except Exception:  # one object must not block the others
             self.unexpected_errors += 1
-            extra = {"controller": type(identity).__name__, "key": "/".join(key)}
+            extra = {"controller": type(reconciler).__name__, "key": "/".join(key)}
             log.exception("a controller failed, trying again", extra=extra)
-            again = self._pause(work)
+            again = self._backoff.next(work)
         else:
-            self._failures.pop(work, None)
+            self._backoff.forget(work)
         if again is not None:
-            self.add(identity, key, again)
-
-    def _pause(self, work: _Work) -> float:
-        failures = self._failures[work] = self._failures.get(work, 0) + 1
-        return float(min(_SHORTEST_PAUSE * 2.0 ** min(failures - 1, 20), _LONGEST_PAUSE))
+            self.add(reconciler, key, again)

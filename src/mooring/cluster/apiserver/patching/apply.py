@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-import yaml
 
-from mooring.api.unreadable import NOT_JSON, NOT_YAML, YAML_INT, readable_int, why_unreadable
+from mooring.api import yaml
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.client.errors import Conflict, ServerError
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.patching.fieldsets import (
@@ -217,32 +217,16 @@ def _decoded(resource: Resource, body: bytes) -> Object:
 
 
 def _parsed(body: bytes) -> Any:
-    """JSON or YAML; kubectl sends JSON, and reading that as YAML takes a hundred times as long."""
+    """JSON or YAML; kubectl sends JSON, which is much slower to read as YAML."""
     try:
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return msgspec.json.decode(body)
-        return yaml.load(body, Loader=_Loader)
+        return yaml.load(body)
     except NOT_YAML as error:
         words = why_unreadable(error).partition("\n")[0]
         raise bad_request(
             f"error decoding YAML: error converting YAML to JSON: yaml: {words}"
         ) from None
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: times stay text, and a lone surrogate is no text."""
-
-    def construct_scalar(self, node: Any) -> Any:
-        text = super().construct_scalar(node)
-        text.encode()
-        return text
-
-
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for letter, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_constructor(YAML_INT, readable_int)
 
 
 def _kind(config: Object) -> str:
