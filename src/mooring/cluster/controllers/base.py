@@ -16,7 +16,7 @@ from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.controllers.reconcile_queue import Key, ReconcileQueue
+from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
 from mooring.cluster.controllers.views import OwnerGraph, Pods, PodView
 from mooring.cluster.event_writer import NORMAL, EventWriter
 from mooring.framework.handle import Clock
@@ -152,6 +152,28 @@ class BuiltInController(abc.ABC):
             elif next_in is None or left < next_in:
                 next_in = left
         return count, next_in
+
+
+class WorkloadController(BuiltInController):
+    """Reconciles owners of pods: when they change, and when one of their pods does."""
+
+    of: ClassVar[Resource]
+    retry_after: ClassVar[tuple[float, float]] = (
+        0.1,
+        10.0,
+    )  # seconds before failed pods are replaced
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._backoff = FailedPodBackoff(*self.retry_after)
+
+    def on_change(self, change: StoreChange) -> None:
+        if change.resource == PODS.key:
+            self.enqueue_owner(self.of.kind, self.pods.latest, self.pods.before)
+        elif change.type == "DELETED":
+            self._backoff.forget(change.new.uid)
+        else:
+            self.enqueue(change.new.key)
 
 
 def owner_reference(owner: Object) -> Object:

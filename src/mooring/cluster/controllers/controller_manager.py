@@ -23,7 +23,7 @@ from mooring.cluster.controllers.persistent_volumes import PersistentVolumeContr
 from mooring.cluster.controllers.reconcile_queue import ReconcileQueue
 from mooring.cluster.controllers.replicasets import (
     ReplicaSetController,
-    ReplicationControllerController,
+    ReplicationManager,
 )
 from mooring.cluster.controllers.service_accounts import ServiceAccountController
 from mooring.cluster.controllers.statefulsets import StatefulSetController
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 ALL: Final[Mapping[str, Callable[[ControllerContext], BuiltInController]]] = {
     "replicasets": ReplicaSetController,
-    "replicationcontrollers": ReplicationControllerController,
+    "replicationcontrollers": ReplicationManager,
     "deployments": DeploymentController,
     "statefulsets": StatefulSetController,
     "daemonsets": DaemonSetController,

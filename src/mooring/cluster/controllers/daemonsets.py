@@ -15,22 +15,20 @@ from mooring.cluster.controllers.base import (
     NODES,
     PODS,
     REVISION_HASH,
-    BuiltInController,
     ControllerContext,
+    WorkloadController,
     encode_template,
     hash_of,
     int_or_percent,
     pod_of,
 )
-from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
+from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 from mooring.cluster.kubelet.admission import may_run_on
 
 DAEMONSETS: Final = known("daemonsets", "apps")
 
 _BURST: Final = 100  # pods created or deleted per call
-_FIRST_PAUSE: Final = 1.0  # seconds before a failed pod is replaced, then doubled
-_LONGEST_PAUSE: Final = 900.0
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -42,15 +40,16 @@ _TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class DaemonSetController(BuiltInController):
+class DaemonSetController(WorkloadController):
     """Creates pods whose affinity allows one node each."""
 
     watches: ClassVar[tuple[Resource, ...]] = (DAEMONSETS, PODS, NODES)
     name: ClassVar[str] = "daemonset-controller"
+    of: ClassVar[Resource] = DAEMONSETS
+    retry_after: ClassVar[tuple[float, float]] = (1.0, 900.0)
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._nodes: dict[str, tuple[int, core.Node]] = {}  # decoded at a version
         self._targets: dict[str, str] = {}  # uid of an unbound pod -> its node
 
@@ -58,16 +57,13 @@ class DaemonSetController(BuiltInController):
         if change.resource == PODS.key:
             if self.pods.latest is None and self.pods.before is not None:
                 self._targets.pop(self.pods.before.metadata.uid, None)
-            self.enqueue_owner(DAEMONSETS.kind, self.pods.latest, self.pods.before)
         elif change.resource == NODES.key:
             if change.type == "DELETED":
                 self._nodes.pop(change.new.name, None)
             for item in self.items(DAEMONSETS):
                 self.enqueue(item.key)
-        elif change.type == "DELETED":
-            self._backoff.forget(change.new.uid)
-        else:
-            self.enqueue(change.new.key)
+            return
+        super().on_change(change)
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(DAEMONSETS, key)
@@ -187,11 +183,7 @@ class DaemonSetController(BuiltInController):
             self.delete_pod(owner, pod)
 
     def _report(
-        self,
-        owner: Object,
-        mark: str,
-        by_node: dict[str, list[PodView]],
-        wanted: dict[str, None],
+        self, owner: Object, mark: str, by_node: dict[str, list[PodView]], wanted: dict[str, None]
     ) -> float | None:
         pods = [
             pod

@@ -7,43 +7,28 @@ from typing import ClassVar, Final
 
 from mooring.api.meta import parse_time
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.base import (
     PODS,
-    BuiltInController,
-    ControllerContext,
+    WorkloadController,
     encode_template,
 )
-from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
+from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
 REPLICASETS: Final = known("replicasets", "apps")
 REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
 
 _BURST: Final = 200  # pods created or deleted per call
-_FIRST_PAUSE: Final = 0.1  # seconds before failed pods are replaced
-_LONGEST_PAUSE: Final = 10.0
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
-class ReplicaSetController(BuiltInController):
+class ReplicaSetController(WorkloadController):
     """Creates and deletes pods to match `spec.replicas`."""
 
     watches: ClassVar[tuple[Resource, ...]] = (REPLICASETS, PODS)
     name: ClassVar[str] = "replicaset-controller"
     of: ClassVar[Resource] = REPLICASETS
-
-    def __init__(self, context: ControllerContext) -> None:
-        super().__init__(context)
-        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
-
-    def on_change(self, change: StoreChange) -> None:
-        if change.resource == PODS.key:
-            self.enqueue_owner(self.of.kind, self.pods.latest, self.pods.before)
-        elif change.type == "DELETED":
-            self._backoff.forget(change.new.uid)
-        else:
-            self.enqueue(change.new.key)
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(self.of, key)
@@ -93,7 +78,7 @@ class ReplicaSetController(BuiltInController):
         return next_in
 
 
-class ReplicationControllerController(ReplicaSetController):
+class ReplicationManager(ReplicaSetController):
     """The same for ReplicationControllers."""
 
     watches: ClassVar[tuple[Resource, ...]] = (REPLICATION_CONTROLLERS, PODS)

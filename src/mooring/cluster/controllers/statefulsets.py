@@ -10,43 +10,29 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.base import (
     PODS,
     REVISION_HASH,
-    BuiltInController,
-    ControllerContext,
+    WorkloadController,
     encode_template,
     hash_of,
 )
-from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key
+from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
 STATEFULSETS: Final = known("statefulsets", "apps")
 CLAIMS: Final = known("persistentvolumeclaims")
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
-_FIRST_PAUSE: Final = 0.1  # seconds before a failed pod is replaced, then doubled
-_LONGEST_PAUSE: Final = 10.0
 
 
-class StatefulSetController(BuiltInController):
+class StatefulSetController(WorkloadController):
     """Keeps pods `<name>-0`, `<name>-1` and so on, with their claims."""
 
     watches: ClassVar[tuple[Resource, ...]] = (STATEFULSETS, PODS)
     name: ClassVar[str] = "statefulset-controller"
-
-    def __init__(self, context: ControllerContext) -> None:
-        super().__init__(context)
-        self._backoff = FailedPodBackoff(_FIRST_PAUSE, _LONGEST_PAUSE)
-
-    def on_change(self, change: StoreChange) -> None:
-        if change.resource == PODS.key:
-            self.enqueue_owner(STATEFULSETS.kind, self.pods.latest, self.pods.before)
-        elif change.type == "DELETED":
-            self._backoff.forget(change.new.uid)
-        else:
-            self.enqueue(change.new.key)
+    of: ClassVar[Resource] = STATEFULSETS
 
     def reconcile(self, key: Key) -> float | None:
         found = self.read(STATEFULSETS, key)
@@ -76,12 +62,7 @@ class StatefulSetController(BuiltInController):
     # --- in order ------------------------------------------------------------------------------
 
     def _fill(
-        self,
-        owner: Object,
-        mark: str,
-        wanted: range,
-        pods: dict[int, PodView],
-        is_ordered: bool,
+        self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView], is_ordered: bool
     ) -> bool:
         """Create missing pods; True if scaling down may proceed."""
         is_clear = True
