@@ -155,13 +155,7 @@ class LocalCluster:
     # --- framework.Recorder --------------------------------------------------------------------
 
     def event(
-        self,
-        pod: Pod,
-        type_: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
+        self, pod: Pod, type_: str, reason: str, action: str, note: str, related: Pod | None = None
     ) -> None:
         self.events.append(RecordedEvent(pod.key, type_, reason, action, note))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _JSON_NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
@@ -20,11 +19,6 @@ def go_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-def go_quoted(text: str) -> str:
-    """As fmt's %q."""
-    return '"' + "".join(_ESCAPES.get(letter, letter) for letter in text) + '"'
 
 
 def go_kind(value: Any) -> str:

@@ -14,10 +14,10 @@ from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.client.errors import Forbidden
 from mooring.cluster.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.cluster.apiserver.errors import forbidden, not_found
+from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.namespaces import NAMESPACES
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object, Store
-from mooring.cluster.apiserver.strategies import keep
 from mooring.cluster.apiserver.validation.placement import merge_label_keys
 
 PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")

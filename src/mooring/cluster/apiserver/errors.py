@@ -56,6 +56,15 @@ def unsupported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
     return FieldError(field, message, "FieldValueNotSupported")
 
 
+def one_of(field: str, value: Any, supported: Sequence[str]) -> ErrorList:
+    return [] if value in supported else [unsupported(field, value, supported)]
+
+
+def invalid_values(field: str, value: Any, faults: Sequence[str]) -> ErrorList:
+    """An error for each fault of a value."""
+    return [invalid_value(field, value, fault) for fault in faults]
+
+
 def forbidden_field(field: str, why: str) -> FieldError:
     return FieldError(field, f"Forbidden: {why}", "FieldValueForbidden")
 

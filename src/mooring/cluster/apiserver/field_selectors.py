@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,38 +15,44 @@ from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Fields, Item, Object
 
-_USUAL: Final = ("metadata.name", "metadata.namespace")
-_PODS: Final = (
-    *_USUAL, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
-    "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP",
-    "status.nominatedNodeName",
-)  # fmt: skip
+_COMMON: Final = ("metadata.name", "metadata.namespace")
 _ABOUT: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_EVENTS: Final = (
-    *_USUAL, *(f"involvedObject.{part}" for part in _ABOUT), "reason", "reportingComponent",
-    "source", "type",
-)  # fmt: skip
 
-# Supported names by kind, and the field that each stands for.
+# The fields that the store keeps for each kind, with the value of a field that is not set.
+_STORED: Final[Mapping[str, Mapping[str, str]]] = {
+    "pods": {
+        "spec.nodeName": "", "spec.restartPolicy": "", "spec.schedulerName": "",
+        "spec.serviceAccountName": "", "spec.hostNetwork": "false", "status.phase": "",
+        "status.podIP": "", "status.nominatedNodeName": "",
+    },
+    "nodes": {"spec.unschedulable": "false"},
+    "namespaces": {"status.phase": ""},
+    "events": {
+        **{f"involvedObject.{part}": "" for part in _ABOUT}, "reason": "",
+        "reportingComponent": "", "source": "", "type": "",
+    },
+    "secrets": {"type": ""},
+    "services": {"spec.clusterIP": "", "spec.type": ""},
+    "replicationcontrollers": {"status.replicas": "0"},
+    "jobs.batch": {"status.successful": "0"},
+    "resourceslices.resource.k8s.io": {"spec.driver": "", "spec.nodeName": ""},
+}  # fmt: skip
+# Where the value of a field is, if its name is not its path.
+_PATHS: Final = {"status.successful": "status.succeeded", "source": "source.component"}
+_CLUSTER_SCOPED: Final = ("nodes", "namespaces", "resourceslices.resource.k8s.io")
+
+# The names that selectors may use, and the stored field that each of them stands for.
 _KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
-    "pods": {**{name: name for name in _PODS}, "spec.host": "spec.nodeName",
-             "status.podIPs": "status.podIP"},
-    "nodes": {name: name for name in ("metadata.name", "spec.unschedulable")},
-    "namespaces": {name: name for name in ("metadata.name", "status.phase")},
-    "events": {name: name for name in _EVENTS},
+    kind: {name: name for name in (*_COMMON[: 1 if kind in _CLUSTER_SCOPED else 2], *stored)}
+    for kind, stored in _STORED.items()
+} | {
     "events.events.k8s.io": {
-        **{name: name for name in (*_USUAL, "reason", "type")},
+        **{name: name for name in (*_COMMON, "reason", "type")},
         **{f"regarding.{part}": f"involvedObject.{part}" for part in _ABOUT},
         "reportingController": "reportingComponent",
-    },
-    "secrets": {name: name for name in (*_USUAL, "type")},
-    "services": {name: name for name in (*_USUAL, "spec.clusterIP", "spec.type")},
-    "replicationcontrollers": {name: name for name in (*_USUAL, "status.replicas")},
-    "jobs.batch": {name: name for name in (*_USUAL, "status.successful")},
-    "resourceslices.resource.k8s.io": {
-        name: name for name in ("metadata.name", "spec.driver", "spec.nodeName")
-    },
-}  # fmt: skip
+    }
+}
+_ALIASES: Final = {"pods": {"spec.host": "spec.nodeName", "status.podIPs": "status.podIP"}}
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
@@ -60,10 +66,12 @@ class FieldRequirement(msgspec.Struct, frozen=True):
 class FieldSelector(msgspec.Struct, frozen=True):
     """Requirements that must all hold."""
 
-    tests: tuple[FieldRequirement, ...] = ()
+    requirements: tuple[FieldRequirement, ...] = ()
 
     def matches(self, item: Item) -> bool:
-        return all((_value(item, test.field) == test.value) == test.is_equal for test in self.tests)
+        return all(
+            (_value(item, test.field) == test.value) == test.is_equal for test in self.requirements
+        )
 
 
 EVERYTHING: Final = FieldSelector()
@@ -72,22 +80,23 @@ EVERYTHING: Final = FieldSelector()
 @lru_cache(maxsize=1024)
 def parse_fields(resource: Resource, text: str) -> FieldSelector:
     """Parse `a=b,c!=d`; raises kube-apiserver's error if that fails."""
-    tests = []
+    requirements = []
     for part in _parts(text):
         test = _test(part, text)
         if test is None:
             continue
         known = _KNOWN.get(resource.qualified)
-        field = known.get(test.field) if known else test.field
+        name = _ALIASES.get(resource.qualified, {}).get(test.field, test.field)
+        field = known.get(name) if known else name
         if field is None:
             raise bad_request(f"field label not supported: {test.field}")
-        if known is None and field not in _USUAL:
+        if known is None and field not in _COMMON:
             raise bad_request(
                 f'"{field}" is not a known field selector: only "metadata.name", '
                 '"metadata.namespace"'
             )
-        tests.append(msgspec.structs.replace(test, field=field))
-    return FieldSelector(tuple(tests)) if tests else EVERYTHING
+        requirements.append(msgspec.structs.replace(test, field=field))
+    return FieldSelector(tuple(requirements)) if requirements else EVERYTHING
 
 
 def _parts(text: str) -> list[str]:
@@ -133,78 +142,22 @@ def _value(item: Item, field: str) -> str:
 
 def fields_of(key: str) -> Fields:
     """The field values that the store keeps for a kind, besides name and namespace."""
-    return _FIELD_VALUES.get(key, _nothing)
+    unset = dict(_STORED.get(key, {}))
+    by_parent: dict[str, list[tuple[str, str]]] = {}
+    for name in unset:
+        parent, _, last = _PATHS.get(name, name).rpartition(".")
+        by_parent.setdefault(parent, []).append((last, name))
 
+    def read(value: Object) -> Mapping[str, str]:
+        found = unset.copy()
+        for parent, fields in by_parent.items():
+            holder = value.get(parent) if parent else value
+            if holder:
+                for last, name in fields:
+                    if text := holder.get(last):
+                        found[name] = "true" if text is True else str(text)
+        if key == "events":
+            found["source"] = found["source"] or found["reportingComponent"]
+        return found
 
-def _nothing(value: Object) -> Mapping[str, str]:
-    return {}
-
-
-def _pod(value: Object) -> Mapping[str, str]:
-    spec, status = value.get("spec", {}), value.get("status", {})
-    return {
-        "spec.nodeName": spec.get("nodeName", ""),
-        "spec.restartPolicy": spec.get("restartPolicy", ""),
-        "spec.schedulerName": spec.get("schedulerName", ""),
-        "spec.serviceAccountName": spec.get("serviceAccountName", ""),
-        "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
-        "status.phase": status.get("phase", ""),
-        "status.podIP": status.get("podIP", ""),
-        "status.nominatedNodeName": status.get("nominatedNodeName", ""),
-    }
-
-
-def _node(value: Object) -> Mapping[str, str]:
-    is_closed = value.get("spec", {}).get("unschedulable", False)
-    return {"spec.unschedulable": "true" if is_closed else "false"}
-
-
-def _namespace(value: Object) -> Mapping[str, str]:
-    return {"status.phase": value.get("status", {}).get("phase", "")}
-
-
-def _event(value: Object) -> Mapping[str, str]:
-    about: Mapping[str, Any] = value.get("involvedObject") or {}
-    source = (value.get("source") or {}).get("component", "")
-    return {
-        **{f"involvedObject.{part}": about.get(part, "") for part in _ABOUT},
-        "reason": value.get("reason", ""),
-        "reportingComponent": value.get("reportingComponent", ""),
-        "source": source or value.get("reportingComponent", ""),
-        "type": value.get("type", ""),
-    }
-
-
-def _secret(value: Object) -> Mapping[str, str]:
-    return {"type": value.get("type", "")}
-
-
-def _service(value: Object) -> Mapping[str, str]:
-    spec = value.get("spec", {})
-    return {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
-
-
-def _replication_controller(value: Object) -> Mapping[str, str]:
-    return {"status.replicas": str(value.get("status", {}).get("replicas", 0))}
-
-
-def _job(value: Object) -> Mapping[str, str]:
-    return {"status.successful": str(value.get("status", {}).get("succeeded", 0))}
-
-
-def _slice(value: Object) -> Mapping[str, str]:
-    spec = value.get("spec", {})
-    return {"spec.driver": spec.get("driver", ""), "spec.nodeName": spec.get("nodeName", "")}
-
-
-_FIELD_VALUES: Final[Mapping[str, Fields]] = {
-    "pods": _pod,
-    "nodes": _node,
-    "namespaces": _namespace,
-    "events": _event,
-    "secrets": _secret,
-    "services": _service,
-    "replicationcontrollers": _replication_controller,
-    "jobs.batch": _job,
-    "resourceslices.resource.k8s.io": _slice,
-}
+    return read

@@ -59,11 +59,7 @@ _GOODBYE: Final = 1.0  # seconds for requests under way, and for the end of TLS
 _BACKLOG: Final = 1024
 _LONGEST_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
 
-_HEADERS: Final = {
-    "Cache-Control": "no-cache, private",
-    "Content-Type": JSON,
-    "Server": "mooring",
-}
+_HEADERS: Final = {"Cache-Control": "no-cache, private", "Content-Type": JSON, "Server": "mooring"}
 
 # aiohttp logs malformed requests, once for each.
 _UNHEARD: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")

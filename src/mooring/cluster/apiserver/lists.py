@@ -85,7 +85,7 @@ def _at(
         items = store.list(resource, predicate.namespace, at=version)
     except Expired as error:
         raise Gone(complaint, code=410, reason="Expired") from error
-    if predicate.labels.requirements or predicate.fields.tests:
+    if predicate.labels.requirements or predicate.fields.requirements:
         return [item for item in items if predicate.matches(item)]
     return items
 
@@ -94,7 +94,9 @@ def _cut(items: list[Item], version: int, limit: int, options: ListOptions) -> L
     if not limit or len(items) <= limit:
         return ListResult(items, version)
     token = _Token(version, items[limit].path)
-    is_selected = bool(options.predicate.labels.requirements or options.predicate.fields.tests)
+    is_selected = bool(
+        options.predicate.labels.requirements or options.predicate.fields.requirements
+    )
     text = base64.urlsafe_b64encode(_encode(token)).decode().rstrip("=")
     return ListResult(items[:limit], version, text, None if is_selected else len(items) - limit)
 

@@ -12,6 +12,7 @@ from mooring.cluster.apiserver.errors import (
     FieldError,
     forbidden_field,
     invalid_value,
+    invalid_values,
     required,
 )
 from mooring.cluster.apiserver.resources import Resource
@@ -69,6 +70,14 @@ def carry_over(meta: Object, before: Object) -> None:
     tidy(meta)
 
 
+def keep(new: Object, old: Object, field: str) -> None:
+    """Set a field of the new object to its old value."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
 def tidy(meta: Object) -> None:
     """Remove empty fields, so that equal metadata compares equal."""
     for field in _MAY_BE_EMPTY:
@@ -84,16 +93,15 @@ def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorLi
     faults = _NAMED.get(resource.key, names.subdomain_faults)
     if prefix := meta.get("generateName", ""):
         hidden = names.without_dash(prefix)
-        found += [invalid_value("metadata.generateName", prefix, fault) for fault in faults(hidden)]
+        found += invalid_values("metadata.generateName", prefix, faults(hidden))
     name = meta.get("name", "")
     if name:
-        found += [invalid_value("metadata.name", name, fault) for fault in faults(name)]
+        found += invalid_values("metadata.name", name, faults(name))
     else:
         found.append(required("metadata.name", "name or generateName is required"))
     if resource.namespaced:
         namespace = meta.get("namespace", "")
-        for fault in names.label_faults(namespace):
-            found.append(invalid_value("metadata.namespace", namespace, fault))
+        found += invalid_values("metadata.namespace", namespace, names.label_faults(namespace))
     if labels := meta.get("labels"):
         found += validate_labels(labels, "metadata.labels")
     if annotations := meta.get("annotations"):
@@ -125,10 +133,8 @@ def validate_object_meta_update(meta: Mapping[str, Any], before: Mapping[str, An
 def validate_labels(labels: Mapping[str, str], field: str) -> ErrorList:
     found: ErrorList = []
     for key, value in labels.items():
-        for fault in names.qualified_name_faults(key):
-            found.append(invalid_value(field, key, fault))
-        for fault in names.label_value_faults(value):
-            found.append(invalid_value(field, value, fault))
+        found += invalid_values(field, key, names.qualified_name_faults(key))
+        found += invalid_values(field, value, names.label_value_faults(value))
     return found
 
 
@@ -142,8 +148,7 @@ def _validate_annotations(annotations: Mapping[str, str], field: str) -> ErrorLi
     found: ErrorList = []
     size = 0
     for key, value in annotations.items():
-        for fault in names.qualified_name_faults(key.lower()):
-            found.append(invalid_value(field, key, fault))
+        found += invalid_values(field, key, names.qualified_name_faults(key.lower()))
         size += len(key) + len(value)
     if size > _MOST_ANNOTATIONS:
         message = f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
@@ -181,7 +186,7 @@ def _validate_finalizers(finalizers: list[str]) -> ErrorList:
     found: ErrorList = []
     field = "metadata.finalizers"
     for name in finalizers:
-        found += [invalid_value(field, name, fault) for fault in names.qualified_name_faults(name)]
+        found += invalid_values(field, name, names.qualified_name_faults(name))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid_value(field, finalizers, why))

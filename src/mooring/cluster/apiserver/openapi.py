@@ -34,10 +34,7 @@ _VALUES: Final[dict[str, Object]] = {
     "time": {"type": "string", "format": "date-time"},
     "microtime": {"type": "string", "format": "date-time"},
     "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    "intorstring": {
-        "format": "int-or-string",
-        "oneOf": [{"type": "integer"}, {"type": "string"}],
-    },
+    "intorstring": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
 }
 _QUERIES: Final = {
     "put": ("dryRun", "fieldManager", "fieldValidation"),

@@ -41,7 +41,7 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
             return False
         if self.labels.requirements and not self.labels.matches(item.labels):
             return False
-        return not self.fields.tests or self.fields.matches(item)
+        return not self.fields.requirements or self.fields.matches(item)
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from mooring.cluster.apiserver.errors import (
     invalid_value,
     precondition_failed,
 )
+from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
-from mooring.cluster.apiserver.strategies import strategy_of
 
 _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -25,7 +25,7 @@ def check_basis(resource: Resource, item: Item, meta: Object) -> None:
         why = f"UID in precondition: {uid}, UID in object meta: {item.uid}"
         raise precondition_failed(resource, item.namespace, item.name, why)
     if version in ("", "0"):
-        if strategy_of(resource).needs_version:
+        if kind_of(resource).needs_version:
             problem = invalid_value(
                 "metadata.resourceVersion", 0, "must be specified for an update"
             )

@@ -34,157 +34,76 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
-_ALL: Final = ("all",)
-_APPS: Final = "apps"
-_STORAGE: Final = "storage.k8s.io"
+def _resource(
+    qualified: str,
+    kind: str,
+    short: str = "",
+    subresources: str = "",
+    *,
+    namespaced: bool = True,
+    in_all: bool = False,
+    storage: str = "",
+) -> Resource:
+    name, _, group = qualified.partition(".")
+    return Resource(
+        group=group,
+        name=name,
+        kind=kind,
+        namespaced=namespaced,
+        short=tuple(short.split()),
+        categories=("all",) if in_all else (),
+        subresources=tuple(subresources.split()),
+        storage=storage,
+    )
+
 
 RESOURCES: Final[tuple[Resource, ...]] = (
-    Resource(name="configmaps", kind="ConfigMap", short=("cm",)),
-    Resource(name="endpoints", kind="Endpoints", short=("ep",)),
-    Resource(name="events", kind="Event", short=("ev",)),
-    Resource(
-        name="namespaces",
-        kind="Namespace",
-        namespaced=False,
-        short=("ns",),
-        subresources=("status", "finalize"),
+    _resource("configmaps", "ConfigMap", "cm"),
+    _resource("endpoints", "Endpoints", "ep"),
+    _resource("events", "Event", "ev"),
+    _resource("namespaces", "Namespace", "ns", "status finalize", namespaced=False),
+    _resource("nodes", "Node", "no", "status", namespaced=False),
+    _resource("persistentvolumeclaims", "PersistentVolumeClaim", "pvc", "status"),
+    _resource("persistentvolumes", "PersistentVolume", "pv", "status", namespaced=False),
+    _resource(
+        "pods", "Pod", "po", "binding eviction status ephemeralcontainers resize", in_all=True
     ),
-    Resource(name="nodes", kind="Node", namespaced=False, short=("no",), subresources=("status",)),
-    Resource(
-        name="persistentvolumeclaims",
-        kind="PersistentVolumeClaim",
-        short=("pvc",),
-        subresources=("status",),
+    _resource("replicationcontrollers", "ReplicationController", "rc", "scale status", in_all=True),
+    _resource("resourcequotas", "ResourceQuota", "quota", "status"),
+    _resource("secrets", "Secret"),
+    _resource("serviceaccounts", "ServiceAccount", "sa", "token"),
+    _resource("services", "Service", "svc", "status", in_all=True),
+    _resource("controllerrevisions.apps", "ControllerRevision"),
+    _resource("daemonsets.apps", "DaemonSet", "ds", "status", in_all=True),
+    _resource("deployments.apps", "Deployment", "deploy", "scale status", in_all=True),
+    _resource("replicasets.apps", "ReplicaSet", "rs", "scale status", in_all=True),
+    _resource("statefulsets.apps", "StatefulSet", "sts", "scale status", in_all=True),
+    _resource("jobs.batch", "Job", "", "status", in_all=True),
+    _resource("cronjobs.batch", "CronJob", "cj", "status", in_all=True),
+    _resource("leases.coordination.k8s.io", "Lease"),
+    _resource("events.events.k8s.io", "Event", "ev", storage="events"),
+    _resource("runtimeclasses.node.k8s.io", "RuntimeClass", namespaced=False),
+    _resource("poddisruptionbudgets.policy", "PodDisruptionBudget", "pdb", "status"),
+    _resource(
+        "clusterrolebindings.rbac.authorization.k8s.io", "ClusterRoleBinding", namespaced=False
     ),
-    Resource(
-        name="persistentvolumes",
-        kind="PersistentVolume",
-        namespaced=False,
-        short=("pv",),
-        subresources=("status",),
+    _resource("clusterroles.rbac.authorization.k8s.io", "ClusterRole", namespaced=False),
+    _resource("rolebindings.rbac.authorization.k8s.io", "RoleBinding"),
+    _resource("roles.rbac.authorization.k8s.io", "Role"),
+    _resource("deviceclasses.resource.k8s.io", "DeviceClass", namespaced=False),
+    _resource("resourceclaims.resource.k8s.io", "ResourceClaim", "", "status"),
+    _resource("resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate"),
+    _resource("resourceslices.resource.k8s.io", "ResourceSlice", namespaced=False),
+    _resource("priorityclasses.scheduling.k8s.io", "PriorityClass", "pc", namespaced=False),
+    _resource("csidrivers.storage.k8s.io", "CSIDriver", namespaced=False),
+    _resource("csinodes.storage.k8s.io", "CSINode", namespaced=False),
+    _resource("csistoragecapacities.storage.k8s.io", "CSIStorageCapacity"),
+    _resource("storageclasses.storage.k8s.io", "StorageClass", "sc", namespaced=False),
+    _resource(
+        "volumeattachments.storage.k8s.io", "VolumeAttachment", "", "status", namespaced=False
     ),
-    Resource(
-        name="pods",
-        kind="Pod",
-        short=("po",),
-        categories=_ALL,
-        subresources=("binding", "eviction", "status", "ephemeralcontainers", "resize"),
-    ),
-    Resource(
-        name="replicationcontrollers",
-        kind="ReplicationController",
-        short=("rc",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    Resource(
-        name="resourcequotas", kind="ResourceQuota", short=("quota",), subresources=("status",)
-    ),
-    Resource(name="secrets", kind="Secret"),
-    Resource(name="serviceaccounts", kind="ServiceAccount", short=("sa",), subresources=("token",)),
-    Resource(
-        name="services", kind="Service", short=("svc",), categories=_ALL, subresources=("status",)
-    ),
-    Resource(group=_APPS, name="controllerrevisions", kind="ControllerRevision"),
-    Resource(
-        group=_APPS,
-        name="daemonsets",
-        kind="DaemonSet",
-        short=("ds",),
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    Resource(
-        group=_APPS,
-        name="deployments",
-        kind="Deployment",
-        short=("deploy",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    Resource(
-        group=_APPS,
-        name="replicasets",
-        kind="ReplicaSet",
-        short=("rs",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    Resource(
-        group=_APPS,
-        name="statefulsets",
-        kind="StatefulSet",
-        short=("sts",),
-        categories=_ALL,
-        subresources=("scale", "status"),
-    ),
-    Resource(group="batch", name="jobs", kind="Job", categories=_ALL, subresources=("status",)),
-    Resource(
-        group="batch",
-        name="cronjobs",
-        kind="CronJob",
-        short=("cj",),
-        categories=_ALL,
-        subresources=("status",),
-    ),
-    Resource(group="coordination.k8s.io", name="leases", kind="Lease"),
-    Resource(group="events.k8s.io", name="events", kind="Event", short=("ev",), storage="events"),
-    Resource(group="node.k8s.io", name="runtimeclasses", kind="RuntimeClass", namespaced=False),
-    Resource(
-        group="policy",
-        name="poddisruptionbudgets",
-        kind="PodDisruptionBudget",
-        short=("pdb",),
-        subresources=("status",),
-    ),
-    Resource(
-        group="rbac.authorization.k8s.io",
-        name="clusterrolebindings",
-        kind="ClusterRoleBinding",
-        namespaced=False,
-    ),
-    Resource(
-        group="rbac.authorization.k8s.io", name="clusterroles", kind="ClusterRole", namespaced=False
-    ),
-    Resource(group="rbac.authorization.k8s.io", name="rolebindings", kind="RoleBinding"),
-    Resource(group="rbac.authorization.k8s.io", name="roles", kind="Role"),
-    Resource(group="resource.k8s.io", name="deviceclasses", kind="DeviceClass", namespaced=False),
-    Resource(
-        group="resource.k8s.io",
-        name="resourceclaims",
-        kind="ResourceClaim",
-        subresources=("status",),
-    ),
-    Resource(group="resource.k8s.io", name="resourceclaimtemplates", kind="ResourceClaimTemplate"),
-    Resource(
-        group="resource.k8s.io", name="resourceslices", kind="ResourceSlice", namespaced=False
-    ),
-    Resource(
-        group="scheduling.k8s.io",
-        name="priorityclasses",
-        kind="PriorityClass",
-        namespaced=False,
-        short=("pc",),
-    ),
-    Resource(group=_STORAGE, name="csidrivers", kind="CSIDriver", namespaced=False),
-    Resource(group=_STORAGE, name="csinodes", kind="CSINode", namespaced=False),
-    Resource(group=_STORAGE, name="csistoragecapacities", kind="CSIStorageCapacity"),
-    Resource(
-        group=_STORAGE, name="storageclasses", kind="StorageClass", namespaced=False, short=("sc",)
-    ),
-    Resource(
-        group=_STORAGE,
-        name="volumeattachments",
-        kind="VolumeAttachment",
-        namespaced=False,
-        subresources=("status",),
-    ),
-    Resource(
-        group=_STORAGE,
-        name="volumeattributesclasses",
-        kind="VolumeAttributesClass",
-        namespaced=False,
-        short=("vac",),
+    _resource(
+        "volumeattributesclasses.storage.k8s.io", "VolumeAttributesClass", "vac", namespaced=False
     ),
 )
 

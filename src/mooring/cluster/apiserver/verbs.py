@@ -26,7 +26,7 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
-from mooring.cluster.apiserver.defaulting.objects import prepare_status, set_defaults
+from mooring.cluster.apiserver.defaulting.objects import prepare_status
 from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
@@ -38,6 +38,7 @@ from mooring.cluster.apiserver.preconditions import (
     mark,
     remaining_finalizers,
 )
+from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
 from mooring.cluster.apiserver.store import Item, Object, Store
@@ -45,9 +46,10 @@ from mooring.cluster.apiserver.strategies import (
     count_generation,
     prepare_new,
     prepare_update,
-    strategy_of,
+    set_defaults,
+    validate_create,
+    validate_update,
 )
-from mooring.cluster.apiserver.validation.objects import validate_create, validate_update
 
 _TRIES: Final = 8  # of generated names that are taken
 
@@ -58,7 +60,7 @@ class FieldManager(msgspec.Struct, frozen=True):
     manager: str = ""  # its fieldManager
     agent: str = ""  # from the user agent, if that is empty
     operation: str = "Update"  # or Apply
-    part: str = ""  # through which the write came
+    part: str = ""  # the subresource through which the write came
 
 
 _UNNAMED: Final = FieldManager()
@@ -118,7 +120,7 @@ class Verbs:
         """Create an object from `value`."""
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
-        self._settle_namespace(resource, meta, namespace)
+        self._set_namespace(resource, meta, namespace)
         prefix = meta.get("generateName", "") if not meta.get("name") else ""
         if prefix:
             meta["name"] = self._free_name(resource, meta.get("namespace", ""), prefix)
@@ -140,7 +142,7 @@ class Verbs:
             self.store.put(resource, value)
         return from_storage(resource, value)
 
-    def _settle_namespace(self, resource: Resource, meta: Object, namespace: str) -> None:
+    def _set_namespace(self, resource: Resource, meta: Object, namespace: str) -> None:
         if not resource.namespaced:
             meta.pop("namespace", None)
         elif namespace and meta.get("namespace", namespace) != namespace:
@@ -175,11 +177,11 @@ class Verbs:
         item = self.store.get(resource, namespace, name)
         if subresource == "scale":
             by_scale = msgspec.structs.replace(field_manager, part="scale")
-            return self._rescale(resource, value, namespace, name, dry_run, by_scale)
+            return self._update_scale(resource, value, namespace, name, dry_run, by_scale)
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         if item is None:
-            if subresource or not strategy_of(resource).creates_on_update:
+            if subresource or not kind_of(resource).creates_on_update:
                 raise not_found(resource, name)
             meta["name"] = name
             return self.create(
@@ -191,7 +193,7 @@ class Verbs:
             )
         check_basis(resource, item, meta)
         old = item.decoded()
-        self._settle_namespace(resource, meta, namespace)
+        self._set_namespace(resource, meta, namespace)
         metadata.carry_over(meta, old["metadata"])
         if subresource != "status" or resource.key == NAMESPACES.key:
             set_defaults(resource, value)
@@ -259,7 +261,7 @@ class Verbs:
         self.store.put(resource, value)
         return value
 
-    def _rescale(
+    def _update_scale(
         self,
         resource: Resource,
         scale: Object,
@@ -312,7 +314,7 @@ class Verbs:
         if resource.key == NAMESPACES.key:
             self._namespaces.check_deletable(name)
             if "deletionTimestamp" not in meta:
-                return self._end_namespace(value, dry_run)
+                return self._terminate_namespace(value, dry_run)
             if value.get("spec", {}).get("finalizers"):
                 return value
         if grace is not None and grace < 0:
@@ -367,7 +369,7 @@ class Verbs:
 
     # --- namespaces ----------------------------------------------------------------------------
 
-    def _end_namespace(self, value: Object, dry_run: bool) -> Object:
+    def _terminate_namespace(self, value: Object, dry_run: bool) -> Object:
         """Delete the content of a namespace, which is removed after the last object."""
         value["metadata"]["deletionTimestamp"] = self.now()
         value.setdefault("status", {})["phase"] = "Terminating"
@@ -403,12 +405,4 @@ class Verbs:
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod, unless its disruption budget forbids it."""
-        evict(
-            self.store,
-            self.delete,
-            namespace,
-            name,
-            eviction,
-            now=self.now(),
-            dry_run=dry_run,
-        )
+        evict(self.store, self.delete, namespace, name, eviction, now=self.now(), dry_run=dry_run)

@@ -151,7 +151,7 @@ def _lines(
     seen: int,
 ) -> Iterable[bytes]:
     is_selective = bool(
-        predicate.namespace or predicate.labels.requirements or predicate.fields.tests
+        predicate.namespace or predicate.labels.requirements or predicate.fields.requirements
     )
     for change in batch:
         if change.version <= seen:  # the client has seen it already

@@ -22,6 +22,7 @@ from mooring.cluster.apiserver.options import (
 )
 from mooring.cluster.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.cluster.apiserver.paths import Target
+from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.request_bodies import (
     check_name,
     check_patched,
@@ -32,7 +33,6 @@ from mooring.cluster.apiserver.request_bodies import (
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object, Store
-from mooring.cluster.apiserver.strategies import strategy_of
 from mooring.cluster.apiserver.tables.response_format import ResponseFormat, encode
 from mooring.cluster.apiserver.verbs import FieldManager, Verbs
 
@@ -175,12 +175,12 @@ class WriteHandlers:
             uid=options.uid,
             version=options.version,
             grace=options.grace,
-            propagation=options.propagation or strategy_of(resource).propagation,
+            propagation=options.propagation or kind_of(resource).propagation,
             dry_run=options.dry_run,
         )
         meta = value["metadata"]
         is_there = self._store.get(resource, target.namespace, name) is not None
-        if (is_there and "deletionTimestamp" in meta) or strategy_of(resource).returns_deleted:
+        if (is_there and "deletionTimestamp" in meta) or kind_of(resource).returns_deleted:
             return response_format.unstored_response(value)
         details = {"name": name, "group": resource.group, "kind": resource.name, "uid": meta["uid"]}
         details = {key: part for key, part in details.items() if part}
@@ -198,7 +198,7 @@ class WriteHandlers:
             target.namespace,
             lambda item: item.key in predicate,
             grace=options.grace,
-            propagation=options.propagation or strategy_of(resource).propagation,
+            propagation=options.propagation or kind_of(resource).propagation,
             dry_run=options.dry_run,
         )
         return response_format.list_response(found)

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from mooring.client.errors import Refused
-from mooring.cluster.apiserver.defaulting.pods import set_defaults_pod
-from mooring.cluster.apiserver.defaulting.workloads import (
-    set_defaults_claim,
-    set_defaults_cron_job,
-    set_defaults_daemon_set,
-    set_defaults_deployment,
-    set_defaults_job,
-    set_defaults_replica_set,
-    set_defaults_replication_controller,
-    set_defaults_stateful_set,
-)
 from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.pods import quality_of_service, set_condition
 from mooring.cluster.apiserver.quantities import BadQuantity, canonical, spell_resources
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.strategies import keep
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 GATED: Final[Mapping[str, str]] = {
@@ -34,17 +23,7 @@ GATED: Final[Mapping[str, str]] = {
 }
 
 
-def set_defaults(resource: Resource, value: Object) -> None:
-    """Set the defaults of an object; Refused if a quantity in it can't be parsed."""
-    try:
-        filling = _SET_DEFAULTS.get(resource.key)
-        if filling is not None:
-            filling(value)
-    except BadQuantity as error:
-        raise _unreadable(resource, error) from error
-
-
-def _unreadable(resource: Resource, error: BadQuantity) -> StatusError:
+def unreadable(resource: Resource, error: BadQuantity) -> Refused:
     kind = resource.kind
     return bad_request(
         f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
@@ -56,7 +35,7 @@ def prepare_status(resource: Resource, value: Object, now: str, old: Object | No
     try:
         _prepare_status(resource, value, now, old)
     except BadQuantity as error:
-        raise _unreadable(resource, error) from error
+        raise unreadable(resource, error) from error
 
 
 def _prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
@@ -101,7 +80,7 @@ def _prepare_pod_status(pod: Object, old: Object | None, now: str) -> None:
 # --- kind by kind ------------------------------------------------------------------------------
 
 
-def _set_defaults_service(value: Object) -> None:
+def set_defaults_service(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
     if spec["sessionAffinity"] == "ClientIP":
@@ -118,7 +97,7 @@ def _set_defaults_service(value: Object) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _set_defaults_namespace(value: Object) -> None:
+def set_defaults_namespace(value: Object) -> None:
     meta = value["metadata"]
     if meta.get("name"):
         meta["labels"] = {**meta.get("labels", {}), "kubernetes.io/metadata.name": meta["name"]}
@@ -126,7 +105,7 @@ def _set_defaults_namespace(value: Object) -> None:
     value.setdefault("status", {}).setdefault("phase", "Active")
 
 
-def _set_defaults_volume(value: Object) -> None:
+def set_defaults_volume(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
@@ -135,12 +114,12 @@ def _set_defaults_volume(value: Object) -> None:
     spell_resources(spec, "capacity")
 
 
-def _set_defaults_storage_class(value: Object) -> None:
+def set_defaults_storage_class(value: Object) -> None:
     value.setdefault("reclaimPolicy", "Delete")
     value.setdefault("volumeBindingMode", "Immediate")
 
 
-def _set_defaults_driver(value: Object) -> None:
+def set_defaults_driver(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("attachRequired", True)
     for field in ("podInfoOnMount", "requiresRepublish", "storageCapacity", "seLinuxMount"):
@@ -149,47 +128,47 @@ def _set_defaults_driver(value: Object) -> None:
     spec["volumeLifecycleModes"] = spec.get("volumeLifecycleModes") or ["Persistent"]
 
 
-def _set_defaults_capacity(value: Object) -> None:
+def set_defaults_capacity(value: Object) -> None:
     for field in ("capacity", "maximumVolumeSize"):
         if field in value:
             value[field] = canonical(value[field])
 
 
-def _set_defaults_secret(value: Object) -> None:
+def set_defaults_secret(value: Object) -> None:
     value["type"] = value.get("type") or "Opaque"
     if plain := value.pop("stringData", None):
         coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
         value["data"] = {**value.get("data", {}), **coded}
 
 
-def _set_defaults_quota(value: Object) -> None:
+def set_defaults_quota(value: Object) -> None:
     spell_resources(value.setdefault("spec", {}), "hard")
 
 
-def _set_defaults_event(value: Object) -> None:
+def set_defaults_event(value: Object) -> None:
     value.setdefault("source", {})
     value.setdefault("reportingComponent", "")
     value.setdefault("reportingInstance", "")
 
 
-def _set_defaults_endpoints(value: Object) -> None:
+def set_defaults_endpoints(value: Object) -> None:
     for subset in value.get("subsets", ()):
         for port in subset.get("ports", ()):
             port["protocol"] = port.get("protocol") or "TCP"
 
 
-def _set_defaults_binding(value: Object) -> None:
+def set_defaults_binding(value: Object) -> None:
     value.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
     for subject in value.get("subjects", ()):
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", _RBAC)
 
 
-def _set_defaults_resource_claim(value: Object) -> None:
+def set_defaults_resource_claim(value: Object) -> None:
     _set_defaults_devices(value.setdefault("spec", {}))
 
 
-def _set_defaults_resource_claim_template(value: Object) -> None:
+def set_defaults_resource_claim_template(value: Object) -> None:
     _set_defaults_devices(value.setdefault("spec", {}).setdefault("spec", {}))
 
 
@@ -202,44 +181,14 @@ def _set_defaults_devices(spec: Object) -> None:
                 one["count"] = 1
 
 
-def _set_defaults_runtime_class(value: Object) -> None:
+def set_defaults_runtime_class(value: Object) -> None:
     spell_resources(value.get("overhead", {}), "podFixed")
 
 
-def _set_defaults_priority_class(value: Object) -> None:
+def set_defaults_priority_class(value: Object) -> None:
     value.setdefault("value", 0)
     value.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _set_defaults_node(value: Object) -> None:
+def set_defaults_node(value: Object) -> None:
     value.setdefault("spec", {})
-
-
-_SET_DEFAULTS: Final[Mapping[str, Callable[[Any], None]]] = {
-    "endpoints": _set_defaults_endpoints,
-    "events": _set_defaults_event,
-    "namespaces": _set_defaults_namespace,
-    "nodes": _set_defaults_node,
-    "persistentvolumeclaims": set_defaults_claim,
-    "persistentvolumes": _set_defaults_volume,
-    "pods": set_defaults_pod,
-    "replicationcontrollers": set_defaults_replication_controller,
-    "resourcequotas": _set_defaults_quota,
-    "secrets": _set_defaults_secret,
-    "services": _set_defaults_service,
-    "daemonsets.apps": set_defaults_daemon_set,
-    "deployments.apps": set_defaults_deployment,
-    "replicasets.apps": set_defaults_replica_set,
-    "statefulsets.apps": set_defaults_stateful_set,
-    "jobs.batch": set_defaults_job,
-    "cronjobs.batch": set_defaults_cron_job,
-    "runtimeclasses.node.k8s.io": _set_defaults_runtime_class,
-    f"clusterrolebindings.{_RBAC}": _set_defaults_binding,
-    f"rolebindings.{_RBAC}": _set_defaults_binding,
-    "resourceclaims.resource.k8s.io": _set_defaults_resource_claim,
-    "resourceclaimtemplates.resource.k8s.io": _set_defaults_resource_claim_template,
-    "priorityclasses.scheduling.k8s.io": _set_defaults_priority_class,
-    "csidrivers.storage.k8s.io": _set_defaults_driver,
-    "csistoragecapacities.storage.k8s.io": _set_defaults_capacity,
-    "storageclasses.storage.k8s.io": _set_defaults_storage_class,
-}

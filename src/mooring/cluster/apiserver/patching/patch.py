@@ -54,21 +54,12 @@ def patched(
             raise invalid_kind("PatchOptions", "meta.k8s.io", "", [problem])
         now = now or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         result = applied(
-            resource,
-            current,
-            body,
-            manager=manager,
-            force=force,
-            subresource=subresource,
-            now=now,
+            resource, current, body, manager=manager, force=force, subresource=subresource, now=now
         )
     else:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
-            raise StatusError(
-                "415: Unsupported Media Type",
-                code=415,
-                reason="UnsupportedMediaType",
-                details={},
+            raise Refused(
+                "415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={}
             )
         if current is None:
             raise not_found(resource, name)

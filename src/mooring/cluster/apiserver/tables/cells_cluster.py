@@ -10,10 +10,10 @@ from mooring.cluster.apiserver.tables.columns import (
     NONE,
     UNKNOWN,
     Cells,
-    Layout,
     age,
     labels_text,
     layout,
+    layout_of_paths,
     name_of,
     part,
     since,
@@ -64,10 +64,6 @@ def _address(status: Object, kind: str) -> str:
         if address["type"] == kind:
             return str(address["address"])
     return NONE
-
-
-def _namespace(value: Object, now: float) -> Cells:
-    return [name_of(value), part(value, "status").get("phase", ""), age(value, now)]
 
 
 def _config_map(value: Object, now: float) -> Cells:
@@ -197,74 +193,25 @@ def _subjects(subjects: Iterable[Object], kind: str) -> str:
     return ", ".join(one["name"] for one in chosen)
 
 
-# --- the rest -------------------------------------------------------------------------------------
-
-
-def _lease(value: Object, now: float) -> Cells:
-    return [name_of(value), part(value, "spec").get("holderIdentity", ""), age(value, now)]
-
-
-def _priority_class(value: Object, now: float) -> Cells:
-    return [
-        name_of(value),
-        value.get("value", 0),
-        value.get("globalDefault", False),
-        age(value, now),
-        value.get("preemptionPolicy", ""),
-    ]
-
-
-def _runtime_class(value: Object, now: float) -> Cells:
-    return [name_of(value), value.get("handler", ""), age(value, now)]
-
-
-_BINDING: Final = layout(_binding, "Name", "Role", "Age", "+Users", "+Groups", "+ServiceAccounts")
-
-CLUSTER: Final[dict[str, Layout]] = {
-    "nodes": layout(
-        _node,
-        "Name",
-        "Status",
-        "Roles",
-        "Age",
-        "Version",
-        "+Internal-IP",
-        "+External-IP",
-        "+OS-Image",
-        "+Kernel-Version",
-        "+Container-Runtime",
-    ),
-    "namespaces": layout(_namespace, "Name", "Status", "Age"),
-    "configmaps": layout(_config_map, "Name", "Data", "Age"),
-    "secrets": layout(_secret, "Name", "Type", "Data", "Age"),
-    "resourcequotas": layout(_quota, "Name", "Request", "Limit", "Age"),
-    "services": layout(
-        _service, "Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "+Selector"
-    ),
-    "endpoints": layout(_endpoints, "Name", "Endpoints", "Age"),
-    "events": layout(
-        _event,
-        "Last Seen",
-        "Type",
-        "Reason",
-        "Object",
-        "+Subobject",
-        "+Source",
-        "Message",
-        "+First Seen",
-        "+Count",
-        "+Name",
-    ),
-    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "rolebindings.rbac.authorization.k8s.io": _BINDING,
-    "leases.coordination.k8s.io": layout(_lease, "Name", "Holder", "Age"),
-    "priorityclasses.scheduling.k8s.io": layout(
-        _priority_class,
-        "Name",
-        "Value:integer",
-        "Global-Default:boolean",
-        "Age",
-        "PreemptionPolicy",
-    ),
-    "runtimeclasses.node.k8s.io": layout(_runtime_class, "Name", "Handler", "Age"),
-}
+NODE: Final = layout(
+    _node,
+    "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, "
+    "+Kernel-Version, +Container-Runtime",
+)
+NAMESPACE: Final = layout_of_paths("Name, Status=status.phase, Age")
+CONFIG_MAP: Final = layout(_config_map, "Name, Data, Age")
+SECRET: Final = layout(_secret, "Name, Type, Data, Age")
+RESOURCE_QUOTA: Final = layout(_quota, "Name, Request, Limit, Age")
+SERVICE: Final = layout(_service, "Name, Type, Cluster-IP, External-IP, Port(s), Age, +Selector")
+ENDPOINTS: Final = layout(_endpoints, "Name, Endpoints, Age")
+EVENT: Final = layout(
+    _event,
+    "Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name",
+)
+ROLE_BINDING: Final = layout(_binding, "Name, Role, Age, +Users, +Groups, +ServiceAccounts")
+LEASE: Final = layout_of_paths("Name, Holder=spec.holderIdentity, Age")
+PRIORITY_CLASS: Final = layout_of_paths(
+    "Name, Value:integer=value, Global-Default:boolean=globalDefault, Age, "
+    "PreemptionPolicy=preemptionPolicy"
+)
+RUNTIME_CLASS: Final = layout_of_paths("Name, Handler=handler, Age")

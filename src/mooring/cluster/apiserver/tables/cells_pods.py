@@ -169,13 +169,5 @@ def _restarts_always(container: Object) -> bool:
 
 POD: Final = layout(
     _pod,
-    "Name",
-    "Ready",
-    "Status",
-    "Restarts",
-    "Age",
-    "+IP",
-    "+Node",
-    "+Nominated Node",
-    "+Readiness Gates",
+    "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates",
 )

@@ -9,9 +9,9 @@ from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.tables.columns import (
     UNSET,
     Cells,
-    Layout,
     age,
     layout,
+    layout_of_paths,
     name_of,
     part,
 )
@@ -92,22 +92,6 @@ def _storage_class(value: Object, now: float) -> Cells:
     ]
 
 
-def _attributes_class(value: Object, now: float) -> Cells:
-    return [name_of(value), value.get("driverName", ""), age(value, now)]
-
-
-def _attachment(value: Object, now: float) -> Cells:
-    spec = part(value, "spec")
-    return [
-        name_of(value),
-        spec.get("attacher", ""),
-        part(spec, "source").get("persistentVolumeName", ""),
-        spec.get("nodeName", ""),
-        part(value, "status").get("attached", False),
-        age(value, now),
-    ]
-
-
 def _csi_node(value: Object, now: float) -> Cells:
     return [name_of(value), len(part(value, "spec").get("drivers") or ()), age(value, now)]
 
@@ -137,71 +121,32 @@ def _device_claim(value: Object, now: float) -> Cells:
     return [name_of(value), ",".join(states), age(value, now)]
 
 
-def _slice(value: Object, now: float) -> Cells:
-    spec = part(value, "spec")
-    return [
-        name_of(value),
-        spec.get("nodeName", ""),
-        spec.get("driver", ""),
-        part(spec, "pool").get("name", ""),
-        age(value, now),
-    ]
-
-
-STORAGE: Final[dict[str, Layout]] = {
-    "persistentvolumes": layout(
-        _volume,
-        "Name",
-        "Capacity",
-        "Access Modes",
-        "Reclaim Policy",
-        "Status",
-        "Claim",
-        "StorageClass",
-        "VolumeAttributesClass",
-        "Reason",
-        "Age",
-        "+VolumeMode",
-    ),
-    "persistentvolumeclaims": layout(
-        _claim,
-        "Name",
-        "Status",
-        "Volume",
-        "Capacity",
-        "Access Modes",
-        "StorageClass",
-        "VolumeAttributesClass",
-        "Age",
-        "+VolumeMode",
-    ),
-    "storageclasses.storage.k8s.io": layout(
-        _storage_class,
-        "Name",
-        "Provisioner",
-        "ReclaimPolicy",
-        "VolumeBindingMode",
-        "AllowVolumeExpansion",
-        "Age",
-    ),
-    "volumeattributesclasses.storage.k8s.io": layout(
-        _attributes_class, "Name", "DriverName", "Age"
-    ),
-    "volumeattachments.storage.k8s.io": layout(
-        _attachment, "Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"
-    ),
-    "csinodes.storage.k8s.io": layout(_csi_node, "Name", "Drivers:integer", "Age"),
-    "csidrivers.storage.k8s.io": layout(
-        _csi_driver,
-        "Name",
-        "AttachRequired:boolean",
-        "PodInfoOnMount:boolean",
-        "StorageCapacity:boolean",
-        "TokenRequests",
-        "RequiresRepublish:boolean",
-        "Modes",
-        "Age",
-    ),
-    "resourceclaims.resource.k8s.io": layout(_device_claim, "Name", "State", "Age"),
-    "resourceslices.resource.k8s.io": layout(_slice, "Name", "Node", "Driver", "Pool", "Age"),
-}
+PERSISTENT_VOLUME: Final = layout(
+    _volume,
+    "Name, Capacity, Access Modes, Reclaim Policy, Status, Claim, StorageClass, "
+    "VolumeAttributesClass, Reason, Age, +VolumeMode",
+)
+PERSISTENT_VOLUME_CLAIM: Final = layout(
+    _claim,
+    "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, "
+    "+VolumeMode",
+)
+STORAGE_CLASS: Final = layout(
+    _storage_class,
+    "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
+)
+VOLUME_ATTRIBUTES_CLASS: Final = layout_of_paths("Name, DriverName=driverName, Age")
+VOLUME_ATTACHMENT: Final = layout_of_paths(
+    "Name, Attacher=spec.attacher, PV=spec.source.persistentVolumeName, Node=spec.nodeName, "
+    "Attached:boolean=status.attached, Age"
+)
+CSI_NODE: Final = layout(_csi_node, "Name, Drivers:integer, Age")
+CSI_DRIVER: Final = layout(
+    _csi_driver,
+    "Name, AttachRequired:boolean, PodInfoOnMount:boolean, StorageCapacity:boolean, "
+    "TokenRequests, RequiresRepublish:boolean, Modes, Age",
+)
+RESOURCE_CLAIM: Final = layout(_device_claim, "Name, State, Age")
+RESOURCE_SLICE: Final = layout_of_paths(
+    "Name, Node=spec.nodeName, Driver=spec.driver, Pool=spec.pool.name, Age"
+)

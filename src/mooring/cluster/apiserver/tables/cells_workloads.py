@@ -10,7 +10,6 @@ from mooring.cluster.apiserver.tables.columns import (
     NONE,
     UNSET,
     Cells,
-    Layout,
     age,
     containers_and_images,
     human_duration,
@@ -164,55 +163,31 @@ def _budget(value: Object, now: float) -> Cells:
     ]
 
 
-_TEMPLATE: Final = ("+Containers", "+Images")
-_REPLICAS: Final = layout(
+REPLICA_SET: Final = layout(
     _replicas,
-    "Name",
-    "Desired:integer",
-    "Current:integer",
-    "Ready:integer",
-    "Age",
-    *_TEMPLATE,
-    "+Selector",
+    "Name, Desired:integer, Current:integer, Ready:integer, Age, +Containers, +Images, +Selector",
 )
-
-WORKLOADS: Final[dict[str, Layout]] = {
-    "replicationcontrollers": _REPLICAS,
-    "replicasets.apps": _REPLICAS,
-    "deployments.apps": layout(
-        _deployment, "Name", "Ready", "Up-to-date", "Available", "Age", *_TEMPLATE, "+Selector"
-    ),
-    "statefulsets.apps": layout(_statefulset, "Name", "Ready", "Age", *_TEMPLATE),
-    "daemonsets.apps": layout(
-        _daemonset,
-        "Name",
-        "Desired:integer",
-        "Current:integer",
-        "Ready:integer",
-        "Up-to-date:integer",
-        "Available:integer",
-        "Node Selector",
-        "Age",
-        *_TEMPLATE,
-        "+Selector",
-    ),
-    "jobs.batch": layout(
-        _job, "Name", "Status", "Completions", "Duration", "Age", *_TEMPLATE, "+Selector"
-    ),
-    "cronjobs.batch": layout(
-        _cronjob,
-        "Name",
-        "Schedule",
-        "Timezone",
-        "Suspend:boolean",
-        "Active:integer",
-        "Last Schedule",
-        "Age",
-        *_TEMPLATE,
-        "+Selector",
-    ),
-    "controllerrevisions.apps": layout(_revision, "Name", "Controller", "Revision", "Age"),
-    "poddisruptionbudgets.policy": layout(
-        _budget, "Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"
-    ),
-}
+DEPLOYMENT: Final = layout(
+    _deployment,
+    "Name, Ready, Up-to-date, Available, Age, +Containers, +Images, +Selector",
+)
+STATEFUL_SET: Final = layout(_statefulset, "Name, Ready, Age, +Containers, +Images")
+DAEMON_SET: Final = layout(
+    _daemonset,
+    "Name, Desired:integer, Current:integer, Ready:integer, Up-to-date:integer, "
+    "Available:integer, Node Selector, Age, +Containers, +Images, +Selector",
+)
+JOB: Final = layout(
+    _job,
+    "Name, Status, Completions, Duration, Age, +Containers, +Images, +Selector",
+)
+CRON_JOB: Final = layout(
+    _cronjob,
+    "Name, Schedule, Timezone, Suspend:boolean, Active:integer, Last Schedule, Age, "
+    "+Containers, +Images, +Selector",
+)
+CONTROLLER_REVISION: Final = layout(_revision, "Name, Controller, Revision, Age")
+POD_DISRUPTION_BUDGET: Final = layout(
+    _budget,
+    "Name, Min Available, Max Unavailable, Allowed Disruptions:integer, Age",
+)

@@ -33,9 +33,9 @@ class Layout(msgspec.Struct, frozen=True):
     cells: Callable[[Object, float], Cells]
 
 
-def layout(cells: Callable[[Object, float], Cells], *columns: str) -> Layout:
+def layout(cells: Callable[[Object, float], Cells], columns: str) -> Layout:
     """Columns by name: `+Node` only with -o wide, `Desired:integer` of another type than string."""
-    return Layout([_column(text) for text in columns], cells)
+    return Layout([_column(text) for text in columns.split(", ")], cells)
 
 
 def _column(text: str) -> Object:
@@ -134,3 +134,26 @@ def part(value: Object, *path: str) -> Any:
     for name in path:
         value = value.get(name) or {}
     return value
+
+
+def layout_of_paths(columns: str) -> Layout:
+    """Columns with the paths of their cells: `Holder=spec.holderIdentity`; or Name, or Age."""
+    pairs = [text.partition("=") for text in columns.split(", ")]
+
+    def cells(value: Object, now: float) -> Cells:
+        return [_cell(column, path, value, now) for column, _, path in pairs]
+
+    return layout(cells, ", ".join(column for column, _, _ in pairs))
+
+
+def _cell(column: str, path: str, value: Object, now: float) -> Cell:
+    if column in ("Name", "Age"):
+        return name_of(value) if column == "Name" else age(value, now)
+    *parents, last = path.split(".")
+    unset = {"integer": 0, "boolean": False}.get(column.partition(":")[2], "")
+    found: Cell = part(value, *parents).get(last, unset)
+    return found
+
+
+NAME_AND_AGE: Final = layout_of_paths("Name, Age")
+NAME_AND_CREATION: Final = layout_of_paths("Name, Created At:date=metadata.creationTimestamp")

@@ -6,37 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from mooring.cluster.apiserver.events import from_storage
+from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
-from mooring.cluster.apiserver.tables.cells_cluster import CLUSTER
-from mooring.cluster.apiserver.tables.cells_pods import POD, pod_row_conditions
-from mooring.cluster.apiserver.tables.cells_storage import STORAGE
-from mooring.cluster.apiserver.tables.cells_workloads import WORKLOADS
-from mooring.cluster.apiserver.tables.columns import Cells, Layout, age, layout, name_of
-
-
-def _name_and_age(value: Object, now: float) -> Cells:
-    return [name_of(value), age(value, now)]
-
-
-def _name_and_creation(value: Object, now: float) -> Cells:
-    return [name_of(value), value["metadata"].get("creationTimestamp", "")]
-
-
-_AGED: Final = layout(_name_and_age, "Name", "Age")
-_DEFAULT: Final = layout(_name_and_creation, "Name", "Created At:date")
-_LAYOUTS: Final[dict[str, Layout]] = {
-    "pods": POD,
-    "serviceaccounts": _AGED,
-    "deviceclasses.resource.k8s.io": _AGED,
-    "resourceclaimtemplates.resource.k8s.io": _AGED,
-    **CLUSTER,
-    **STORAGE,
-    **WORKLOADS,
-}
+from mooring.cluster.apiserver.tables.cells_pods import pod_row_conditions
+from mooring.cluster.apiserver.tables.columns import Layout
 
 
 def table(
@@ -55,7 +31,7 @@ def table(
     not the first table of its watch, so the columns are left out. `metadata` is what a list has
     besides its version, such as `continue`.
     """
-    chosen = _LAYOUTS.get(resource.key, _DEFAULT)
+    chosen = kind_of(resource).columns
     rows = [_row(resource, chosen, item, include_object, now) for item in items]
     return {
         "kind": "Table",
@@ -69,7 +45,7 @@ def table(
 def _row(resource: Resource, chosen: Layout, item: Item, include: str, now: float) -> Object:
     value = item.decoded()
     row: Object = {"cells": chosen.cells(value, now)}
-    if chosen is POD and (conditions := pod_row_conditions(value)):
+    if resource.key == "pods" and (conditions := pod_row_conditions(value)):
         row["conditions"] = conditions
     if include == "None":
         row["object"] = None

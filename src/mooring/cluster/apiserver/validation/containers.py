@@ -13,7 +13,9 @@ from mooring.cluster.apiserver.errors import (
     duplicate,
     forbidden_field,
     invalid_value,
+    invalid_values,
     not_found_value,
+    one_of,
     required,
     unsupported,
 )
@@ -59,11 +61,7 @@ def _validate_container(
     container: Mapping[str, Any], field: str, volumes: frozenset[str]
 ) -> ErrorList:
     name = container.get("name", "")
-    found = (
-        [invalid_value(f"{field}.name", name, fault) for fault in label_faults(name)]
-        if name
-        else []
-    )
+    found = invalid_values(f"{field}.name", name, label_faults(name)) if name else []
     if not name:
         found.append(required(f"{field}.name"))
     if not container.get("image"):
@@ -75,8 +73,7 @@ def _validate_container(
     if mounts := container.get("volumeMounts"):
         found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy")
-    if policy not in _PULL_POLICIES:
-        found.append(unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES))
+    found += one_of(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
     if resources := container.get("resources"):
         found += validate_resources(resources, f"{field}.resources", container_resource_faults)
     return found
@@ -88,9 +85,7 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], field: str) -> ErrorList
     for index, port in enumerate(ports):
         place = f"{field}[{index}]"
         if name := port.get("name", ""):
-            found += [
-                invalid_value(f"{place}.name", name, fault) for fault in port_name_faults(name)
-            ]
+            found += invalid_values(f"{place}.name", name, port_name_faults(name))
             if name in names:
                 found.append(duplicate(f"{place}.name", name))
             names.add(name)
@@ -181,11 +176,11 @@ def validate_resources(
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, amount in limits.items():
         place = f"{field}.limits[{name}]"
-        found += [invalid_value(place, name, fault) for fault in name_faults(name)]
+        found += invalid_values(place, name, name_faults(name))
         found += validate_quantity(name, amount, place)
     for name, amount in requests.items():
         place = f"{field}.requests[{name}]"
-        found += [invalid_value(place, name, fault) for fault in name_faults(name)]
+        found += invalid_values(place, name, name_faults(name))
         found += validate_quantity(name, amount, place)
         limit = limits.get(name)
         if limit is None:
@@ -256,7 +251,7 @@ def validate_volumes(volumes: Sequence[Mapping[str, Any]], field: str) -> ErrorL
         if not name:
             found.append(required(f"{place}.name"))
         else:
-            found += [invalid_value(f"{place}.name", name, fault) for fault in label_faults(name)]
+            found += invalid_values(f"{place}.name", name, label_faults(name))
             if name in seen:
                 found.append(duplicate(f"{place}.name", name))
             seen.add(name)

@@ -12,6 +12,8 @@ from mooring.cluster.apiserver.errors import (
     duplicate,
     forbidden_field,
     invalid_value,
+    invalid_values,
+    one_of,
     required,
     shown,
     unsupported,
@@ -55,7 +57,7 @@ def validate_node(value: Object) -> ErrorList:
     for index, taint in enumerate(value.get("spec", {}).get("taints") or ()):
         place = f"metadata.taints[{index}]"
         key, effect = taint.get("key", ""), taint.get("effect", "")
-        found += [invalid_value(f"{place}.key", key, fault) for fault in qualified_name_faults(key)]
+        found += invalid_values(f"{place}.key", key, qualified_name_faults(key))
         text = taint.get("value", "")
         if faults := label_value_faults(text):
             found.append(invalid_value(f"{place}.value", text, ";".join(faults)))
@@ -95,15 +97,13 @@ def validate_service(value: Object) -> ErrorList:
         number, target = port.get("port", 0), port.get("targetPort")
         if not 1 <= number <= 65535:
             found.append(invalid_value(f"{place}.port", number, BAD_PORT))
-        if port["protocol"] not in PROTOCOLS:
-            found.append(unsupported(f"{place}.protocol", port["protocol"], PROTOCOLS))
+        found += one_of(f"{place}.protocol", port["protocol"], PROTOCOLS)
         if isinstance(target, int) and not 1 <= target <= 65535:
             found.append(invalid_value(f"{place}.targetPort", target, BAD_PORT))
         elif isinstance(target, str):
             faults = port_name_faults(target)
-            found += [invalid_value(f"{place}.targetPort", target, fault) for fault in faults]
-    if spec["type"] not in _SERVICE_TYPES:
-        found.append(unsupported("spec.type", spec["type"], _SERVICE_TYPES))
+            found += invalid_values(f"{place}.targetPort", target, faults)
+    found += one_of("spec.type", spec["type"], _SERVICE_TYPES)
     return found
 
 
@@ -211,9 +211,7 @@ def validate_priority_class(value: Object) -> ErrorList:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}"
         found.append(forbidden_field("value", why))
     policy = value["preemptionPolicy"]
-    if policy not in ("PreemptLowerPriority", "Never"):
-        supported = ("PreemptLowerPriority", "Never")
-        found.append(unsupported("preemptionPolicy", policy, supported))
+    found += one_of("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
     return found
 
 
@@ -244,9 +242,7 @@ def validate_pod_disruption_budget(value: Object) -> ErrorList:
         if share is not None:
             found += validate_int_or_percent(share, f"spec.{name}")
     policy = spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")
-    if policy not in ("AlwaysAllow", "IfHealthyBudget"):
-        supported = ("AlwaysAllow", "IfHealthyBudget")
-        found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, supported))
+    found += one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
     return found + validate_label_selector(spec.get("selector"), "spec.selector")
 
 
@@ -254,12 +250,10 @@ def validate_storage_class(value: Object) -> ErrorList:
     found: ErrorList = []
     if not value.get("provisioner"):
         found.append(required("provisioner"))
-    if value["reclaimPolicy"] not in ("Delete", "Retain"):
-        supported = ("Delete", "Retain")
-        found.append(unsupported("reclaimPolicy", value["reclaimPolicy"], supported))
-    if value["volumeBindingMode"] not in ("Immediate", "WaitForFirstConsumer"):
-        supported = ("Immediate", "WaitForFirstConsumer")
-        found.append(unsupported("volumeBindingMode", value["volumeBindingMode"], supported))
+    found += one_of("reclaimPolicy", value["reclaimPolicy"], ("Delete", "Retain"))
+    found += one_of(
+        "volumeBindingMode", value["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer")
+    )
     return found
 
 

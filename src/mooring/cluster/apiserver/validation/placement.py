@@ -10,6 +10,8 @@ from mooring.cluster.apiserver.errors import (
     duplicate,
     forbidden_field,
     invalid_value,
+    invalid_values,
+    one_of,
     required,
     unsupported,
 )
@@ -67,15 +69,15 @@ def _validate_pod_term(term: Mapping[str, Any], field: str) -> ErrorList:
     found = validate_label_selector(term.get("labelSelector"), f"{field}.labelSelector")
     found += validate_label_selector(term.get("namespaceSelector"), f"{field}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        found += [invalid_value(f"{field}.namespace", name, fault) for fault in label_faults(name)]
-    found += _validate_label_key(term, field)
+        found += invalid_values(f"{field}.namespace", name, label_faults(name))
+    found += _validate_label_keys(term, field)
     key = term.get("topologyKey", "")
     if not key:
         found.append(required(f"{field}.topologyKey", "can not be empty"))
     return found + validate_label_key(key, f"{field}.topologyKey")
 
 
-def _validate_label_key(term: Mapping[str, Any], field: str) -> ErrorList:
+def _validate_label_keys(term: Mapping[str, Any], field: str) -> ErrorList:
     """Of keys whose values are taken from the pod itself."""
     found: ErrorList = []
     selector = term.get("labelSelector")
@@ -112,8 +114,7 @@ def validate_topology_spread(constraints: Sequence[Mapping[str, Any]], field: st
             found.append(invalid_value(f"{place}.maxSkew", skew, "must be greater than zero"))
         if not key:
             found.append(required(f"{place}.topologyKey", "can not be empty"))
-        if action not in _ACTIONS:
-            found.append(unsupported(f"{place}.whenUnsatisfiable", action, _ACTIONS))
+        found += one_of(f"{place}.whenUnsatisfiable", action, _ACTIONS)
         for other in constraints[index + 1 :]:
             if (other.get("topologyKey"), other.get("whenUnsatisfiable")) == (key, action):
                 pair = f"{{{key}, {action}}}"
@@ -124,7 +125,7 @@ def validate_topology_spread(constraints: Sequence[Mapping[str, Any]], field: st
             if constraint.get(policy, "Honor") not in ("Honor", "Ignore"):
                 supported = ("Honor", "Ignore")
                 found.append(unsupported(f"{place}.{policy}", constraint[policy], supported))
-        found += _validate_label_key(constraint, place)
+        found += _validate_label_keys(constraint, place)
         found += validate_label_selector(constraint.get("labelSelector"), f"{place}.labelSelector")
     return found
 
@@ -176,9 +177,7 @@ def validate_scheduling_gates(gates: Sequence[Mapping[str, Any]], field: str) ->
     seen = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
-        found += [
-            invalid_value(f"{field}[{index}]", name, fault) for fault in qualified_name_faults(name)
-        ]
+        found += invalid_values(f"{field}[{index}]", name, qualified_name_faults(name))
         if name in seen:
             found.append(duplicate(f"{field}[{index}]", name))
         seen.add(name)

@@ -9,10 +9,11 @@ from mooring.cluster.apiserver.errors import (
     ErrorList,
     forbidden_field,
     invalid_value,
+    invalid_values,
+    one_of,
     required,
-    unsupported,
 )
-from mooring.cluster.apiserver.metadata import validate_labels, validate_template_meta
+from mooring.cluster.apiserver.metadata import keep, validate_labels, validate_template_meta
 from mooring.cluster.apiserver.names import label_faults, subdomain_faults
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation.containers import (
@@ -86,8 +87,7 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     if tolerations := spec.get("tolerations"):
         found += validate_tolerations(tolerations, f"{field}.tolerations")
     policy = spec.get("preemptionPolicy", "Never")
-    if policy not in _PREEMPTION_POLICIES:
-        found.append(unsupported(f"{field}.preemptionPolicy", policy, _PREEMPTION_POLICIES))
+    found += one_of(f"{field}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
     for name, amount in (spec.get("overhead") or {}).items():
         found += validate_quantity(name, amount, f"{field}.overhead[{name}]")
     return found
@@ -96,10 +96,8 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
 def _validate_enums(spec: Mapping[str, Any], field: str) -> ErrorList:
     found: ErrorList = []
     restart, dns = spec.get("restartPolicy"), spec.get("dnsPolicy")
-    if restart not in RESTART_POLICIES:
-        found.append(unsupported(f"{field}.restartPolicy", restart, RESTART_POLICIES))
-    if dns not in _DNS_POLICIES:
-        found.append(unsupported(f"{field}.dnsPolicy", dns, _DNS_POLICIES))
+    found += one_of(f"{field}.restartPolicy", restart, RESTART_POLICIES)
+    found += one_of(f"{field}.dnsPolicy", dns, _DNS_POLICIES)
     return found
 
 
@@ -107,16 +105,14 @@ def _validate_names(spec: Mapping[str, Any], field: str) -> ErrorList:
     found: ErrorList = []
     for part in ("serviceAccountName", "nodeName"):
         if name := spec.get(part):
-            found += [
-                invalid_value(f"{field}.{part}", name, fault) for fault in subdomain_faults(name)
-            ]
+            found += invalid_values(f"{field}.{part}", name, subdomain_faults(name))
     deadline = spec.get(_DEADLINE)
     if deadline is not None and not 1 <= deadline <= _INT32:
         why = f"must be between 1 and {_INT32}, inclusive"
         found.append(invalid_value(f"{field}.{_DEADLINE}", deadline, why))
     for part in ("hostname", "subdomain"):
         if name := spec.get(part):
-            found += [invalid_value(f"{field}.{part}", name, fault) for fault in label_faults(name)]
+            found += invalid_values(f"{field}.{part}", name, label_faults(name))
     return found
 
 
@@ -179,7 +175,7 @@ def _same_but_for_what_may_change(new: Object, old: Object) -> tuple[bool, Error
     """Whether the immutable parts are equal, and the errors of the mutable ones."""
     left, found = dict(new), ErrorList()
     for field in (_DEADLINE, "schedulingGates", "tolerations"):
-        _take_over(left, old, field)
+        keep(left, old, field)
     for field in ("containers", "initContainers"):
         if field in left:
             left[field] = [
@@ -192,7 +188,7 @@ def _same_but_for_what_may_change(new: Object, old: Object) -> tuple[bool, Error
         if any(chosen.get(key) != value for key, value in wanted.items()):
             why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
             found.append(invalid_value("spec.nodeSelector", chosen, why))
-        _take_over(left, old, "nodeSelector")
+        keep(left, old, "nodeSelector")
         found += _validate_narrower_affinity(new.get("affinity") or {}, old.get("affinity") or {})
         left["affinity"] = {
             key: part for key, part in (left.get("affinity") or {}).items() if key != "nodeAffinity"
@@ -227,20 +223,13 @@ def _validate_narrower_affinity(new: Mapping[str, Any], old: Mapping[str, Any]) 
     return found
 
 
-def _take_over(left: Object, old: Object, field: str) -> None:
-    if field in old:
-        left[field] = old[field]
-    else:
-        left.pop(field, None)
-
-
 def validate_pod_status_update(new: Object, old: Object) -> ErrorList:
     found: ErrorList = []
     status, before = new.get("status", {}), old.get("status", {})
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != before.get("nominatedNodeName"):
         field = "status.nominatedNodeName"
-        found += [invalid_value(field, nominated, fault) for fault in subdomain_faults(nominated)]
+        found += invalid_values(field, nominated, subdomain_faults(nominated))
         if old["spec"].get("nodeName"):
             why = "may not be set on pods that are already bound to a node"
             found.append(forbidden_field(field, why))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mooring.cluster.apiserver.errors import ErrorList, forbidden_field, invalid_value, required
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
+    forbidden_field,
+    invalid_value,
+    invalid_values,
+    required,
+)
 from mooring.cluster.apiserver.metadata import validate_labels
 from mooring.cluster.apiserver.names import (
     label_value_faults,
@@ -62,7 +68,7 @@ def validate_node_term(term: Mapping[str, Any], field: str, *, is_strict: bool) 
 
 
 def validate_label_key(key: str, field: str) -> ErrorList:
-    return [invalid_value(field, key, fault) for fault in qualified_name_faults(key)]
+    return invalid_values(field, key, qualified_name_faults(key))
 
 
 def _validate_operator(test: Mapping[str, Any], field: str) -> ErrorList:
@@ -96,6 +102,5 @@ def _validate_field(test: Mapping[str, Any], field: str) -> ErrorList:
         )
         return found
     for index, value in enumerate(values):
-        for fault in subdomain_faults(value):
-            found.append(invalid_value(f"{field}.values[{index}]", value, fault))
+        found += invalid_values(f"{field}.values[{index}]", value, subdomain_faults(value))
     return found

@@ -13,6 +13,7 @@ from mooring.cluster.apiserver.errors import (
     ErrorList,
     forbidden_field,
     invalid_value,
+    one_of,
     required,
     unsupported,
 )
@@ -135,9 +136,9 @@ def validate_cron_job(value: Object) -> ErrorList:
     found: ErrorList = []
     if not spec.get("schedule"):
         found.append(required("spec.schedule"))
-    if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
-        policies = ("Allow", "Forbid", "Replace")
-        found.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], policies))
+    found += one_of(
+        "spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace")
+    )
     found += _validate_job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     limits = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     return found + validate_non_negative(spec, "spec", *limits)
@@ -147,8 +148,7 @@ def _validate_job_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
     found = validate_non_negative(spec, field, *counts, "ttlSecondsAfterFinished")
     mode = spec.get("completionMode", "NonIndexed")
-    if mode not in ("NonIndexed", "Indexed"):
-        found.append(unsupported(f"{field}.completionMode", mode, ("NonIndexed", "Indexed")))
+    found += one_of(f"{field}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and "completions" not in spec:
         why = "when completion mode is Indexed"
         found.append(required(f"{field}.completions", why))
