@@ -1,7 +1,7 @@
-"""The same requests to the embedded server and to a real kube-apiserver, and what they answer.
+"""Requests to the embedded server and to a real kube-apiserver, and comparison of the answers.
 
 A script is a list of steps in a namespace of its own. Answers are compared without what can't be
-the same: uids, versions, times, and who owns which field.
+the same: uids, versions, times and managed fields.
 """
 
 from __future__ import annotations

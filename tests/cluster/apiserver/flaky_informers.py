@@ -1,4 +1,4 @@
-"""Informers that follow a server over a bad wire, and random writes to what they follow."""
+"""Informers on an unreliable transport, and random writes to what they watch."""
 
 from __future__ import annotations
 
@@ -109,15 +109,15 @@ class InformerMirror:
 
 
 def random_mirror(
-    server: InProcessServer, transport: Transport, dice: random.Random
+    server: InProcessServer, transport: Transport, rng: random.Random
 ) -> InformerMirror:
-    """With selectors of the dice's choice."""
+    """With random selectors."""
     return InformerMirror(
         server,
         transport,
-        labels=dice.choice(LABELS),
-        fields=dice.choice(FIELDS),
-        page_size=dice.choice([1, 7, 500]),
+        labels=rng.choice(LABELS),
+        fields=rng.choice(FIELDS),
+        page_size=rng.choice([1, 7, 500]),
     )
 
 
@@ -131,16 +131,16 @@ class RandomWrites:
         for namespace in NAMESPACED[1:]:
             self.server.create(NAMESPACES, namespace)
 
-    def anything(self, dice: random.Random) -> None:
-        """A write of the dice's choice, or none if there is nothing to do it to."""
-        name, namespace = f"p{dice.randrange(60)}", dice.choice(NAMESPACED)
-        match dice.randrange(10):
+    def anything(self, rng: random.Random) -> None:
+        """A random write, or none if there is nothing to write to."""
+        name, namespace = f"p{rng.randrange(60)}", rng.choice(NAMESPACED)
+        match rng.randrange(10):
             case 0 | 1:
                 self.delete(name, namespace)
             case 2 | 3:
-                self.bind(name, dice.choice(NODES), namespace)
+                self.bind(name, rng.choice(NODES), namespace)
             case _:
-                self.put(name, dice.choice(APPS), namespace)
+                self.put(name, rng.choice(APPS), namespace)
 
     def put(self, name: str, app: str, namespace: str = "default") -> None:
         if self.server.store.get(PODS, namespace, name) is None:

@@ -1,4 +1,4 @@
-"""An embedded server on the desk: its clock stands still, its dice are loaded."""
+"""An in-process API server with a fixed clock and a seeded random generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = 1_700_000_000.0
 
 
 class InProcessServer:
-    """A server, and short ways to ask it."""
+    """A server, and short forms of requests to it."""
 
     def __init__(self, store: Store | None = None, seed: int = 7) -> None:
         self.now = NOON

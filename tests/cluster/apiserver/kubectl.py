@@ -142,7 +142,7 @@ class EmbeddedCluster:
 
 
 def _populate(server: ApiServer, stack: ExitStack) -> None:
-    """Three nodes, and whoever makes pods run on them."""
+    """Three nodes, kubelets, controllers and a simple binder."""
     clock, rng = SystemClock(), random.Random(1)
     for node in make_nodes([NodeTemplate(name="node-{i}", count=3)], now=clock.now()):
         server.verbs.create(NODES, node)

@@ -1,4 +1,4 @@
-"""Random deployments and patches of them, to be sent to the real server and to ours."""
+"""Random Deployments and patches of them, for the real server and for ours."""
 
 from __future__ import annotations
 

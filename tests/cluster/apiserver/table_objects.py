@@ -510,7 +510,7 @@ CLUSTER_WIDE: list[Object] = [
 
 
 def namespaced(namespace: str) -> list[Object]:
-    """The exhibits that are in a namespace; events are about something in the same one."""
+    """The namespaced objects; events are about an object in the same namespace."""
     copies: list[Object] = json.loads(json.dumps(_NAMESPACED))
     for value in copies:
         for field in ("involvedObject", "regarding"):
@@ -521,7 +521,7 @@ def namespaced(namespace: str) -> list[Object]:
 
 @contextmanager
 def created(admin: AdminApi, namespace: str) -> Iterator[None]:
-    """All exhibits on a server; those without a namespace are gone afterwards."""
+    """All objects on a server; cluster-scoped ones are deleted afterwards."""
     admin.create(an_object("Namespace", namespace))
     for value in namespaced(namespace):
         _create(admin, value, namespace)

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who may change it, and what goes when nobody wants it."""
+"""Server-side apply: ownership of fields, conflicts, and removal of fields without owners."""
 
 from __future__ import annotations
 
@@ -389,7 +389,7 @@ class _Story:
     """One deployment on the real server, written to by several managers."""
 
     def __init__(self, admin: AdminApi, seed: int) -> None:
-        self.dice = RandomObjects(seed)
+        self.objects = RandomObjects(seed)
         self._admin = admin
         self.name = f"applied-{seed}"
         self._path = f"/apis/apps/v1/namespaces/default/deployments/{self.name}"
@@ -397,10 +397,10 @@ class _Story:
         self.agreed = 0
 
     def apply(self) -> None:
-        config = self.dice.deployment(self.name)
-        if self.live is not None and self.dice.happens(0.5):
-            config["spec"] = {"replicas": self.dice.number(4)}
-        manager, force = self.dice.random.choice(["m1", "m2"]), self.dice.happens(0.3)
+        config = self.objects.deployment(self.name)
+        if self.live is not None and self.objects.happens(0.5):
+            config["spec"] = {"replicas": self.objects.number(4)}
+        manager, force = self.objects.random.choice(["m1", "m2"]), self.objects.happens(0.3)
         query = f"?fieldManager={manager}&force={str(force).lower()}"
         body = json.dumps(config).encode()
 
@@ -426,12 +426,14 @@ class _Story:
         if self.live is None:
             return
         if part:
-            kinds = self.dice.some(["A", "B"])
+            kinds = self.objects.some(["A", "B"])
             conditions = [{"type": kind, "status": "True"} for kind in kinds]
-            patch: Object = {"status": {"replicas": self.dice.number(3), "conditions": conditions}}
+            patch: Object = {
+                "status": {"replicas": self.objects.number(3), "conditions": conditions}
+            }
             path, media = f"{self._path}/status", MERGE_PATCH
         else:
-            patch = self.dice.strategic(self.dice.deployment(self.name))
+            patch = self.objects.strategic(self.objects.deployment(self.name))
             path, media = self._path, STRATEGIC_PATCH
         query = "?fieldManager=editor&fieldValidation=Ignore"
         try:
@@ -456,7 +458,7 @@ def _books(value: Object) -> list[Object]:
 def test_keeps_the_same_books_as_the_real_server(seed: int, real_server: ControlPlane) -> None:
     story = _Story(real_server.admin, seed)
     for _ in range(40):
-        kind = story.dice.random.choice(["apply", "apply", "apply", "update", "status"])
+        kind = story.objects.random.choice(["apply", "apply", "apply", "update", "status"])
         if kind == "apply":
             story.apply()
         else:

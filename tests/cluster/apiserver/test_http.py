@@ -287,7 +287,7 @@ def test_ends_watches_properly_when_it_closes() -> None:
 
 
 def test_answers_requests_beside_a_hundred_watches() -> None:
-    """Everybody hears of everything, in order."""
+    """Every watch gets all changes, in order."""
     watches, writes = 100, 100
     store = Store()
 

@@ -1,4 +1,4 @@
-"""Whatever is written and however often the wire breaks: informers end up with what there is.
+"""Informers converge to the server's state, whatever is written and however often they are cut off.
 
 The same over sockets: `test_followed_over_sockets.py`.
 """
@@ -47,16 +47,16 @@ class Room:
         transport = FlakyTransport(self.server.server)
         self._add(InformerMirror(self.server, transport, labels, fields, page_size), transport)
 
-    def follow_something(self, dice: random.Random) -> None:
+    def follow_something(self, rng: random.Random) -> None:
         transport = FlakyTransport(self.server.server)
-        self._add(random_mirror(self.server, transport, dice), transport)
+        self._add(random_mirror(self.server, transport, rng), transport)
 
     def _add(self, mirror: InformerMirror, transport: FlakyTransport) -> None:
         self.mirrors.append((mirror, transport))
         self.loop.create_task(mirror.informer.run())
 
     def calm_down(self) -> None:
-        """Heal the wires; after a while everybody knows everything."""
+        """Restore the connections; after a while all informers are up to date."""
         for _, transport in self.mirrors:
             transport.losses = 0
         self.loop.advance(60)
@@ -133,19 +133,19 @@ def room() -> Iterator[Room]:
 
 
 def test_twenty_clients_with_selectors_end_up_with_what_there_is(room: Room) -> None:
-    dice = random.Random(11)
+    rng = random.Random(11)
     room.writes.make_namespaces()
     for _ in range(20):
-        room.follow_something(dice)
+        room.follow_something(rng)
     for step in range(3_000):
-        room.writes.anything(dice)
-        if dice.random() < 0.02:
-            _, transport = dice.choice(room.mirrors)
-            transport.losses = dice.randrange(3)
+        room.writes.anything(rng)
+        if rng.random() < 0.02:
+            _, transport = rng.choice(room.mirrors)
+            transport.losses = rng.randrange(3)
             transport.cut()
         if step % 1_000 == 999:
             room.server.store.compact()
-        if dice.random() < 0.3:
-            room.loop.advance(dice.choice([0, 0, 0.5, 20]))
+        if rng.random() < 0.3:
+            room.loop.advance(rng.choice([0, 0, 0.5, 20]))
     room.loop.advance(60)
     room.calm_down()

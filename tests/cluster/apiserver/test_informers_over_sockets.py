@@ -1,7 +1,7 @@
 """The same as `test_followed.py` over HTTPS, on wires that are cut in the middle of anything.
 
 MOORING_FUZZ_WRITES says how many random writes there are (20,000, which takes some 15 s), and
-MOORING_FUZZ_SEED with which dice.
+MOORING_FUZZ_SEED is the seed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITES = int(os.environ.get("MOORING_FUZZ_WRITES", "20000"))
 SEED = int(os.environ.get("MOORING_FUZZ_SEED", "11"))
 CLIENTS = 20
 OVER_SOCKETS = 12  # of the clients; the others are in the same process
-PATIENCE = 120.0  # seconds for everybody to hear the last news
+PATIENCE = 120.0  # seconds until all informers are up to date
 
 
 class Wire:
@@ -63,10 +63,10 @@ class Wire:
                     await end.wait_closed()
             self._tasks.discard(task)
 
-    def cut(self, dice: random.Random) -> None:
+    def cut(self, rng: random.Random) -> None:
         """Some of the connections, without a goodbye."""
         for writer in list(self._writers):
-            if dice.random() < 0.1:
+            if rng.random() < 0.1:
                 writer.transport.abort()
                 self.cuts += 1
 
@@ -103,7 +103,7 @@ def test_twenty_clients_with_selectors_end_up_with_what_there_is(tmp_path: Path)
 
 
 async def _follow(folder: Path) -> None:
-    server, dice = InProcessServer(), random.Random(SEED)
+    server, rng = InProcessServer(), random.Random(SEED)
     writes = RandomWrites(server)
     writes.make_namespaces()
     async with AsyncExitStack() as stack:
@@ -122,10 +122,10 @@ async def _follow(folder: Path) -> None:
                 else LocalTransport(server.server)
             )
             stack.push_async_callback(transport.close)
-            mirrors.append(random_mirror(server, transport, dice))
+            mirrors.append(random_mirror(server, transport, rng))
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(mirror.informer.run()) for mirror in mirrors]
-            await _write(writes, wire, dice)
+            await _write(writes, wire, rng)
             await _until_all_know(mirrors)
             for task in running:
                 task.cancel()
@@ -134,18 +134,18 @@ async def _follow(folder: Path) -> None:
         assert wire.cuts > 0
 
 
-async def _write(writes: RandomWrites, wire: Wire, dice: random.Random) -> None:
+async def _write(writes: RandomWrites, wire: Wire, rng: random.Random) -> None:
     """Everything, in bursts of all sizes, with cuts and compactions in between."""
     store = writes.server.store
     end = store.version + WRITES
     while store.version < end:
-        writes.anything(dice)  # may find nothing to do
-        if dice.random() < 0.005:
-            wire.cut(dice)
-        if dice.random() < 0.001:
+        writes.anything(rng)  # may find nothing to do
+        if rng.random() < 0.005:
+            wire.cut(rng)
+        if rng.random() < 0.001:
             store.compact()
-        if dice.random() < 0.2:
-            await asyncio.sleep(dice.choice([0, 0, 0.001, 0.005]))
+        if rng.random() < 0.2:
+            await asyncio.sleep(rng.choice([0, 0, 0.001, 0.005]))
 
 
 async def _until_all_know(mirrors: list[InformerMirror]) -> None:

@@ -33,43 +33,41 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield (*path, key)
 
 
-def spoilt(value: Object, dice: random.Random) -> Object:
+def spoilt(value: Object, rng: random.Random) -> Object:
     """The same object with nonsense in one or two places."""
     value = copy.deepcopy(value)
-    for _ in range(dice.randint(1, 2)):
-        *way, last = dice.choice(list(places(value)) or [("spec",)])
+    for _ in range(rng.randint(1, 2)):
+        *way, last = rng.choice(list(places(value)) or [("spec",)])
         holder: Any = value
         for key in way:
             holder = holder[key]
-        match dice.randrange(4):
+        match rng.randrange(4):
             case 0 if isinstance(holder, dict):
                 holder.pop(last, None)
             case 1 if isinstance(holder, dict):
-                holder[dice.choice(["spec", "x", "metadata"])] = copy.deepcopy(
-                    dice.choice(NONSENSE)
-                )
+                holder[rng.choice(["spec", "x", "metadata"])] = copy.deepcopy(rng.choice(NONSENSE))
             case _:
-                holder[last] = copy.deepcopy(dice.choice(NONSENSE))
+                holder[last] = copy.deepcopy(rng.choice(NONSENSE))
     return value
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_refuses_nonsense_and_does_not_break(seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     server = InProcessServer()
     for _ in range(ROUNDS):
-        step = dice.choice(BODIES)
+        step = rng.choice(BODIES)
         path = step.path.replace("?dryRun=All", "")
-        broken = msgspec.structs.replace(step, path=path, body=spoilt(step.body, dice))
+        broken = msgspec.structs.replace(step, path=path, body=spoilt(step.body, rng))
         answer = ask_ours(server.server, broken, "default")
         shown = (str(broken), answer)
         assert answer.status != 500 or answer.value.get("reason") != "InternalError", shown
-        if dice.random() < 0.3:
-            _delete_something(server, dice)
+        if rng.random() < 0.3:
+            _delete_something(server, rng)
 
 
-def _delete_something(server: InProcessServer, dice: random.Random) -> None:
-    path = dice.choice(
+def _delete_something(server: InProcessServer, rng: random.Random) -> None:
+    path = rng.choice(
         ["pods", "pods/x", "configmaps", "deployments", "events", "persistentvolumeclaims/x"]
     )
     root = "/apis/apps/v1" if path == "deployments" else "/api/v1"

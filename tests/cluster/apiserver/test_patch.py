@@ -232,15 +232,15 @@ def test_can_not_change_what_is_not_there() -> None:
 def test_makes_the_same_of_an_object_as_the_real_server(
     seed: int, real_server: ControlPlane
 ) -> None:
-    dice, admin, name = RandomObjects(seed), real_server.admin, f"patched-{seed}"
-    live = admin.create(dice.deployment(name), "default")
+    objects, admin, name = RandomObjects(seed), real_server.admin, f"patched-{seed}"
+    live = admin.create(objects.deployment(name), "default")
     path = admin.path("apps/v1/Deployment", name, "default") + "?dryRun=All&fieldValidation=Ignore"
     agreed = 0
     for _ in range(40):
-        is_merge = dice.happens(0.5)
-        patch: Any = dice.operations()
+        is_merge = objects.happens(0.5)
+        patch: Any = objects.operations()
         if is_merge:
-            patch = dice.deployment(name)
+            patch = objects.deployment(name)
             patch["spec"]["selector"].pop("matchLabels")
         content_type = MERGE_PATCH if is_merge else JSON_PATCH
         body = json.dumps(patch).encode()

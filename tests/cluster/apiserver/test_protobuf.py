@@ -23,7 +23,7 @@ NAMESPACE = "protobuf"
 
 @pytest.fixture(scope="module")
 def asking(real_server: ControlPlane) -> Iterator[AdminApi]:
-    """The real server with all exhibits, asked for protobuf."""
+    """The real server with all table objects, asked for protobuf."""
     with table_objects.created(real_server.admin, NAMESPACE):
         asking = real_server.api_for()
         asking._headers["Accept"] = PROTOBUF

@@ -1,4 +1,4 @@
-"""Whatever is asked, the embedded server answers as a kube-apiserver does.
+"""The embedded server answers as a kube-apiserver does.
 
 The scripts are lists of requests; both servers get them, and every answer must be the same but for
 uids, versions, times, and who owns which field.

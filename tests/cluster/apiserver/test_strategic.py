@@ -180,12 +180,12 @@ def test_says_what_is_wrong_with_a_patch(patch: Any, code: int, message: str) ->
 def test_makes_the_same_of_an_object_as_the_real_server(
     seed: int, real_server: ControlPlane
 ) -> None:
-    dice, admin, name = RandomObjects(seed), real_server.admin, f"merged-{seed}"
-    live = admin.create(dice.deployment(name), "default")
+    objects, admin, name = RandomObjects(seed), real_server.admin, f"merged-{seed}"
+    live = admin.create(objects.deployment(name), "default")
     path = admin.path("apps/v1/Deployment", name, "default") + "?dryRun=All&fieldValidation=Ignore"
     agreed = 0
     for _ in range(60):
-        patch = dice.strategic(dice.deployment(name))
+        patch = objects.strategic(objects.deployment(name))
         body = json.dumps(patch).encode()
         try:
             theirs = admin.request("PATCH", path, patch, STRATEGIC_PATCH)

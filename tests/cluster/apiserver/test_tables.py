@@ -27,7 +27,7 @@ AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 @pytest.fixture(scope="module")
 def tables(real_server: ControlPlane) -> Iterator[AdminApi]:
-    """The real server with all exhibits, asked for tables."""
+    """The real server with all table objects, asked for tables."""
     with table_objects.created(real_server.admin, NAMESPACE):
         asking = real_server.api_for()
         asking._headers["Accept"] = AS_TABLE
@@ -76,7 +76,7 @@ def test_has_the_columns_and_cells_of_the_real_server(
     columns = [{**column, "description": ""} for column in theirs["columnDefinitions"]]
     assert ours["columnDefinitions"] == columns
     rows = [(row["cells"], row.get("conditions")) for row in theirs["rows"]]
-    assert rows, f"there is no exhibit of {resource.qualified}"
+    assert rows, f"there is no table object of {resource.qualified}"
     # The server looked at the clock once per row, at some moment between these two.
     early, late = _rows(resource, values, before), _rows(resource, values, after)
     for theirs_row, first, last in zip(rows, early, late, strict=True):

@@ -21,7 +21,7 @@ from mooring.cluster.node_templates import NodeTemplate, make_nodes
 
 
 def lone(**options: Any) -> Any:
-    """A stage on which nobody but kubelets does anything."""
+    """A cluster with kubelets only."""
     return virtual_cluster(controllers=(), binds=False, **options)
 
 
