@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _NODES: Final = known("nodes")
 _PODS: Final = known("pods")
 _PHASE: Final = "status.phase"  # a field of field selectors
-_LOOK: Final = 0.05  # seconds between checks of a condition
+_POLL: Final = 0.05  # seconds between checks of a condition
 
 STORAGE_CLASS: Final[Object] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -236,7 +236,7 @@ class EmbeddedCluster:
             seen = -1
             while self.store.version == seen or not condition():
                 seen = self.store.version
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_POLL)
 
 
 class RunningScheduler:

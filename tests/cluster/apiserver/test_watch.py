@@ -215,7 +215,7 @@ def test_who_comes_from_the_future_hears_only_what_is_to_come(watched: WatchedSe
 def test_who_reads_too_slowly_is_cut_off_and_can_go_on(
     watched: WatchedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "MOST_WAITING", 5)
+    monkeypatch.setattr(stores, "MAX_PENDING", 5)
     watcher = watched.watch()
     watched.make("a")
     watcher.may_read.clear()

@@ -12,7 +12,7 @@ from tests.cluster.virtual_cluster import (
 )
 
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.jobs import INDEX, JOBS, _gathered, _spread
+from mooring.cluster.controllers.jobs import INDEX, JOBS, _format_indexes, _parse_indexes
 
 
 def job(duration: str = "2s", code: str = "0", policy: str = "Never", **spec: Any) -> Object:
@@ -166,5 +166,5 @@ def test_is_deleted_some_time_after_its_end() -> None:
     ("indexes", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")]
 )
 def test_writes_indexes_as_kubernetes_does(indexes: tuple[int, ...], text: str) -> None:
-    assert _gathered(indexes) == text
-    assert tuple(_spread(text)) == indexes
+    assert _format_indexes(indexes) == text
+    assert tuple(_parse_indexes(text)) == indexes

@@ -43,14 +43,14 @@ _ALL_VERBS: Final = (
     "update",
     "watch",
 )
-_PART_VERBS: Final = {
+_SUBRESOURCE_VERBS: Final = {
     "binding": ("create",),
     "eviction": ("create",),
     "finalize": ("update",),
     "token": ("create",),
 }
 # Group, version and kind of subresources that differ from their resource.
-_PART_KINDS: Final = {
+_SUBRESOURCE_KINDS: Final = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
@@ -181,8 +181,8 @@ def _group(group: str) -> Object:
 def _resource_list(group: str) -> Object:
     resources: list[Object] = []
     for resource in resources_of(group):
-        resources.append(_whole(resource))
-        resources += [_part(resource, part) for part in sorted(resource.subresources)]
+        resources.append(_resource_entry(resource))
+        resources += [_subresource_entry(resource, part) for part in sorted(resource.subresources)]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -191,7 +191,7 @@ def _resource_list(group: str) -> Object:
     }
 
 
-def _whole(resource: Resource) -> Object:
+def _resource_entry(resource: Resource) -> Object:
     found: Object = {
         "name": resource.name,
         "singularName": resource.kind.lower(),
@@ -199,17 +199,17 @@ def _whole(resource: Resource) -> Object:
         "kind": resource.kind,
         "verbs": verbs_of(resource),
     }
-    return found | _handles(resource)
+    return found | _short_names(resource)
 
 
-def _handles(resource: Resource) -> Object:
+def _short_names(resource: Resource) -> Object:
     """Short names and categories."""
     found = {"shortNames": resource.short, "categories": resource.categories}
     return {key: names for key, names in found.items() if names}
 
 
-def _part(resource: Resource, part: str) -> Object:
-    group, version, kind = _PART_KINDS.get(part, ("", "", resource.kind))
+def _subresource_entry(resource: Resource, part: str) -> Object:
+    group, version, kind = _SUBRESOURCE_KINDS.get(part, ("", "", resource.kind))
     found: Object = {
         "name": f"{resource.name}/{part}",
         "singularName": "",
@@ -217,11 +217,11 @@ def _part(resource: Resource, part: str) -> Object:
     }
     if group:
         found |= {"group": group, "version": version}
-    return found | {"kind": kind, "verbs": _part_verbs(part)}
+    return found | {"kind": kind, "verbs": _subresource_verbs(part)}
 
 
-def _part_verbs(part: str) -> tuple[str, ...]:
-    return _PART_VERBS.get(part, ("get", "patch", "update"))
+def _subresource_verbs(part: str) -> tuple[str, ...]:
+    return _SUBRESOURCE_VERBS.get(part, ("get", "patch", "update"))
 
 
 # --- everything at once ---------------------------------------------------------------------------
@@ -259,13 +259,15 @@ def _described(resource: Resource) -> Object:
         "singularResource": resource.kind.lower(),
         "verbs": verbs_of(resource),
     }
-    found |= _handles(resource)
+    found |= _short_names(resource)
     if resource.subresources:
         found["subresources"] = [
             {
                 "subresource": part,
-                "responseKind": _response_kind(*_PART_KINDS.get(part, ("", "", resource.kind))),
-                "verbs": _part_verbs(part),
+                "responseKind": _response_kind(
+                    *_SUBRESOURCE_KINDS.get(part, ("", "", resource.kind))
+                ),
+                "verbs": _subresource_verbs(part),
             }
             for part in sorted(resource.subresources)
         ]

@@ -49,21 +49,23 @@ from mooring.errors import ConfigError, Problem
 log = logging.getLogger(__name__)
 
 BODY_LIMIT: Final = 3 * 1024 * 1024  # bytes, as kube-apiserver's
-_ZIP_FROM: Final = 128 * 1024  # bytes; likewise
-_ZIP_LEVEL: Final = 1  # likewise
-_REST: Final = 0.0002  # seconds between batches of a watch, for every watch there is
-_SHORTEST_REST: Final = 0.002  # less is not worth a timer
-_IDLE: Final = 180.0  # seconds until an unused connection is closed; clients close theirs before
-_HANDSHAKE: Final = 10.0  # seconds
-_GOODBYE: Final = 1.0  # seconds for requests under way, and for the end of TLS
+_GZIP_FROM: Final = 128 * 1024  # bytes; likewise
+_GZIP_LEVEL: Final = 1  # likewise
+_WATCH_PAUSE: Final = 0.0002  # seconds between batches of a watch, for every watch there is
+_MIN_WATCH_PAUSE: Final = 0.002  # less is not worth a timer
+_IDLE_TIMEOUT: Final = (
+    180.0  # seconds until an unused connection is closed; clients close theirs before
+)
+_HANDSHAKE_TIMEOUT: Final = 10.0  # seconds
+_SHUTDOWN_TIMEOUT: Final = 1.0  # seconds for requests under way, and for the end of TLS
 _BACKLOG: Final = 1024
-_LONGEST_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
+_MAX_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
 
 _HEADERS: Final = {"Cache-Control": "no-cache, private", "Content-Type": JSON, "Server": "mooring"}
 
 # aiohttp logs malformed requests, once for each.
-_UNHEARD: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")
-_UNHEARD.setLevel(logging.CRITICAL + 1)
+_AIOHTTP_LOG: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")
+_AIOHTTP_LOG.setLevel(logging.CRITICAL + 1)
 
 
 class Handler(Protocol):
@@ -128,18 +130,18 @@ class HttpServer:
             handler_cancellation=True,  # a watch whose reader has gone ends at once
             access_log=None,
             auto_decompress=False,
-            keepalive_timeout=_IDLE,
-            lingering_time=_GOODBYE,
-            logger=_UNHEARD,
-            max_field_size=_LONGEST_LINE,
-            max_line_size=_LONGEST_LINE,
+            keepalive_timeout=_IDLE_TIMEOUT,
+            lingering_time=_SHUTDOWN_TIMEOUT,
+            logger=_AIOHTTP_LOG,
+            max_field_size=_MAX_LINE,
+            max_line_size=_MAX_LINE,
         )
         options: dict[str, Any] = {}
         if self._authority is not None:
             options = {
                 "ssl": self._tls(self._authority),
-                "ssl_handshake_timeout": _HANDSHAKE,
-                "ssl_shutdown_timeout": _GOODBYE,
+                "ssl_handshake_timeout": _HANDSHAKE_TIMEOUT,
+                "ssl_shutdown_timeout": _SHUTDOWN_TIMEOUT,
             }
         self._listener = await asyncio.get_running_loop().create_server(
             self._web, sock=listening, backlog=_BACKLOG, **options
@@ -158,9 +160,9 @@ class HttpServer:
         for task in self._watches:
             task.cancel()
         if self._watches:
-            await asyncio.wait(list(self._watches), timeout=_GOODBYE)
+            await asyncio.wait(list(self._watches), timeout=_SHUTDOWN_TIMEOUT)
         self._web.pre_shutdown()  # idle connections close at once
-        await self._web.shutdown(_GOODBYE)
+        await self._web.shutdown(_SHUTDOWN_TIMEOUT)
         await self._listener.wait_closed()
         self._listener = self._web = None
 
@@ -276,8 +278,8 @@ class HttpServer:
             await response.prepare(request)
             async for chunk in watching.chunks:
                 await response.write(chunk)
-                rest = _REST * len(self._watches)
-                if rest >= _SHORTEST_REST:
+                rest = _WATCH_PAUSE * len(self._watches)
+                if rest >= _MIN_WATCH_PAUSE:
                     await asyncio.sleep(rest)
         except asyncio.CancelledError:
             if not self._is_closing:
@@ -295,12 +297,12 @@ class HttpServer:
 async def _response(request: web.BaseRequest, reply: ApiResponse) -> web.Response:
     headers = {**_HEADERS, "Content-Type": reply.content_type, **reply.headers}
     body = reply.body
-    if len(body) >= _ZIP_FROM:
+    if len(body) >= _GZIP_FROM:
         headers["Vary"] = "Accept-Encoding"
         if "gzip" in request.headers.get("Accept-Encoding", ""):
             headers["Content-Encoding"] = "gzip"
             # In a thread, because it takes as long as dozens of requests.
-            body = await asyncio.to_thread(gzip.compress, body, _ZIP_LEVEL, mtime=0)
+            body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
     return web.Response(body=body, status=reply.status, headers=headers)
 
 

@@ -21,8 +21,8 @@ from mooring.cluster.apiserver.store import Object
 Faults = Callable[[str], tuple[str, ...]]
 
 LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # of generated names; they can't form words
-_LONGEST_PREFIX: Final = 58  # of a generated name, whose suffix has 5 letters
-_MOST_ANNOTATIONS: Final = 256 * 1024  # bytes
+_MAX_PREFIX: Final = 58  # of a generated name, whose suffix has 5 letters
+_MAX_ANNOTATION_BYTES: Final = 256 * 1024  # bytes
 _STANDARD_FINALIZERS: Final = ("kubernetes", "foregroundDeletion", "orphan")
 _MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -45,7 +45,7 @@ def new_uid(rng: random.Random) -> str:
 
 
 def generated_name(prefix: str, rng: random.Random) -> str:
-    return prefix[:_LONGEST_PREFIX] + "".join(rng.choices(LETTERS, k=5))
+    return prefix[:_MAX_PREFIX] + "".join(rng.choices(LETTERS, k=5))
 
 
 def fill(meta: Object, uid: str, now: str) -> None:
@@ -150,8 +150,8 @@ def _validate_annotations(annotations: Mapping[str, str], field: str) -> ErrorLi
     for key, value in annotations.items():
         found += invalid_values(field, key, names.qualified_name_faults(key.lower()))
         size += len(key) + len(value)
-    if size > _MOST_ANNOTATIONS:
-        message = f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
+    if size > _MAX_ANNOTATION_BYTES:
+        message = f"Too long: may not be more than {_MAX_ANNOTATION_BYTES} bytes"
         found.append(FieldError(field, message, "FieldValueTooLong"))
     return found
 

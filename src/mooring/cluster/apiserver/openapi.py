@@ -21,8 +21,8 @@ from mooring.cluster.apiserver.schema import Schema, all_types, schema_of
 from mooring.cluster.apiserver.store import Object
 
 _ROOT: Final = "/openapi/v3"
-_OLD: Final = "/openapi/v2"
-_OLD_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_V2: Final = "/openapi/v2"
+_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _REF: Final = "#/components/schemas/"
 _VALUES: Final[dict[str, Object]] = {
     "string": {"type": "string"},
@@ -48,17 +48,17 @@ _QUERIES: Final = {
 def openapi(path: str, accept: str) -> ApiResponse | None:
     """The response to a path below /openapi; None if there is no such document."""
     path = path.rstrip("/")
-    if path == _OLD:
-        return _old_document(accept)
+    if path == _V2:
+        return _v2_document(accept)
     if path == _ROOT:
         return ApiResponse(body=_index())
     place = path.removeprefix(f"{_ROOT}/")
-    if place != path and place in _places():
+    if place != path and place in _document_paths():
         return ApiResponse(body=_document(place))
     return None
 
 
-def _old_document(accept: str) -> ApiResponse:
+def _v2_document(accept: str) -> ApiResponse:
     """Version 2, which is empty."""
     info = {"title": "Kubernetes", "version": GIT_VERSION}
     if "protobuf" not in accept:
@@ -66,7 +66,7 @@ def _old_document(accept: str) -> ApiResponse:
         return ApiResponse(body=msgspec.json.encode(document))
     about = _text_field(1, info["title"].encode()) + _text_field(2, info["version"].encode())
     body = _text_field(1, b"2.0") + _text_field(2, about)
-    return ApiResponse(body=body, content_type=_OLD_PROTOBUF)
+    return ApiResponse(body=body, content_type=_V2_PROTOBUF)
 
 
 def _text_field(number: int, content: bytes) -> bytes:
@@ -74,14 +74,14 @@ def _text_field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2, len(content)]) + content
 
 
-def _places() -> dict[str, str]:
+def _document_paths() -> dict[str, str]:
     """The paths of the groups' documents."""
     return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
 
 
 @cache
 def _index() -> bytes:
-    paths = {place: {"serverRelativeURL": _address(place)} for place in _places()}
+    paths = {place: {"serverRelativeURL": _address(place)} for place in _document_paths()}
     return msgspec.json.encode({"paths": paths})
 
 
@@ -92,7 +92,7 @@ def _address(place: str) -> str:
 
 @cache
 def _document(place: str) -> bytes:
-    resources = [one for one in RESOURCES if one.group == _places()[place]]
+    resources = [one for one in RESOURCES if one.group == _document_paths()[place]]
     paths: Object = {}
     for resource in resources:
         paths.update(_paths(resource, f"/{place}"))

@@ -23,7 +23,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
-MOST_WAITING: Final = 20_000  # events for one subscription; a slower reader is cut off
+MAX_PENDING: Final = 20_000  # events for one subscription; a slower reader is cut off
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -130,7 +130,7 @@ class Store:
         old = items.get((namespace, name))
         item = self._next(resource, value)
         items[item.key] = item
-        self._tell(
+        self._notify(
             StoreChange(
                 "ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old
             )
@@ -143,7 +143,7 @@ class Store:
         if old is None:
             return None
         last = self._next(resource, old.decoded())
-        self._tell(StoreChange("DELETED", last.version, resource.key, last, old))
+        self._notify(StoreChange("DELETED", last.version, resource.key, last, old))
         return last
 
     def restore(self, version: int, objects: Iterable[tuple[str, int, bytes]]) -> None:
@@ -208,7 +208,7 @@ class Store:
         """The history as far as it is kept."""
         return iter(self._history)
 
-    def _tell(self, change: StoreChange) -> None:
+    def _notify(self, change: StoreChange) -> None:
         self._history.append(change)
         if len(self._history) > self._history_limit:
             self._forgotten = self._history.popleft().version
@@ -238,7 +238,7 @@ class Subscription:
         self._is_cut = False
 
     def push(self, change: StoreChange) -> None:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_PENDING:
             self.close()  # too slow; the reader has to list again
             return
         self._waiting.append(change)

@@ -72,21 +72,21 @@ class DaemonSetController(WorkloadController):
         plain = encode_template(found["spec"]["template"])
         mark = hash_of(plain)
         template = encode_template(_tolerant(found["spec"]["template"]))
-        wanted, allowed = self._places(found, template)
+        wanted, allowed = self._eligible_nodes(found, template)
         by_node = self._by_node(found)
         budget = _BURST
         for name in [*by_node, *(name for name in wanted if name not in by_node)]:
             if budget <= 0:
                 break
-            budget -= self._settle(found, template, mark, name, by_node.get(name, []), allowed)
+            budget -= self._manage_node(found, template, mark, name, by_node.get(name, []), allowed)
         if budget > 0:
-            self._renew(found, mark, self._by_node(found), len(wanted))
-        next_in = self._report(found, mark, self._by_node(found), wanted)
+            self._roll_out(found, mark, self._by_node(found), len(wanted))
+        next_in = self._update_status(found, mark, self._by_node(found), wanted)
         return 0.0 if budget <= 0 else next_in
 
     # --- where ---------------------------------------------------------------------------------
 
-    def _places(self, owner: Object, template: bytes) -> tuple[dict[str, None], set[str]]:
+    def _eligible_nodes(self, owner: Object, template: bytes) -> tuple[dict[str, None], set[str]]:
         """The nodes that should run a pod, and those where one may stay."""
         spec = codec.convert(pod_of(owner, template), core.Pod).spec
         wanted: dict[str, None] = {}
@@ -111,7 +111,7 @@ class DaemonSetController(WorkloadController):
     def _by_node(self, owner: Object) -> dict[str, list[PodView]]:
         found: dict[str, list[PodView]] = {}
         for pod in self.pods.of(owner["metadata"]["uid"]):
-            if not (pod.is_leaving and pod.is_finished):
+            if not (pod.is_terminating and pod.is_finished):
                 found.setdefault(self._target(pod), []).append(pod)
         return found
 
@@ -128,7 +128,7 @@ class DaemonSetController(WorkloadController):
 
     # --- what --------------------------------------------------------------------------------
 
-    def _settle(
+    def _manage_node(
         self,
         owner: Object,
         template: bytes,
@@ -145,7 +145,7 @@ class DaemonSetController(WorkloadController):
         elif len(living) > 1:  # the oldest stays
             living.sort(key=lambda pod: (not pod.spec.node_name, pod.metadata.creation_timestamp))
             unwanted += living[1:]
-        unwanted = [pod for pod in unwanted if not pod.is_leaving]
+        unwanted = [pod for pod in unwanted if not pod.is_terminating]
         for pod in unwanted:
             self.delete_pod(owner, pod)
         if pods:  # a new one is made when the old one is gone
@@ -165,7 +165,7 @@ class DaemonSetController(WorkloadController):
             self.enqueue((meta["namespace"], meta["name"]), pause)
         return pause > 0
 
-    def _renew(
+    def _roll_out(
         self, owner: Object, mark: str, by_node: dict[str, list[PodView]], wanted: int
     ) -> None:
         """Delete pods of former templates, up to maxUnavailable at a time."""
@@ -174,7 +174,7 @@ class DaemonSetController(WorkloadController):
             return
         most = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
         spare = max(int_or_percent(most, wanted, up=True), 1)
-        pods = [pod for found in by_node.values() for pod in found if not pod.is_leaving]
+        pods = [pod for found in by_node.values() for pod in found if not pod.is_terminating]
         old = [pod for pod in pods if pod.metadata.labels.get(REVISION_HASH) != mark]
         spare -= wanted - sum(pod.is_ready for pod in pods)
         broken = [pod for pod in old if not pod.is_ready]
@@ -182,7 +182,7 @@ class DaemonSetController(WorkloadController):
         for pod in [*broken, *working[: max(spare, 0)]]:
             self.delete_pod(owner, pod)
 
-    def _report(
+    def _update_status(
         self, owner: Object, mark: str, by_node: dict[str, list[PodView]], wanted: dict[str, None]
     ) -> float | None:
         pods = [

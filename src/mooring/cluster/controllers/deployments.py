@@ -74,16 +74,16 @@ class DeploymentController(BuiltInController):
         old = [one for one in sets if one is not new]
         is_new = False
         if found["spec"].get("paused"):
-            self._hold(found, new, old)
+            self._sync_paused(found, new, old)
         else:
             if new is None and not self._must_wait(found, old):
                 new, is_new = self._create(found, template, old), True
             if new is not None:
-                new = self._number(found, new, old)
+                new = self._set_revision(found, new, old)
             everything = [*old, new] if new is not None else old
             self._scale(found, rollout.sizes(found, new, old), everything)
-            self._tidy(found, old)
-        return self._report(found, new, old, is_new)
+            self._clean_up(found, old)
+        return self._update_status(found, new, old, is_new)
 
     def _sets(self, owner: Object) -> list[Object]:
         """Its ReplicaSets, the oldest revision first."""
@@ -136,10 +136,10 @@ class DeploymentController(BuiltInController):
             if error.reason == "AlreadyExists":  # not ours: another name next time
                 self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
             raise
-        self._tell_scaled(owner, made, 0, size)
+        self._record_scaled(owner, made, 0, size)
         return made
 
-    def _number(self, owner: Object, new: Object, old: Sequence[Object]) -> Object:
+    def _set_revision(self, owner: Object, new: Object, old: Sequence[Object]) -> Object:
         """Give the new ReplicaSet the highest revision, also after a rollback."""
         revision = max(_revision(new), _next_revision(old))
 
@@ -154,7 +154,7 @@ class DeploymentController(BuiltInController):
             self.verbs.modify(DEPLOYMENTS, meta["namespace"], meta["name"], write)
         return new
 
-    def _hold(self, owner: Object, new: Object | None, old: Sequence[Object]) -> None:
+    def _sync_paused(self, owner: Object, new: Object | None, old: Sequence[Object]) -> None:
         """A paused Deployment is still scaled, unless it was paused during a rollout."""
         live = [one for one in (*old, new) if one is not None and one["spec"].get("replicas")]
         if len(live) == 1:
@@ -163,7 +163,7 @@ class DeploymentController(BuiltInController):
 
     def _scale(self, owner: Object, sizes: dict[str, int], sets: Sequence[Object]) -> None:
         for one in sets:
-            meta, size = one["metadata"], rollout.asked([one])
+            meta, size = one["metadata"], rollout.spec_replicas([one])
             wanted = sizes.get(meta["name"], size)
             if wanted == size:
                 continue
@@ -174,19 +174,21 @@ class DeploymentController(BuiltInController):
 
             self.verbs.modify(REPLICASETS, meta["namespace"], meta["name"], resize)
             one["spec"]["replicas"] = wanted
-            self._tell_scaled(owner, one, size, wanted)
+            self._record_scaled(owner, one, size, wanted)
 
-    def _tell_scaled(self, owner: Object, one: Object, size: int, wanted: int) -> None:
+    def _record_scaled(self, owner: Object, one: Object, size: int, wanted: int) -> None:
         way = "up" if wanted > size else "down"
         name = one["metadata"]["name"]
         note = f"Scaled {way} replica set {name} from {size} to {wanted}"
         self.record_event(owner, "ScalingReplicaSet", note)
 
-    def _tidy(self, owner: Object, old: Sequence[Object]) -> None:
+    def _clean_up(self, owner: Object, old: Sequence[Object]) -> None:
         limit = owner["spec"].get("revisionHistoryLimit")
         limit = _HISTORY if limit is None else int(limit)
         empty = [
-            one for one in old if not rollout.asked([one]) and not rollout.total([one], "replicas")
+            one
+            for one in old
+            if not rollout.spec_replicas([one]) and not rollout.total([one], "replicas")
         ]
         for one in empty[: max(len(empty) - limit, 0)]:
             meta = one["metadata"]
@@ -194,7 +196,7 @@ class DeploymentController(BuiltInController):
 
     # --- reporting -----------------------------------------------------------------------------
 
-    def _report(
+    def _update_status(
         self, owner: Object, new: Object | None, old: Sequence[Object], is_new: bool
     ) -> float | None:
         latest = [new] if new is not None else []
@@ -207,7 +209,7 @@ class DeploymentController(BuiltInController):
             "updatedReplicas": updated or None,
             "readyReplicas": rollout.total(everything, "readyReplicas") or None,
             "availableReplicas": available or None,
-            "unavailableReplicas": max(rollout.asked(everything) - available, 0) or None,
+            "unavailableReplicas": max(rollout.spec_replicas(everything) - available, 0) or None,
             "observedGeneration": owner["metadata"].get("generation"),
         }
         now = self.clock.now()
@@ -220,7 +222,7 @@ class DeploymentController(BuiltInController):
             conditions = progress.created()
         elif rollout.replicas_of(owner) == updated == total == available and new is not None:
             conditions = progress.completed()
-        elif _has_moved(before, counts):
+        elif _has_progressed(before, counts):
             conditions = progress.moved()
         else:
             deadline = owner["spec"].get("progressDeadlineSeconds")
@@ -229,7 +231,7 @@ class DeploymentController(BuiltInController):
         return again
 
 
-def _has_moved(before: Object, now: Object) -> bool:
+def _has_progressed(before: Object, now: Object) -> bool:
     """Whether the rollout made progress."""
 
     def old(status: Object) -> int:

@@ -69,11 +69,11 @@ class DisruptionController(BuiltInController):
         ]
         disrupted, next_in = self._disrupted(budget, pods)
         healthy = sum(
-            pod.is_ready and not pod.is_leaving and pod.name not in disrupted for pod in pods
+            pod.is_ready and not pod.is_terminating and pod.name not in disrupted for pod in pods
         )
         expected, desired = self._goals(budget["spec"], pods)
         allowed = max(healthy - desired, 0) if expected else 0
-        self._report(budget, disrupted, expected, desired, healthy, allowed)
+        self._update_status(budget, disrupted, expected, desired, healthy, allowed)
         return next_in
 
     def _disrupted(
@@ -86,7 +86,7 @@ class DisruptionController(BuiltInController):
         next_in: float | None = None
         for name, time in noted.items():
             left = parse_time(time) + _NOTED - self.clock.now()
-            if name in by_name and not by_name[name].is_leaving and left > 0:
+            if name in by_name and not by_name[name].is_terminating and left > 0:
                 kept[name] = time
                 next_in = left if next_in is None else min(next_in, left)
         return kept, next_in
@@ -109,12 +109,12 @@ class DisruptionController(BuiltInController):
             owner = pod.metadata.controller
             if owner is None:
                 continue
-            above = self._above(pod.metadata.namespace, owner)
+            above = self._top_owner(pod.metadata.namespace, owner)
             if above is not None and above.uid not in sizes:
                 sizes[above.uid] = self._size(pod.metadata.namespace, above)
         return sum(sizes.values())
 
-    def _above(self, namespace: str, owner: Owner) -> Owner | None:
+    def _top_owner(self, namespace: str, owner: Owner) -> Owner | None:
         if owner.kind != REPLICASETS.kind:
             return owner
         meta = self.owner_graph.meta((REPLICASETS.key, namespace, owner.name))
@@ -128,7 +128,7 @@ class DisruptionController(BuiltInController):
         size = (found.get("spec") or {}).get("replicas")
         return 1 if size is None else int(size)
 
-    def _report(
+    def _update_status(
         self,
         budget: Object,
         disrupted: dict[str, str],

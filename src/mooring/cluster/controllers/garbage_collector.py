@@ -71,7 +71,7 @@ class GarbageCollector(BuiltInController):
         if _waits(meta):
             if ORPHAN in meta.finalizers:
                 self._orphan(identity, meta)
-            elif self._has_gone_before(meta):
+            elif self._dependents_are_gone(meta):
                 self._drop_finalizer(identity, FOREGROUND)
         elif meta.deletion_timestamp is None:
             self._check_owners(identity, meta)
@@ -88,7 +88,7 @@ class GarbageCollector(BuiltInController):
         else:
             self._delete(identity, meta.uid, "Background")
 
-    def _has_gone_before(self, meta: Meta) -> bool:
+    def _dependents_are_gone(self, meta: Meta) -> bool:
         """Delete the dependents of an owner; True if no blocking one is left."""
         is_done = True
         for identity in self.owner_graph.dependents(meta.uid):

@@ -77,7 +77,7 @@ class JobController(BuiltInController):
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
         if _is_over(job):
-            return self._expire(job)
+            return self._delete_after_ttl(job)
         record = self._record(job)
         active = [pod for pod in self.pods.of(job["metadata"]["uid"]) if pod.is_active]
         outcome = self._outcome(job, record, active)
@@ -91,9 +91,9 @@ class JobController(BuiltInController):
             for pod in active:
                 self.delete_pod(job, pod)
         else:
-            again = self._match(job, record, active)
+            again = self._manage_pods(job, record, active)
         active = [pod for pod in self.pods.of(job["metadata"]["uid"]) if pod.is_active]
-        deadline = self._report(job, record, active)
+        deadline = self._update_status(job, record, active)
         times = [time for time in (again, deadline) if time is not None]
         return min(times) if times else None
 
@@ -110,7 +110,7 @@ class JobController(BuiltInController):
         if is_first:
             status = job.get("status") or {}
             record.before = max((status.get("succeeded") or 0) - len(record.succeeded), 0)
-            record.indexes |= set(_spread(status.get("completedIndexes") or ""))
+            record.indexes |= set(_parse_indexes(status.get("completedIndexes") or ""))
         return record
 
     def _count(self, record: _Record, pod: PodView, is_gone: bool = False) -> None:
@@ -124,7 +124,7 @@ class JobController(BuiltInController):
             record.failures = 0
             if index is not None:
                 record.indexes.add(index)
-        elif pod.status.phase == "Failed" or pod.is_leaving or is_gone:
+        elif pod.status.phase == "Failed" or pod.is_terminating or is_gone:
             record.failed[uid] = index
             record.failures += 1
             record.failed_at = self.clock.now()
@@ -164,7 +164,7 @@ class JobController(BuiltInController):
             return None
         return float(parse_time(started) + int(limit) - self.clock.now())
 
-    def _match(self, job: Object, record: _Record, active: list[PodView]) -> float | None:
+    def _manage_pods(self, job: Object, record: _Record, active: list[PodView]) -> float | None:
         """Create or delete pods; the seconds until the next attempt if some are left."""
         spec = job["spec"]
         parallelism = spec.get("parallelism")
@@ -217,7 +217,7 @@ class JobController(BuiltInController):
 
     # --- reporting -----------------------------------------------------------------------------
 
-    def _report(self, job: Object, record: _Record, active: list[PodView]) -> float | None:
+    def _update_status(self, job: Object, record: _Record, active: list[PodView]) -> float | None:
         """Write the status; the seconds until the deadline, if there is one."""
         known_status = job.get("status") or {}
         is_suspended = bool(job["spec"].get("suspend"))
@@ -236,7 +236,8 @@ class JobController(BuiltInController):
 
     def _counts(self, job: Object, record: _Record, active: list[PodView]) -> dict[str, Any]:
         leaving = sum(
-            pod.is_leaving and not pod.is_finished for pod in self.pods.of(job["metadata"]["uid"])
+            pod.is_terminating and not pod.is_finished
+            for pod in self.pods.of(job["metadata"]["uid"])
         )
         counts: dict[str, Any] = {
             "active": len(active) or None,
@@ -247,7 +248,7 @@ class JobController(BuiltInController):
             "uncountedTerminatedPods": {},
         }
         if _is_indexed(job):
-            counts["completedIndexes"] = _gathered(record.indexes) or None
+            counts["completedIndexes"] = _format_indexes(record.indexes) or None
         return counts
 
     def _finish(
@@ -272,7 +273,7 @@ class JobController(BuiltInController):
         times = {"lastProbeTime": time, "lastTransitionTime": time}
         return {"type": kind, "status": "True", **times, "reason": reason, "message": message}
 
-    def _expire(self, job: Object) -> float | None:
+    def _delete_after_ttl(self, job: Object) -> float | None:
         """Delete a finished job after its TTL."""
         limit = job["spec"].get("ttlSecondsAfterFinished")
         if limit is None:
@@ -320,7 +321,7 @@ def _labels(job: Object) -> dict[str, str]:
     }
 
 
-def _gathered(indexes: Iterable[int]) -> str:
+def _format_indexes(indexes: Iterable[int]) -> str:
     """Indexes as a Job's status has them, such as `0-2,5`."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
@@ -331,7 +332,7 @@ def _gathered(indexes: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _spread(text: str) -> Iterable[int]:
+def _parse_indexes(text: str) -> Iterable[int]:
     """The indexes of `0-2,5`."""
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -82,14 +82,14 @@ class PersistentVolumeController(BuiltInController):
             self.enqueue(key)
 
     def _claimed_by(self, claim: core.PersistentVolumeClaim) -> Iterator[core.PersistentVolume]:
-        return (volume for volume in self._volumes.values() if _names(volume, claim))
+        return (volume for volume in self._volumes.values() if _refers_to(volume, claim))
 
     def reconcile(self, key: Key) -> float | None:
         namespace, name = key
         if not namespace:
             volume = self._volumes.get(name)
             if volume is not None:
-                self._look_after(volume)
+                self._sync_volume(volume)
             return None
         claim = self._claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
@@ -108,7 +108,9 @@ class PersistentVolumeController(BuiltInController):
     def _volume_for(self, claim: core.PersistentVolumeClaim) -> core.PersistentVolume | None:
         if claim.spec.volume_name:
             asked = self._volumes.get(claim.spec.volume_name)
-            is_free = asked is not None and (asked.spec.claim_ref is None or _names(asked, claim))
+            is_free = asked is not None and (
+                asked.spec.claim_ref is None or _refers_to(asked, claim)
+            )
             return asked if is_free else None
         promised = next(self._claimed_by(claim), None)
         if promised is not None:
@@ -163,7 +165,7 @@ class PersistentVolumeController(BuiltInController):
 
         self.verbs.modify(CLAIMS, meta.namespace, meta.name, report, subresource="status")
 
-    def _look_after(self, volume: core.PersistentVolume) -> None:
+    def _sync_volume(self, volume: core.PersistentVolume) -> None:
         """Set the phase of a volume; one whose claim is gone is released or deleted."""
         named = volume.spec.claim_ref
         if named is None or not named.uid:
@@ -175,7 +177,7 @@ class PersistentVolumeController(BuiltInController):
                 self.enqueue((named.namespace, named.name))
             return
         annotations = volume.metadata.annotations
-        is_ours = self._makes(annotations.get(PROVISIONED_BY, ""))
+        is_ours = self._is_provisioner(annotations.get(PROVISIONED_BY, ""))
         if volume.spec.persistent_volume_reclaim_policy == "Delete" and is_ours:
             self.verbs.delete(VOLUMES, "", volume.name, uid=volume.uid)
         else:
@@ -203,13 +205,13 @@ class PersistentVolumeController(BuiltInController):
 
     # --- provisioning ----------------------------------------------------------------------------
 
-    def _makes(self, provisioner: str) -> bool:
+    def _is_provisioner(self, provisioner: str) -> bool:
         if provisioner in ("", _NO_PROVISIONER):
             return False
         return self._provision_any or provisioner == SIMULATED
 
     def _provision(self, claim: core.PersistentVolumeClaim, of: StorageClass) -> None:
-        if not self._makes(of.provisioner):
+        if not self._is_provisioner(of.provisioner):
             return
         meta = claim.metadata
         name = f"pvc-{claim.uid}"
@@ -230,7 +232,7 @@ class PersistentVolumeController(BuiltInController):
             "claimRef": _reference(claim),
         }
         node = meta.annotations.get(SELECTED_NODE, "")
-        place = self._place(node) if node else None
+        place = self._topology_term(node) if node else None
         if place is not None:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [place]}}
         annotations = {PROVISIONED_BY: of.provisioner}
@@ -242,7 +244,7 @@ class PersistentVolumeController(BuiltInController):
         }
         self.verbs.create(VOLUMES, value)
 
-    def _place(self, node: str) -> Object | None:
+    def _topology_term(self, node: str) -> Object | None:
         """A node selector term for the zone of a node, or else for the node itself."""
         item = self.verbs.store.get(NODES, "", node)
         if item is None:
@@ -258,7 +260,7 @@ def _is_bound(claim: core.PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def _names(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
+def _refers_to(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
     """Whether a volume's claimRef is this claim; the uid may be left out."""
     named = volume.spec.claim_ref
     return (

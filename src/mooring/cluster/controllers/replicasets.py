@@ -36,11 +36,11 @@ class ReplicaSetController(WorkloadController):
             return None
         again: float | None = None
         if "deletionTimestamp" not in found["metadata"]:
-            again = self._match(found)
-        next_in = self._report(found)
+            again = self._manage_pods(found)
+        next_in = self._update_status(found)
         return next_in if again is None else again
 
-    def _match(self, owner: Object) -> float | None:
+    def _manage_pods(self, owner: Object) -> float | None:
         """Create or delete pods; the seconds until the next attempt if some are left."""
         uid = owner["metadata"]["uid"]
         owned = self.pods.owned(uid)
@@ -59,7 +59,7 @@ class ReplicaSetController(WorkloadController):
                 self.delete_pod(owner, pod)
         return 0.0 if abs(lack) > _BURST else None
 
-    def _report(self, owner: Object) -> float | None:
+    def _update_status(self, owner: Object) -> float | None:
         owned = self.pods.owned(owner["metadata"]["uid"])
         available, next_in = owned.ready, None
         wait = owner["spec"].get("minReadySeconds") or 0

@@ -23,7 +23,7 @@ def total(sets: Sequence[Object], field: str) -> int:
     return sum((one.get("status") or {}).get(field) or 0 for one in sets)
 
 
-def asked(sets: Sequence[Object]) -> int:
+def spec_replicas(sets: Sequence[Object]) -> int:
     """The replicas that ReplicaSets should have."""
     return sum(one["spec"].get("replicas") or 0 for one in sets)
 
@@ -53,7 +53,7 @@ def first_size(owner: Object, old: Sequence[Object]) -> int:
     wanted = replicas_of(owner)
     if is_recreated(owner):
         return wanted
-    room = wanted + limits(owner)[0] - asked(old)
+    room = wanted + limits(owner)[0] - spec_replicas(old)
     return max(min(room, wanted), 0)
 
 
@@ -68,8 +68,8 @@ def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str,
         return {}
     wanted = replicas_of(owner)
     surge, missing = limits(owner)
-    size = asked([new])
-    grown = min(size + max(wanted + surge - asked([*old, new]), 0), wanted)
+    size = spec_replicas([new])
+    grown = min(size + max(wanted + surge - spec_replicas([*old, new]), 0), wanted)
     if grown != size:  # down as well, if fewer are wanted than there are
         return {new["metadata"]["name"]: grown}
     return _shrunk(new, old, wanted - missing)
@@ -77,11 +77,11 @@ def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str,
 
 def _shrunk(new: Object, old: Sequence[Object], least: int) -> dict[str, int]:
     """Old ReplicaSets, scaled down as far as availability allows; unhealthy pods first."""
-    new_missing = asked([new]) - total([new], "availableReplicas")
-    spare = asked([*old, new]) - least - new_missing
+    new_missing = spec_replicas([new]) - total([new], "availableReplicas")
+    spare = spec_replicas([*old, new]) - least - new_missing
     found: dict[str, int] = {}
     for one in old:
-        size = asked([one])
+        size = spec_replicas([one])
         broken = size - total([one], "availableReplicas")
         cut = max(min(broken, spare, size), 0)
         spare -= cut

@@ -44,11 +44,11 @@ class StatefulSetController(WorkloadController):
         is_ordered = spec.get("podManagementPolicy") != "Parallel"
         first = (spec.get("ordinals") or {}).get("start") or 0
         wanted = range(first, first + _replicas(found))
-        if self._fill(found, mark, wanted, pods, is_ordered) and self._shrink(
+        if self._create_missing(found, mark, wanted, pods, is_ordered) and self._delete_surplus(
             found, wanted, pods, is_ordered
         ):
-            self._renew(found, mark, wanted, pods)
-        return self._report(found, mark)
+            self._roll_out(found, mark, wanted, pods)
+        return self._update_status(found, mark)
 
     def _by_ordinal(self, owner: Object) -> dict[int, PodView]:
         prefix = f"{owner['metadata']['name']}-"
@@ -61,20 +61,20 @@ class StatefulSetController(WorkloadController):
 
     # --- in order ------------------------------------------------------------------------------
 
-    def _fill(
+    def _create_missing(
         self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView], is_ordered: bool
     ) -> bool:
         """Create missing pods; True if scaling down may proceed."""
         is_clear = True
         for ordinal in wanted:
             pod = pods.get(ordinal)
-            if pod is not None and pod.is_finished and not pod.is_leaving:
+            if pod is not None and pod.is_finished and not pod.is_terminating:
                 self._replace(owner, pod)
                 is_clear = False
             elif pod is None:
                 self._make(owner, mark, ordinal)
                 is_clear = False
-            elif not self._is_well(owner, pod):
+            elif not self._is_healthy(owner, pod):
                 is_clear = False
             if is_ordered and not is_clear:
                 return False
@@ -89,19 +89,19 @@ class StatefulSetController(WorkloadController):
         else:
             self.delete_pod(owner, pod)
 
-    def _shrink(
+    def _delete_surplus(
         self, owner: Object, wanted: range, pods: dict[int, PodView], is_ordered: bool
     ) -> bool:
         """Delete surplus pods, the highest first; True if there are none."""
         surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
         for ordinal in surplus:
-            if not pods[ordinal].is_leaving:
+            if not pods[ordinal].is_terminating:
                 self.delete_pod(owner, pods[ordinal])
             if is_ordered:
                 break
         return not surplus
 
-    def _renew(self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView]) -> None:
+    def _roll_out(self, owner: Object, mark: str, wanted: range, pods: dict[int, PodView]) -> None:
         """Replace pods of former templates, the highest first, one at a time."""
         strategy = owner["spec"].get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
@@ -111,15 +111,15 @@ class StatefulSetController(WorkloadController):
             pod = pods.get(ordinal)
             if ordinal < partition or pod is None:
                 return
-            if pod.metadata.labels.get(REVISION_HASH) != mark and not pod.is_leaving:
+            if pod.metadata.labels.get(REVISION_HASH) != mark and not pod.is_terminating:
                 self.delete_pod(owner, pod)
                 return
-            if not self._is_well(owner, pod):
+            if not self._is_healthy(owner, pod):
                 return
 
-    def _is_well(self, owner: Object, pod: PodView) -> bool:
+    def _is_healthy(self, owner: Object, pod: PodView) -> bool:
         seconds = owner["spec"].get("minReadySeconds") or 0
-        return not pod.is_leaving and self.available([pod], seconds)[0] == 1
+        return not pod.is_terminating and self.available([pod], seconds)[0] == 1
 
     # --- making --------------------------------------------------------------------------------
 
@@ -170,9 +170,9 @@ class StatefulSetController(WorkloadController):
         note = f"create Claim {name} in StatefulSet {set_name} success"
         self.record_event(owner, "SuccessfulCreate", note)
 
-    def _report(self, owner: Object, mark: str) -> float | None:
+    def _update_status(self, owner: Object, mark: str) -> float | None:
         pods = [pod for pod in self.pods.of(owner["metadata"]["uid"]) if not pod.is_finished]
-        living = [pod for pod in pods if not pod.is_leaving]
+        living = [pod for pod in pods if not pod.is_terminating]
         available, next_in = self.available(living, owner["spec"].get("minReadySeconds") or 0)
         ready = sum(pod.is_ready for pod in pods)
         updated = sum(pod.metadata.labels.get(REVISION_HASH) == mark for pod in living)

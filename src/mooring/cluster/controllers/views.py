@@ -99,13 +99,13 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_active(self) -> bool:
         """Neither finished nor terminating."""
-        return not self.is_finished and not self.is_leaving
+        return not self.is_finished and not self.is_terminating
 
     @property
     def is_ready(self) -> bool:

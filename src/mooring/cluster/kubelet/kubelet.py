@@ -185,9 +185,9 @@ class Kubelets:
             if grace < run.grace or run.stage is not PodStage.STOPPING:
                 run.grace = grace
                 if run.stage is not PodStage.NEW:  # else it is processed later
-                    self._begin_to_stop(run)
+                    self._begin_termination(run)
         elif is_finished and run.stage not in (PodStage.NEW, PodStage.STOPPING):
-            self._end(run)
+            self._release(run)
 
     def _new(self, item: Item, node_name: str) -> PodRun:
         startup = self._startup * (1.0 + self._jitter * self._rng.random())
@@ -203,9 +203,9 @@ class Kubelets:
     def _forget(self, uid: str) -> None:
         run = self._runs.pop(uid, None)
         if run is not None:
-            self._end(run)
+            self._release(run)
 
-    def _end(self, run: PodRun) -> None:
+    def _release(self, run: PodRun) -> None:
         """The pod no longer runs; free its resources."""
         if run.stage is PodStage.FINISHED:
             return
@@ -253,10 +253,10 @@ class Kubelets:
         for _ in range(min(_BATCH, len(self._due))):
             plan, run = self._due.popleft()
             if run.plan == plan:
-                self._attend_to(run)
+                self._step(run)
         self._wake()
 
-    def _attend_to(self, run: PodRun) -> None:
+    def _step(self, run: PodRun) -> None:
         node_info = self._node_infos.get(run.node_name)
         if node_info is None or not node_info.is_alive:
             self._held.setdefault(run.node_name, []).append(run)
@@ -276,11 +276,11 @@ class Kubelets:
             pod = codec.decode(self._current(run).raw, core.Pod)
         except codec.DecodeError as error:
             log.error("cannot read a pod", extra={"pod": run.name, "error": str(error)})
-            self._end(run)
+            self._release(run)
             return
         run.read(pod)
         if pod.metadata.deletion_timestamp is not None:
-            self._begin_to_stop(run)
+            self._begin_termination(run)
             return
         requests = PodRequests.of(pod)
         was_running = pod.status.phase == "Running"  # of a former process
@@ -296,10 +296,10 @@ class Kubelets:
             return
         self._schedule(run, PodStage.STARTING, run.startup)
         if run.startup > 0:
-            self._report(run, node_info, "Pending", pod_status.waiting("ContainerCreating"))
+            self._update_status(run, node_info, "Pending", pod_status.waiting("ContainerCreating"))
 
     def _refuse(self, run: PodRun, rejection: PodRejection) -> None:
-        self._end(run)
+        self._release(run)
         time = self._time()
 
         def write(pod: Object) -> None:
@@ -314,7 +314,7 @@ class Kubelets:
         run.restarts += run.stage is PodStage.BACK_OFF
         run.since = self._time()
         self._schedule(run, PodStage.RUNNING, run.duration)
-        self._report(run, node_info, "Running", pod_status.running(run.since))
+        self._update_status(run, node_info, "Running", pod_status.running(run.since))
         for container in run.containers.main:
             pulled = f'Container image "{container.image}" already present on machine'
             self._record_event(run, NORMAL, "Pulled", pulled)
@@ -327,8 +327,8 @@ class Kubelets:
         made = pod_status.container_id(run.uid, run.restarts)
         exited = pod_status.terminated(code, run.since, self._time(), made)
         if not run.will_restart(code):
-            self._end(run)
-            self._report(run, node_info, "Succeeded" if code == 0 else "Failed", exited)
+            self._release(run)
+            self._update_status(run, node_info, "Succeeded" if code == 0 else "Failed", exited)
             return
         pause = run.pause
         run.last_state = exited
@@ -337,11 +337,13 @@ class Kubelets:
             names = ",".join(container.name for container in run.containers.main)
             pod = f"{run.name}_{run.namespace}({run.uid})"
             message = f"back-off {Duration.of(pause)} restarting failed container={names} pod={pod}"
-            self._report(run, node_info, "Running", pod_status.waiting("CrashLoopBackOff", message))
+            self._update_status(
+                run, node_info, "Running", pod_status.waiting("CrashLoopBackOff", message)
+            )
             note = f"Back-off restarting failed container {names} in pod {pod}"
             self._record_event(run, WARNING, "BackOff", note)
 
-    def _begin_to_stop(self, run: PodRun) -> None:
+    def _begin_termination(self, run: PodRun) -> None:
         self._schedule(run, PodStage.STOPPING, min(run.grace, run.stop))
 
     def _remove(self, run: PodRun, node_info: NodeInfo) -> None:
@@ -353,7 +355,7 @@ class Kubelets:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def _report(
+    def _update_status(
         self, run: PodRun, node_info: NodeInfo, phase: str, state: pod_status.State
     ) -> None:
         time = self._time()
