@@ -68,13 +68,13 @@ def make_nodes(
             name = node["metadata"]["name"]
             if name in names:
                 raise ValueError(
-                    f"machines of template {template.name!r}: {name!r} is not the only one of its"
+                    f"nodes of template {template.name!r}: {name!r} is not the only one of its"
                     " name; expected a pattern with {i}"
                 )
             names.add(name)
             nodes.append(node)
     if first + len(nodes) > MAX_NODES:
-        raise ValueError(f"expected at most {MAX_NODES} machines, got {first + len(nodes)}")
+        raise ValueError(f"expected at most {MAX_NODES} nodes, got {first + len(nodes)}")
     return nodes
 
 

@@ -1,6 +1,6 @@
 """Informers converge to the server's state, whatever is written and however often they are cut off.
 
-The same over sockets: `test_followed_over_sockets.py`.
+The same over sockets: `test_informers_over_sockets.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same as `test_followed.py` over HTTPS, on wires that are cut in the middle of anything.
+"""The same as `test_informers.py` over HTTPS, on wires that are cut in the middle of anything.
 
 MOORING_FUZZ_WRITES says how many random writes there are (20,000, which takes some 15 s), and
 MOORING_FUZZ_SEED is the seed.

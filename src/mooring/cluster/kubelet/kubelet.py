@@ -130,7 +130,7 @@ class Kubelets:
             self._take(change)
         except Exception:  # an error here must not reach the writer
             extra = {"resource": change.resource, "object": change.new.name}
-            log.exception("a kubelet could not take in a change", extra=extra)
+            log.exception("a kubelet failed on a change", extra=extra)
 
     def _take(self, change: StoreChange) -> None:
         is_gone = change.type == "DELETED"
