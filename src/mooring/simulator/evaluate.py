@@ -97,7 +97,7 @@ class Evaluator:
 
 
 class _FrozenClock:
-    """A clock that stands at the time of the scenario."""
+    """A clock that stands still at the time of the evaluation."""
 
     def __init__(self) -> None:
         self._now = time.time()

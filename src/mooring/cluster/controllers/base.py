@@ -6,6 +6,7 @@ import abc
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -30,25 +31,17 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
+@dataclass
 class ControllerContext:
     """What the controllers of one cluster share."""
 
-    def __init__(
-        self,
-        verbs: Verbs,
-        queue: ReconcileQueue,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        event_writer: EventWriter,
-    ) -> None:
-        self.verbs: Verbs = verbs
-        self.queue: ReconcileQueue = queue
-        self.clock: Clock = clock
-        self.rng: random.Random = rng
-        self.event_writer: EventWriter = event_writer
-        self.pods: Pods = Pods()
-        self.owner_graph: OwnerGraph = OwnerGraph()
+    verbs: Verbs
+    queue: ReconcileQueue
+    clock: Clock
+    rng: random.Random
+    event_writer: EventWriter
+    pods: Pods = field(default_factory=Pods)
+    owner_graph: OwnerGraph = field(default_factory=OwnerGraph)
 
 
 class BuiltInController(abc.ABC):
@@ -209,9 +202,9 @@ def pod_of(
         meta["name"] = name
     else:
         meta["generateName"] = f"{owner['metadata']['name']}-"
-    for field, more in (("labels", labels), ("annotations", annotations)):
-        if given.get(field) or more:
-            meta[field] = {**(given.get(field) or {}), **(more or {})}
+    for part, more in (("labels", labels), ("annotations", annotations)):
+        if given.get(part) or more:
+            meta[part] = {**(given.get(part) or {}), **(more or {})}
     if given.get("finalizers"):
         meta["finalizers"] = given["finalizers"]
     meta["ownerReferences"] = [owner_reference(owner)]

@@ -82,11 +82,7 @@ class Controllers:
         """Read the current objects and follow all changes; needs a running loop."""
         self.queue = ReconcileQueue(asyncio.get_running_loop())
         context = self._context = ControllerContext(
-            self._verbs,
-            self.queue,
-            clock=self._clock,
-            rng=self._rng,
-            event_writer=self._event_writer,
+            self._verbs, self.queue, self._clock, self._rng, self._event_writer
         )
         for name in self._names:
             if name == "volumes":
