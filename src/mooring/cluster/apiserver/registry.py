@@ -82,7 +82,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "persistentvolumeclaims": Kind(
         first_status={"phase": "Pending"},
         returns_deleted=True,
-        set_defaults=workload_defaults.set_defaults_claim,
+        set_defaults=workload_defaults.set_defaults_persistent_volume_claim,
         validate=validation.validate_persistent_volume_claim,
         validate_update=validation.validate_persistent_volume_claim_update,
         columns=cells_storage.PERSISTENT_VOLUME_CLAIM,
@@ -90,7 +90,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "persistentvolumes": Kind(
         first_status={"phase": "Pending"},
         returns_deleted=True,
-        set_defaults=defaults.set_defaults_volume,
+        set_defaults=defaults.set_defaults_persistent_volume,
         validate=validation.validate_persistent_volume,
         columns=cells_storage.PERSISTENT_VOLUME,
     ),
@@ -215,13 +215,13 @@ _KINDS: Final[dict[str, Kind]] = {
     ),
     "clusterrolebindings.rbac.authorization.k8s.io": Kind(
         creates_on_update=True,
-        set_defaults=defaults.set_defaults_binding,
+        set_defaults=defaults.set_defaults_role_binding,
         columns=cells_cluster.ROLE_BINDING,
     ),
     "clusterroles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
     "rolebindings.rbac.authorization.k8s.io": Kind(
         creates_on_update=True,
-        set_defaults=defaults.set_defaults_binding,
+        set_defaults=defaults.set_defaults_role_binding,
         columns=cells_cluster.ROLE_BINDING,
     ),
     "roles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
@@ -254,14 +254,14 @@ _KINDS: Final[dict[str, Kind]] = {
     "csidrivers.storage.k8s.io": Kind(
         needs_version=True,
         returns_deleted=True,
-        set_defaults=defaults.set_defaults_driver,
+        set_defaults=defaults.set_defaults_csi_driver,
         columns=cells_storage.CSI_DRIVER,
     ),
     "csinodes.storage.k8s.io": Kind(
         needs_version=True, returns_deleted=True, columns=cells_storage.CSI_NODE
     ),
     "csistoragecapacities.storage.k8s.io": Kind(
-        needs_version=True, set_defaults=defaults.set_defaults_capacity
+        needs_version=True, set_defaults=defaults.set_defaults_csi_storage_capacity
     ),
     "storageclasses.storage.k8s.io": Kind(
         returns_deleted=True,

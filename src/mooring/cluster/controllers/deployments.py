@@ -95,7 +95,7 @@ class DeploymentController(BuiltInController):
 
     def _must_wait(self, owner: Object, old: Sequence[Object]) -> bool:
         """Whether the strategy wants all old pods to be gone before there are new ones."""
-        if not rollout.is_recreated(owner):
+        if not rollout.uses_recreate(owner):
             return False
         return any(
             not pod.is_finished for one in old for pod in self.pods.of(one["metadata"]["uid"])

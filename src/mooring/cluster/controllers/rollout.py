@@ -28,14 +28,14 @@ def spec_replicas(sets: Sequence[Object]) -> int:
     return sum(one["spec"].get("replicas") or 0 for one in sets)
 
 
-def is_recreated(owner: Object) -> bool:
+def uses_recreate(owner: Object) -> bool:
     return (owner["spec"].get("strategy") or {}).get("type") == "Recreate"
 
 
 def limits(owner: Object) -> tuple[int, int]:
     """The numbers of pods for maxSurge and maxUnavailable."""
     wanted = replicas_of(owner)
-    if is_recreated(owner) or wanted == 0:
+    if uses_recreate(owner) or wanted == 0:
         return 0, 0
     rolling = (owner["spec"].get("strategy") or {}).get("rollingUpdate") or {}
     surge = int_or_percent(rolling.get("maxSurge", _DEFAULT), wanted, up=True)
@@ -51,7 +51,7 @@ def limits(owner: Object) -> tuple[int, int]:
 def first_size(owner: Object, old: Sequence[Object]) -> int:
     """The size of a new ReplicaSet."""
     wanted = replicas_of(owner)
-    if is_recreated(owner):
+    if uses_recreate(owner):
         return wanted
     room = wanted + limits(owner)[0] - spec_replicas(old)
     return max(min(room, wanted), 0)
@@ -59,7 +59,7 @@ def first_size(owner: Object, old: Sequence[Object]) -> int:
 
 def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str, int]:
     """The sizes that the ReplicaSets should be scaled to now, by name."""
-    if is_recreated(owner):
+    if uses_recreate(owner):
         found = {one["metadata"]["name"]: 0 for one in old}
         if new is not None:
             found[new["metadata"]["name"]] = replicas_of(owner)

@@ -105,7 +105,7 @@ def set_defaults_namespace(value: Object) -> None:
     value.setdefault("status", {}).setdefault("phase", "Active")
 
 
-def set_defaults_volume(value: Object) -> None:
+def set_defaults_persistent_volume(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
@@ -119,7 +119,7 @@ def set_defaults_storage_class(value: Object) -> None:
     value.setdefault("volumeBindingMode", "Immediate")
 
 
-def set_defaults_driver(value: Object) -> None:
+def set_defaults_csi_driver(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("attachRequired", True)
     for field in ("podInfoOnMount", "requiresRepublish", "storageCapacity", "seLinuxMount"):
@@ -128,7 +128,7 @@ def set_defaults_driver(value: Object) -> None:
     spec["volumeLifecycleModes"] = spec.get("volumeLifecycleModes") or ["Persistent"]
 
 
-def set_defaults_capacity(value: Object) -> None:
+def set_defaults_csi_storage_capacity(value: Object) -> None:
     for field in ("capacity", "maximumVolumeSize"):
         if field in value:
             value[field] = canonical(value[field])
@@ -157,7 +157,7 @@ def set_defaults_endpoints(value: Object) -> None:
             port["protocol"] = port.get("protocol") or "TCP"
 
 
-def set_defaults_binding(value: Object) -> None:
+def set_defaults_role_binding(value: Object) -> None:
     value.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
     for subject in value.get("subjects", ()):
         if subject.get("kind") in ("User", "Group"):

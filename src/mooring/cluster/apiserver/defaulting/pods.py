@@ -43,7 +43,7 @@ def set_defaults_pod(pod: Object) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    _set_defaults_whole(spec)
+    _set_defaults_pod_resources(spec)
 
 
 def set_defaults_template(holder: Object) -> None:
@@ -144,7 +144,7 @@ def _set_defaults_volume(volume: Object) -> None:
         spell_resources(claim["spec"].get("resources", {}), "requests", "limits")
 
 
-def _set_defaults_whole(spec: Object) -> None:
+def _set_defaults_pod_resources(spec: Object) -> None:
     """Pod-level requests default to the limits, unless containers request the resource."""
     whole: Any = spec.get("resources")
     if not whole or not whole.get("limits"):

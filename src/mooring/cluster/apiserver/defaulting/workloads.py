@@ -58,7 +58,7 @@ def set_defaults_stateful_set(value: Object) -> None:
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
         claim.setdefault("metadata", {})
-        set_defaults_claim(claim)
+        set_defaults_persistent_volume_claim(claim)
         claim["status"] = {"phase": "Pending"}
 
 
@@ -128,7 +128,7 @@ def _spec_with_template(value: Object) -> Object:
     return spec
 
 
-def set_defaults_claim(value: Object) -> None:
+def set_defaults_persistent_volume_claim(value: Object) -> None:
     spec = value.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
     spell_resources(spec.setdefault("resources", {}), "requests", "limits")

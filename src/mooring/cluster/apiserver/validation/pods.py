@@ -140,7 +140,7 @@ def validate_pod_update(new: Object, old: Object) -> ErrorList:
         if gate.get("name") not in known:
             why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             found.append(forbidden_field(f"spec.schedulingGates[{index}].name", why))
-    is_same, more = _same_but_for_what_may_change(spec, before)
+    is_same, more = _compare_mutable(spec, before)
     found += more
     if not is_same:
         found.append(forbidden_field("spec", _MUTABLE))
@@ -171,7 +171,7 @@ def _validate_kept_tolerations(new: Sequence[Object], old: Sequence[Object]) -> 
     return [forbidden_field("spec.tolerations", why)]
 
 
-def _same_but_for_what_may_change(new: Object, old: Object) -> tuple[bool, ErrorList]:
+def _compare_mutable(new: Object, old: Object) -> tuple[bool, ErrorList]:
     """Whether the immutable parts are equal, and the errors of the mutable ones."""
     left, found = dict(new), ErrorList()
     for field in (_DEADLINE, "schedulingGates", "tolerations"):
