@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mooring import config as cfg
@@ -148,12 +147,7 @@ class EmbeddedCluster:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
     def before_close(self, act: Callable[[], Awaitable[None]]) -> None:

@@ -12,7 +12,6 @@ import asyncio
 import random
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mooring import config as cfg
@@ -72,12 +71,7 @@ class Simulation:
     def __enter__(self) -> Simulation:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ import sqlite3
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from mooring.cluster.apiserver.store import Store, StoreChange
@@ -65,12 +64,7 @@ class Persistence:
     def __enter__(self) -> Persistence:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def attach(self, store: Store) -> int:
