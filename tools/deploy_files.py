@@ -18,8 +18,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.rights import Object, rights
-from mooring.cli.manifests.wanted import Wanted, want
+from mooring.cli.manifests.options import Release, plan_release
+from mooring.cli.manifests.rbac_objects import Object, rbac_objects
 from mooring.cli.manifests.workload import CONFIG_FILE
 from mooring.cli.manifests.writing import file_stem, to_yaml
 
@@ -40,34 +40,35 @@ def main() -> None:
 
 def generated() -> dict[Path, str]:
     """Every file that is made here, with what it should say."""
-    wanted = want(name=NAME)
+    release = plan_release(name=NAME)
     files = {
         DEPLOY / "rbac.yaml": to_yaml(
-            rights(wanted), f"{NOTE}\n# What a scheduler with the default plugins may do."
+            rbac_objects(release),
+            f"{NOTE}\n# What a scheduler with the default plugins may do.",
         ),
-        DEPLOY / "helm" / NAME / "files" / "cluster-rules.yaml": _cluster_rules(wanted),
+        DEPLOY / "helm" / NAME / "files" / "cluster-rules.yaml": _cluster_rules(release),
         DEPLOY / "image" / "run.lock": _lock(_run_time()),
         DEPLOY / "image" / "build.lock": _lock(_build_time()),
     }
     base = DEPLOY / "kustomize"
-    return {**files, **{base / name: text for name, text in _kustomize(wanted)}}
+    return {**files, **{base / name: text for name, text in _kustomize(release)}}
 
 
-def _cluster_rules(wanted: Wanted) -> str:
-    (role,) = (value for value in rights(wanted) if value["kind"] == "ClusterRole")
+def _cluster_rules(release: Release) -> str:
+    (role,) = (value for value in rbac_objects(release) if value["kind"] == "ClusterRole")
     return to_yaml([role["rules"]], NOTE)
 
 
-def _kustomize(wanted: Wanted) -> Iterator[tuple[str, str]]:
+def _kustomize(release: Release) -> Iterator[tuple[str, str]]:
     names: list[str] = []
-    for value in objects(wanted):
+    for value in objects(release):
         if value["kind"] == "ConfigMap":
             yield CONFIG_FILE, value["data"][CONFIG_FILE]
             maker = _map_generator(value)
         else:
             if value["kind"] == "Deployment":  # a changed file changes the name of the ConfigMap
                 del value["spec"]["template"]["metadata"]["annotations"]
-            names.append(f"{file_stem(value, wanted.name)}.yaml")
+            names.append(f"{file_stem(value, release.name)}.yaml")
             yield names[-1], to_yaml([value], NOTE)
     base = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",

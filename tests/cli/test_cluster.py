@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 
 from mooring.cli import main
 from mooring.cli.cluster_report import Report
@@ -261,15 +261,15 @@ def test_tells_each_thing_once() -> None:
     put(store, "a")
     put(store, "a", why="no room")
     put(store, "a", why="no room")
-    report.tell()
+    report.print_changes()
     put(store, "a", why="no room")
-    report.tell()
+    report.print_changes()
     put(store, "a", why="no light")
     put(store, "a", node="n")
     put(store, "a", node="n")
-    report.tell()
+    report.print_changes()
     store.remove(known("pods"), "default", "a")
-    report.tell()
+    report.print_changes()
     assert said == ["waits  default/a: no room", "placed default/a on n"]
 
 
@@ -280,7 +280,7 @@ def test_counts_where_there_would_be_too_many_lines() -> None:
         put(store, f"p{i:02}", node=f"n{i % 3}")
         put(store, f"q{i:02}")
         put(store, f"q{i:02}", why="no room")
-    report.tell()
+    report.print_changes()
     assert said[0] == "placed 50 pods on 3 nodes"
     assert said[1] == "waits  default/q00: no room"
     assert (len(said), said[-1]) == (22, "waits  30 more pods")

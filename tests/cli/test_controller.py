@@ -8,11 +8,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 from tests.controlplane.processes import free_port
 
 from mooring.cli.commands import add_commands
-from mooring.cli.controller import find_controller, settle
+from mooring.cli.controller import find_controller, runner_options
 from mooring.controller import Controller, Election, controller
 from mooring.errors import ConfigError
 
@@ -91,16 +91,18 @@ def test_says_what_is_wrong_with_a_path(
 
 
 def test_has_no_lease_unless_it_is_asked_to_and_then_its_own() -> None:
-    assert settle(flags(), nowhere).election is None
-    assert settle(flags("--leader-elect"), nowhere).election == Election(name="mine")
+    assert runner_options(flags(), nowhere).election is None
+    assert runner_options(flags("--leader-elect"), nowhere).election == Election(name="mine")
     words = ("--leader-elect", "--leader-elect-resource-name=x", "--leader-elect-lease-duration=1m")
-    assert settle(flags(*words), nowhere).election == Election(name="x", lease_duration=60.0)
+    assert runner_options(flags(*words), nowhere).election == Election(
+        name="x", lease_duration=60.0
+    )
 
 
 def test_reads_the_rest_of_its_flags() -> None:
     words = ("--workers=3", "--kube-api-qps=7", "--kube-api-burst=8", "--secure-port=0")
     more = ("--node-selector=pool=gpu", "--shutdown-grace-period=1s")
-    options = settle(flags(*words, *more), nowhere)
+    options = runner_options(flags(*words, *more), nowhere)
     assert (options.workers, options.qps, options.burst) == (3, 7.0, 8)
     assert (options.node_selector, options.grace, options.reviews) == ("pool=gpu", 1.0, False)
 
@@ -119,7 +121,7 @@ def test_reads_the_rest_of_its_flags() -> None:
 )
 def test_refuses_flags_that_can_not_be_meant(words: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        settle(flags(*words), nowhere)
+        runner_options(flags(*words), nowhere)
 
 
 def test_places_pods_shows_its_health_and_goes_when_it_is_told_to(folder: Path) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.clusters import Running
-from tests.extender.in_process_server import about
+from tests.cli.process import Running
+from tests.extender.serving import about
 
 from mooring.cli import main
 from mooring.testing import pod

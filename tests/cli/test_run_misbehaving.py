@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig

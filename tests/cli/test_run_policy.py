@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 from tests.cli.test_run_settings import problems, settled
 
 OLD = """\

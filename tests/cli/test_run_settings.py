@@ -7,7 +7,7 @@ import pytest
 
 from mooring.cli import _parser, _with_command, main
 from mooring.cli.run.flags import add_flags
-from mooring.cli.run.settings import Settings, settle
+from mooring.cli.run.settings import Settings, complete_settings
 from mooring.errors import ConfigError
 
 FILE = """\
@@ -19,7 +19,7 @@ leaderElection: {leaseDuration: 30s, renewDeadline: 20s}
 
 
 def settled(*arguments: str) -> Settings:
-    return settle(_parser().parse_args(["run", *arguments]))
+    return complete_settings(_parser().parse_args(["run", *arguments]))
 
 
 def problems(*arguments: str) -> list[str]:

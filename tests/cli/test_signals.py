@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 from tests.cli.test_extender import ask, port_of
 from tests.extender.in_process_server import about
 

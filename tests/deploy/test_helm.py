@@ -11,7 +11,7 @@ from tests.deploy.rendering import CHART, ChartError, by_name, helm, helm_files,
 
 from mooring import config as cfg
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.wanted import want
+from mooring.cli.manifests.options import plan_release
 from mooring.scheduler import rbac
 
 pytestmark = pytest.mark.usefixtures("helm_program")
@@ -44,12 +44,14 @@ def configuration_of(rendered: list[dict[str, Any]]) -> cfg.KubeSchedulerConfigu
 
 
 def test_default_values_give_what_the_command_prints() -> None:
-    assert by_name(helm()) == by_name(objects(want(name="mooring")))
+    assert by_name(helm()) == by_name(objects(plan_release(name="mooring")))
 
 
 def test_release_of_another_name_and_namespace_gives_what_the_command_prints() -> None:
     rendered = helm(release="my-scheduler", namespace="scheduling")
-    assert by_name(rendered) == by_name(objects(want(name="my-scheduler", namespace="scheduling")))
+    assert by_name(rendered) == by_name(
+        objects(plan_release(name="my-scheduler", namespace="scheduling"))
+    )
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -57,7 +59,7 @@ def test_configuration_gives_what_the_command_prints(as_text: bool, tmp_path: An
     file = tmp_path / "config.yaml"
     file.write_text(CONFIG)
     value = CONFIG if as_text else yaml.safe_load(CONFIG)
-    ours = by_name(objects(want(name="mooring", file=str(file))))
+    ours = by_name(objects(plan_release(name="mooring", file=str(file))))
     theirs = by_name(helm({"config": value}))
     # Helm sorts the keys of profiles: another text, and another checksum, of the same meaning.
     for side in (ours, theirs):
@@ -73,7 +75,7 @@ def test_one_replica_without_election_gives_what_the_command_prints(tmp_path: An
     alone = {"leaderElection": {"leaderElect": False}}
     header = {"apiVersion": cfg.API_VERSION, "kind": cfg.KIND}
     file.write_text(json.dumps({**header, **alone}))
-    ours = by_name(objects(want(name="mooring", file=str(file))))
+    ours = by_name(objects(plan_release(name="mooring", file=str(file))))
     assert by_name(helm({"replicas": 1, "config": alone})) == ours
     assert "Role/mooring" not in ours
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 from tests.controlplane.build import ControlPlaneError, binaries
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial-cluster.md"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.cli.clusters import Running
+from tests.cli.process import Running
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.build import binaries
 from tests.controlplane.commands import scheduler_configuration

@@ -15,7 +15,7 @@ from typing import Final
 
 from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
-from mooring.cli.cluster_report import Report
+from mooring.cli.cluster_report import PlacementReport
 from mooring.cli.config import print_problems, registry_with
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
@@ -79,7 +79,7 @@ class _Up:
         return 0
 
     async def _live(self, cluster: EmbeddedCluster, url: str, kubeconfig: Path) -> None:
-        report = Report(cluster.store, say)
+        report = PlacementReport(cluster.store, say)
         scheduler = await self._start_scheduler(cluster)
         self._introduce(cluster, url, kubeconfig, scheduler)
         self._apply(cluster)
@@ -87,7 +87,7 @@ class _Up:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
                     await self._stop.wait()
-            report.tell()
+            report.print_changes()
             if scheduler is not None:
                 scheduler.check()
 

@@ -26,14 +26,14 @@ class _Status(msgspec.Struct):
     conditions: tuple[_Condition, ...] | None = ()
 
 
-class _Glance(msgspec.Struct):
+class _PodConditions(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-_glance: Final = msgspec.json.Decoder(_Glance).decode
+_decode: Final = msgspec.json.Decoder(_PodConditions).decode
 
 
-class Report:
+class PlacementReport:
     """Listens to a store; says which pods were placed, and which can't be and why."""
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
@@ -42,9 +42,9 @@ class Report:
         self._placed: dict[str, str] = {}  # pod -> node, since the last look
         self._waiting: dict[str, str] = {}  # pod -> why, since the last look
         self._reasons: dict[str, str] = {}  # as last told, so that nothing is told twice
-        store.listen(self._hear)
+        store.listen(self._on_change)
 
-    def tell(self) -> None:
+    def print_changes(self) -> None:
         """Tell what has happened since the last time."""
         placed, self._placed = self._placed, {}
         waiting, self._waiting = self._waiting, {}
@@ -65,7 +65,7 @@ class Report:
         zone = item.labels.get(ZONE) if item is not None else ""
         return f" ({zone})" if zone else ""
 
-    def _hear(self, change: StoreChange) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.resource != _PODS.key:
             return
         item, old = change.new, change.old
@@ -80,10 +80,10 @@ class Report:
                 self._reasons.pop(key, None)
                 self._placed[key] = node
         elif change.type == "MODIFIED":
-            self._hear_reason(key, item.raw)
+            self._on_waiting(key, item.raw)
 
-    def _hear_reason(self, key: str, raw: bytes) -> None:
-        for condition in _glance(raw).status.conditions or ():
+    def _on_waiting(self, key: str, raw: bytes) -> None:
+        for condition in _decode(raw).status.conditions or ():
             if condition.type == "PodScheduled" and condition.status == "False":
                 if self._reasons.get(key) != condition.message:
                     self._reasons[key] = self._waiting[key] = condition.message

@@ -33,7 +33,7 @@ def run(flags: argparse.Namespace) -> int:
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
         controller = find_controller(flags.controller)
-        options = settle(flags, controller)
+        options = runner_options(flags, controller)
         endpoint = find_endpoint(flags.kubeconfig, flags.master, context=flags.context)
         asyncio.run(_run(controller, options, endpoint, flags))
     except ConfigError as error:
@@ -59,23 +59,23 @@ def find_controller(path: str) -> Controller:
     return found
 
 
-def settle(flags: argparse.Namespace, controller: Controller) -> Options:
+def runner_options(flags: argparse.Namespace, controller: Controller) -> Options:
     """What the flags mean together; raises ConfigError with every problem."""
     if flags.leader_elect_resource_name is None:
         flags.leader_elect_resource_name = controller.scheduler_name
     config = with_flags(cfg.default_configuration(), flags)
     problems = [*cfg.validate(config), *flag_problems(flags)]
-    wanted, connection = config.leader_election, config.client_connection
+    lease, connection = config.leader_election, config.client_connection
     election = None
-    if wanted.leader_elect:
-        foreign = refuse_foreign_lease(wanted.resource_namespace, wanted.resource_name)
+    if lease.leader_elect:
+        foreign = refuse_foreign_lease(lease.resource_namespace, lease.resource_name)
         problems += [foreign] if foreign is not None else []
         election = Election(
-            name=wanted.resource_name,
-            namespace=wanted.resource_namespace,
-            lease_duration=wanted.lease_duration.seconds,
-            renew_deadline=wanted.renew_deadline.seconds,
-            retry_period=wanted.retry_period.seconds,
+            name=lease.resource_name,
+            namespace=lease.resource_namespace,
+            lease_duration=lease.lease_duration.seconds,
+            renew_deadline=lease.renew_deadline.seconds,
+            retry_period=lease.retry_period.seconds,
         )
     if problems:
         raise ConfigError(problems)
@@ -103,7 +103,8 @@ async def _run(
     if not flags.secure_port:
         await run_until_signalled(runner)
         return
-    from mooring.cli.run.surface import Surface  # half a second that others do not need to wait
+    # Half a second of imports that a controller without endpoints does not need.
+    from mooring.cli.run.endpoints import ComponentEndpoints
 
     transports: list[HttpTransport] = []
 
@@ -111,7 +112,7 @@ async def _run(
         transports.append(connector(other, metrics, program)())
         return transports[-1]
 
-    surface = Surface(
+    endpoints = ComponentEndpoints(
         flags,
         health=component_health(
             election=runner.election,
@@ -124,12 +125,12 @@ async def _run(
         reader=runner.reader,
     )
     try:
-        await surface.start()
+        await endpoints.start()
         async with asyncio.TaskGroup() as tasks:
-            looking = tasks.create_task(surface.run(), name="client CA")
+            looking = tasks.create_task(endpoints.run(), name="client CA")
             await run_until_signalled(runner)
             looking.cancel()
     finally:
-        await surface.close()
+        await endpoints.close()
         for transport in transports:
             await transport.close()

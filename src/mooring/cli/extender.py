@@ -44,13 +44,13 @@ def run(flags: argparse.Namespace) -> int:
     """Serve until it is told to stop; the exit code."""
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
-        asyncio.run(_serve(_settle(flags)))
+        asyncio.run(_serve(_complete(flags)))
     except ConfigError as error:
         return print_problems(error, flags.config or "mooring extender")
     return 0
 
 
-def _settle(flags: argparse.Namespace) -> _Served:
+def _complete(flags: argparse.Namespace) -> _Served:
     """All that the flags mean; raises ConfigError."""
     extender, paths = _functions(flags.extender), list(flags.plugin)
     if flags.extender and extender is None:

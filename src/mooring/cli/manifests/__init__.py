@@ -1,6 +1,6 @@
-"""`mooring manifests`: what has to be in a cluster for a scheduler to run there.
+"""`mooring manifests`: the objects a scheduler needs in a cluster, from its configuration.
 
-A configuration flows in, Kubernetes objects flow out. `wanted` completes and checks what was asked
-for, `rights` derives the RBAC objects from its plugins, `workload` describes what runs, `writing`
-puts objects on paper. The files in `deploy/` are made of the same parts.
+`options` completes and checks what was asked for, `rbac_objects` derives the RBAC objects from the
+plugins, `workload` describes what runs, `writing` prints objects as YAML or JSON. The files in
+`deploy/` are made of the same parts.
 """

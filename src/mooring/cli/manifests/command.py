@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mooring import __version__
 from mooring.cli.config import print_problems
-from mooring.cli.manifests.rights import Object, rights
-from mooring.cli.manifests.wanted import Wanted, want
+from mooring.cli.manifests.options import Release, plan_release
+from mooring.cli.manifests.rbac_objects import Object, rbac_objects
 from mooring.cli.manifests.workload import workload
 from mooring.cli.manifests.writing import file_stem, to_json, to_yaml, write_files
 from mooring.errors import ConfigError
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the objects, or write them to where it was asked for."""
     name = "<stdin>" if options.config == "-" else options.config
     try:
-        wanted = want(
+        release = plan_release(
             name=options.name,
             namespace=options.namespace,
             file=options.config,
@@ -30,32 +30,32 @@ def run(options: argparse.Namespace) -> int:
         )
     except ConfigError as error:
         return print_problems(error, name or "mooring manifests")
-    for note in wanted.notes:
+    for note in release.notes:
         print(f"note: {note}", file=sys.stderr)
-    return _deliver(wanted, options)
+    return _deliver(release, options)
 
 
-def objects(wanted: Wanted) -> list[Object]:
+def objects(release: Release) -> list[Object]:
     """Everything that has to be in the cluster, in the order in which it makes sense to read."""
-    return [*rights(wanted), *workload(wanted)]
+    return [*rbac_objects(release), *workload(release)]
 
 
-def _deliver(wanted: Wanted, options: argparse.Namespace) -> int:
-    made, target = objects(wanted), options.write_to
+def _deliver(release: Release, options: argparse.Namespace) -> int:
+    made, target = objects(release), options.write_to
     if not target:
-        print(_written(wanted, made, options.output), end="")
+        print(_written(release, made, options.output), end="")
         return 0
     try:
         if target.endswith("/") or Path(target).is_dir():
             files = {
-                f"{file_stem(value, wanted.name)}.{options.output}": _written(
-                    wanted, [value], options.output
+                f"{file_stem(value, release.name)}.{options.output}": _written(
+                    release, [value], options.output
                 )
                 for value in made
             }
             write_files(Path(target), files)
         else:
-            Path(target).write_text(_written(wanted, made, options.output), encoding="utf-8")
+            Path(target).write_text(_written(release, made, options.output), encoding="utf-8")
     except OSError as error:
         print(f"{target}: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -63,7 +63,7 @@ def _deliver(wanted: Wanted, options: argparse.Namespace) -> int:
     return 0
 
 
-def _written(wanted: Wanted, made: list[Object], output: str) -> str:
+def _written(release: Release, made: list[Object], output: str) -> str:
     if output == "json":
         return to_json(made)
-    return to_yaml(made, f"The scheduler {wanted.name}, by mooring manifests {__version__}.")
+    return to_yaml(made, f"The scheduler {release.name}, by mooring manifests {__version__}.")

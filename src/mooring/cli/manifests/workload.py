@@ -10,8 +10,8 @@ import yaml
 from mooring import config as cfg
 from mooring.api.wellknown import HOSTNAME, ZONE
 from mooring.cli.manifests.labels import labels, selector
-from mooring.cli.manifests.rights import Object
-from mooring.cli.manifests.wanted import Wanted
+from mooring.cli.manifests.options import Release
+from mooring.cli.manifests.rbac_objects import Object
 from mooring.config.source import dump_yaml
 
 CONFIG_FILE: Final = "config.yaml"
@@ -24,10 +24,11 @@ _GRACE: Final = 30  # seconds
 _ALWAYS: Final = ("apiVersion", "kind", "leaderElection", "profiles")
 
 
-def workload(wanted: Wanted) -> list[Object]:
+def workload(release: Release) -> list[Object]:
     """ConfigMap, Deployment, PodDisruptionBudget and Service."""
-    text = config_text(wanted.config)
-    return [_config_map(wanted, text), _deployment(wanted, text), _budget(wanted), _service(wanted)]
+    text = config_text(release.config)
+    configured = [_config_map(release, text), _deployment(release, text)]
+    return [*configured, _budget(release), _service(release)]
 
 
 def config_text(config: cfg.KubeSchedulerConfiguration) -> str:
@@ -66,47 +67,47 @@ def _brief(extender: Object) -> Object:
     return kept
 
 
-def _config_map(wanted: Wanted, text: str) -> Object:
+def _config_map(release: Release, text: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(wanted),
+        "metadata": _metadata(release),
         "data": {CONFIG_FILE: text},
     }
 
 
-def _deployment(wanted: Wanted, text: str) -> Object:
+def _deployment(release: Release, text: str) -> Object:
     # Two at a time are fine if they agree on who schedules, and to be avoided if they do not.
     rolling = {"maxSurge": 1, "maxUnavailable": 0}
     strategy: Object = (
         {"type": "RollingUpdate", "rollingUpdate": rolling}
-        if wanted.elects
+        if release.elects
         else {"type": "Recreate"}
     )
     # A changed ConfigMap changes no pod; a changed annotation rolls out new ones.
     digest = hashlib.sha256(text.encode()).hexdigest()
     template = {
-        "metadata": {"labels": labels(wanted.name), "annotations": {"checksum/config": digest}},
-        "spec": _pod(wanted),
+        "metadata": {"labels": labels(release.name), "annotations": {"checksum/config": digest}},
+        "spec": _pod(release),
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(wanted),
+        "metadata": _metadata(release),
         "spec": {
-            "replicas": wanted.replicas,
-            "selector": {"matchLabels": selector(wanted.name)},
+            "replicas": release.replicas,
+            "selector": {"matchLabels": selector(release.name)},
             "strategy": strategy,
             "template": template,
         },
     }
 
 
-def _pod(wanted: Wanted) -> Object:
-    important = {"priorityClassName": wanted.priority_class} if wanted.priority_class else {}
+def _pod(release: Release) -> Object:
+    important = {"priorityClassName": release.priority_class} if release.priority_class else {}
     return {
         "schedulerName": cfg.DEFAULT_SCHEDULER_NAME,  # we can't place ourselves
-        "serviceAccountName": wanted.name,
+        "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
         **important,
         "terminationGracePeriodSeconds": _GRACE,
@@ -117,35 +118,35 @@ def _pod(wanted: Wanted) -> Object:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "topologySpreadConstraints": [
-            _apart(wanted, HOSTNAME),
-            _apart(wanted, ZONE),
+            _apart(release, HOSTNAME),
+            _apart(release, ZONE),
         ],
-        "containers": [_container(wanted)],
-        "volumes": [{"name": "config", "configMap": _one_file(wanted)}],
+        "containers": [_container(release)],
+        "volumes": [{"name": "config", "configMap": _one_file(release)}],
     }
 
 
-def _one_file(wanted: Wanted) -> Object:
+def _one_file(release: Release) -> Object:
     """Nothing else of the ConfigMap: modules beside a configuration file can be imported."""
-    return {"name": wanted.name, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}
+    return {"name": release.name, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}
 
 
-def _apart(wanted: Wanted, key: str) -> Object:
+def _apart(release: Release, key: str) -> Object:
     """One by one over nodes or zones, as far as there are several."""
     return {
         "topologyKey": key,
         "maxSkew": 1,
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": selector(wanted.name)},
+        "labelSelector": {"matchLabels": selector(release.name)},
         "matchLabelKeys": ["pod-template-hash"],  # those that are being replaced don't count
     }
 
 
-def _container(wanted: Wanted) -> Object:
-    plugins = [f"--plugin={path}" for path in wanted.plugins]
+def _container(release: Release) -> Object:
+    plugins = [f"--plugin={path}" for path in release.plugins]
     return {
         "name": "scheduler",
-        "image": wanted.image,
+        "image": release.image,
         "imagePullPolicy": "IfNotPresent",  # an image may be on the nodes and nowhere else
         "args": ["run", f"--config={_FOLDER}/{CONFIG_FILE}", "--v=2", *plugins],
         "ports": [{"name": "https", "containerPort": _PORT, "protocol": "TCP"}],
@@ -175,26 +176,26 @@ def _probe(path: str, *, period: int, failures: int) -> Object:
     }
 
 
-def _budget(wanted: Wanted) -> Object:
+def _budget(release: Release) -> Object:
     # Not `minAvailable`: with one replica it would forbid to drain a node.
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(wanted),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(wanted.name)}},
+        "metadata": _metadata(release),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(release.name)}},
     }
 
 
-def _service(wanted: Wanted) -> Object:
+def _service(release: Release) -> Object:
     """For those who read metrics; probes go to the pods themselves."""
     port = {"name": "https", "port": _PORT, "targetPort": "https", "protocol": "TCP"}
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata(wanted),
-        "spec": {"selector": selector(wanted.name), "ports": [port]},
+        "metadata": _metadata(release),
+        "spec": {"selector": selector(release.name), "ports": [port]},
     }
 
 
-def _metadata(wanted: Wanted) -> Object:
-    return {"name": wanted.name, "namespace": wanted.namespace, "labels": labels(wanted.name)}
+def _metadata(release: Release) -> Object:
+    return {"name": release.name, "namespace": release.namespace, "labels": labels(release.name)}

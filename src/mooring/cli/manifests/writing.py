@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from mooring.cli.manifests.rights import Object
+from mooring.cli.manifests.rbac_objects import Object
 
 _WIDTH = 100  # a list that fits into a line is written as one
 

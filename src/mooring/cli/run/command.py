@@ -11,7 +11,7 @@ from pathlib import Path
 from mooring import __version__
 from mooring.cli.config import print_problems
 from mooring.cli.run.process import Process
-from mooring.cli.run.settings import Settings, settle, warn_of_ignored
+from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
 from mooring.client.incluster import find_endpoint
 from mooring.errors import ConfigError
 from mooring.observe import log as logs
@@ -23,7 +23,7 @@ def run(flags: argparse.Namespace) -> int:
     """Run a scheduler until it is told to stop."""
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
-        settings = settle(flags)
+        settings = complete_settings(flags)
         if flags.write_config_to:
             return _write_config(settings)
         return asyncio.run(_run(settings))

@@ -49,7 +49,7 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.scheduler.watching import informers_for, kinds_to_watch
 
 if TYPE_CHECKING:
-    from mooring.cli.run.surface import Surface
+    from mooring.cli.run.endpoints import ComponentEndpoints
 
 log = logging.getLogger(__name__)
 
@@ -124,12 +124,12 @@ class Process:
             self._needed(),
             every=settings.flags.permission_check_interval.seconds,
         )
-        self._surface: Surface | None = None
+        self._endpoints: ComponentEndpoints | None = None
         if settings.flags.secure_port:
             # Half a second of imports that a scheduler without endpoints does not need.
-            from mooring.cli.run.surface import Surface
+            from mooring.cli.run.endpoints import ComponentEndpoints
 
-            self._surface = Surface(
+            self._endpoints = ComponentEndpoints(
                 settings.flags,
                 health=component_health(
                     election=self.election,
@@ -193,14 +193,14 @@ class Process:
         self.scheduler.hold(_SYNCING)
         garbage_collection.collect_rarely()
         try:
-            if self._surface is not None:
-                await self._surface.start()
+            if self._endpoints is not None:
+                await self._endpoints.start()
             with Watchdog(self.scheduler.guard):
                 async with asyncio.TaskGroup() as tasks:
                     await self._live(tasks)
         finally:
-            if self._surface is not None:
-                await self._surface.close()
+            if self._endpoints is not None:
+                await self._endpoints.close()
             for transport in self._transports:
                 await transport.close()
             await self._extenders.close()
@@ -219,8 +219,8 @@ class Process:
             self.scheduler.hold(_WAITING)
             background.append(tasks.create_task(self.election.run(), name="leader election"))
             background.append(tasks.create_task(self._catch_up(self.election), name="catching up"))
-        if self._surface is not None:
-            background.append(tasks.create_task(self._surface.run(), name="client CA"))
+        if self._endpoints is not None:
+            background.append(tasks.create_task(self._endpoints.run(), name="client CA"))
         scheduling = tasks.create_task(self.scheduler.run(), name="scheduler")
         await self._stop.wait()
         await self._end_scheduling(scheduling)

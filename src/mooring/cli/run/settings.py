@@ -12,8 +12,8 @@ import yaml
 from mooring import config as cfg
 from mooring.api.selectors import SelectorError, parse_label_query
 from mooring.cli.config import registry_with
+from mooring.cli.run.feature_gates import check_feature_gates
 from mooring.cli.run.flags import IGNORED
-from mooring.cli.run.gates import check_gates
 from mooring.cli.run.policy import config_map_reader
 from mooring.client.lease import refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
@@ -62,9 +62,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return cfg.to_yaml(self.config, self.known_plugins, args)
 
 
-def settle(flags: argparse.Namespace) -> Settings:
+def complete_settings(flags: argparse.Namespace) -> Settings:
     """Read the file, lay the flags over it, plan the profiles; raises ConfigError."""
-    check_gates(flags.feature_gates)
+    check_feature_gates(flags.feature_gates)
     registry = registry_with(flags.plugin)
     config = cfg.default_configuration()
     notes: tuple[cfg.Note, ...] = ()

@@ -29,7 +29,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _replace = msgspec.structs.replace
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Release(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler for one cluster; `config` states the names of its lease and its profiles."""
 
     name: str
@@ -47,7 +47,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.config.leader_election.leader_elect
 
 
-def want(
+def plan_release(
     *,
     name: str,
     namespace: str = SYSTEM_NAMESPACE,
@@ -56,7 +56,7 @@ def want(
     replicas: int | None = None,
     priority_class: str | None = None,
     plugins: Sequence[str] = (),
-) -> Wanted:
+) -> Release:
     """Read and complete a configuration file, if there is one; raises ConfigError."""
     problems = list(_flag_problems(name, namespace, image, replicas))
     registry = registry_with(plugins)
@@ -81,7 +81,7 @@ def want(
         raise ConfigError([*problems, *error.problems], file) from error
     if problems:
         raise ConfigError(problems, file)
-    return Wanted(
+    return Release(
         name=name,
         namespace=namespace,
         image=image or DEFAULT_IMAGE,

@@ -57,7 +57,7 @@ _OFF: Final = frozenset(
 )
 
 
-def check_gates(given: Iterable[str]) -> None:
+def check_feature_gates(given: Iterable[str]) -> None:
     """Raise ConfigError with every gate that is unknown or stands otherwise."""
     problems: list[Problem] = []
     for entry in (part for text in given for part in text.split(",") if part.strip()):

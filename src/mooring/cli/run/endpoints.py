@@ -26,7 +26,7 @@ _CLIENT_CA: Final = ("kube-system", "extension-apiserver-authentication", "clien
 _LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
 
 
-class Surface:
+class ComponentEndpoints:
     """The endpoints of one process, as its flags say. `reader` asks the cluster about callers.
 
     `document` is the configuration in force, as plain data, for a process that has one.

@@ -1,0 +1,75 @@
+"""Who the scheduler is, and exactly what it may do: RBAC objects derived from its plugins."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.cli.manifests.labels import labels
+from mooring.cli.manifests.options import SYSTEM_NAMESPACE, Release
+from mooring.scheduler import rbac
+
+Object = dict[str, Any]
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+# The API server's own role for those who have to know client certificates.
+_CLIENT_CA_READER: Final = "extension-apiserver-authentication-reader"
+
+
+def rbac_objects(release: Release) -> list[Object]:
+    """The account, what it may do everywhere, and what with its lease."""
+    granted = rbac.rules(rbac.cluster_permissions(release.plans, reviews=True))
+    objects = [
+        _account(release),
+        _role(release, "ClusterRole", granted),
+        _binding(release, "ClusterRole", release.name),
+    ]
+    if release.elects:
+        election = release.config.leader_election
+        where = election.resource_namespace
+        lease = rbac.rules(rbac.lease_permissions(where, election.resource_name))
+        objects.append(_role(release, "Role", lease, where))
+        objects.append(_binding(release, "Role", release.name, where))
+    objects.append(
+        _binding(release, "Role", _CLIENT_CA_READER, SYSTEM_NAMESPACE, f"{release.name}-client-ca")
+    )
+    return objects
+
+
+def _account(release: Release) -> Object:
+    metadata = {
+        "name": release.name,
+        "namespace": release.namespace,
+        "labels": labels(release.name),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata,
+        # Pods that need its token say so.
+        "automountServiceAccountToken": False,
+    }
+
+
+def _role(release: Release, kind: str, rules: list[Object], namespace: str = "") -> Object:
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": _metadata(release, release.name, namespace),
+        "rules": rules,
+    }
+
+
+def _binding(release: Release, kind: str, role: str, namespace: str = "", name: str = "") -> Object:
+    account = {"kind": "ServiceAccount", "name": release.name, "namespace": release.namespace}
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": _metadata(release, name or release.name, namespace),
+        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": role},
+        "subjects": [account],
+    }
+
+
+def _metadata(release: Release, name: str, namespace: str) -> Object:
+    where = {"namespace": namespace} if namespace else {}
+    return {"name": name, **where, "labels": labels(release.name)}
