@@ -13,7 +13,7 @@ import pytest
 from tests.cli.process import Running
 
 from mooring.cli import main
-from mooring.cli.cluster_report import Report
+from mooring.cli.cluster_report import PlacementReport
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.client.transport import Request
@@ -257,7 +257,7 @@ def put(store: Store, name: str, node: str = "", why: str = "") -> None:
 
 def test_tells_each_thing_once() -> None:
     store, said = new_store(), list[str]()
-    report = Report(store, said.append)
+    report = PlacementReport(store, said.append)
     put(store, "a")
     put(store, "a", why="no room")
     put(store, "a", why="no room")
@@ -275,7 +275,7 @@ def test_tells_each_thing_once() -> None:
 
 def test_counts_where_there_would_be_too_many_lines() -> None:
     store, said = new_store(), list[str]()
-    report = Report(store, said.append)
+    report = PlacementReport(store, said.append)
     for i in range(50):
         put(store, f"p{i:02}", node=f"n{i % 3}")
         put(store, f"q{i:02}")

@@ -12,7 +12,8 @@ from tests.cli.process import Running
 from tests.controlplane.processes import free_port
 
 from mooring.cli.commands import add_commands
-from mooring.cli.controller import find_controller, runner_options
+from mooring.cli.controller import ControllerOptions, find_controller, runner_options
+from mooring.cli.options import from_namespace
 from mooring.controller import Controller, Election, controller
 from mooring.errors import ConfigError
 
@@ -53,10 +54,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def flags(*words: str) -> argparse.Namespace:
+def flags(*words: str) -> ControllerOptions:
     parser = argparse.ArgumentParser()
     add_commands(parser.add_subparsers(dest="command"))
-    return parser.parse_args(["controller", "a_choice:choose", *words])
+    parsed = parser.parse_args(["controller", "a_choice:choose", *words])
+    return from_namespace(ControllerOptions, parsed)
 
 
 @controller(scheduler_name="mine")

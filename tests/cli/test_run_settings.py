@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from mooring.cli import _parser, _with_command, main
+from mooring.cli.options import from_namespace
 from mooring.cli.run.flags import add_flags
+from mooring.cli.run.options import RunOptions
 from mooring.cli.run.settings import Settings, complete_settings
 from mooring.errors import ConfigError
 
@@ -19,7 +21,8 @@ leaderElection: {leaseDuration: 30s, renewDeadline: 20s}
 
 
 def settled(*arguments: str) -> Settings:
-    return complete_settings(_parser().parse_args(["run", *arguments]))
+    parsed = _parser().parse_args(["run", *arguments])
+    return complete_settings(from_namespace(RunOptions, parsed))
 
 
 def problems(*arguments: str) -> list[str]:

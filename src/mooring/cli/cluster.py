@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +16,8 @@ from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
 from mooring.cli.cluster_report import PlacementReport
 from mooring.cli.config import print_problems, registry_with
-from mooring.client.errors import StatusError
+from mooring.cli.options import CommandOptions
+from mooring.client.errors import Refused
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
 from mooring.cluster.apiserver.persistence import Persistence
 from mooring.cluster.apiserver.resources import known
@@ -37,7 +37,34 @@ _LOOK: Final = 0.5  # seconds between two looks at what has happened
 _AT_ONCE: Final = 100  # nodes that are made before anybody else has a turn
 
 
-def up(options: argparse.Namespace) -> int:
+class ClusterOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring cluster up` understands."""
+
+    nodes: int
+    node_cpu: str
+    node_memory: str
+    node_pods: int
+    zones: int
+    gpus: int
+    no_kubelets: bool
+
+    kubeconfig: str
+    force: bool
+    address: str
+    expose: bool
+    port: int
+
+    data: str
+    apply: Sequence[str]
+
+    scheduler: bool
+    config: str
+    plugin: Sequence[str]
+
+    v: int
+
+
+def up(options: ClusterOptions) -> int:
     """Run a cluster until it is told to stop; the exit code."""
     logs.configure(options.v, "text", sys.stderr)
     try:
@@ -50,7 +77,7 @@ def up(options: argparse.Namespace) -> int:
 class _Up:
     """One cluster, from its flags to its end."""
 
-    def __init__(self, options: argparse.Namespace, resources: contextlib.ExitStack) -> None:
+    def __init__(self, options: ClusterOptions, resources: contextlib.ExitStack) -> None:
         self._options = options
         self._resources = resources
         self._stop = asyncio.Event()

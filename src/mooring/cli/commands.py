@@ -1,6 +1,6 @@
-"""The shape of the command line: what each command understands, and who runs it.
+"""The shape of the command line: the flags of each command, and the function that runs it.
 
-A command's function is imported when it is called: only shapes are loaded for `--help`.
+A command's function is imported when it is called: `--help` loads nothing but flags.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ def add_commands(commands: Commands) -> None:
     _add_manifests(commands)
 
 
-def calls(function: str) -> Callable[[argparse.Namespace], int]:
-    """For `set_defaults(run=…)`: `module:function` of this room, which gets the options."""
+def calls(function: str, options: str) -> Callable[[argparse.Namespace], int]:
+    """For `set_defaults(run=…)`: `module:function` of this room, and its options in that module."""
     module, _, name = function.partition(":")
 
-    def call(options: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"mooring.cli.{module}"), name)(options)
+    def call(parsed: argparse.Namespace) -> int:
+        from mooring.cli.options import from_namespace
+
+        command = import_module(f"mooring.cli.{module}")
+        code: int = getattr(command, name)(from_namespace(getattr(command, options), parsed))
         return code
 
     return call
@@ -50,7 +53,7 @@ def _add_run(commands: Commands) -> None:
         description="Run a scheduler for the cluster of a kubeconfig, or the one it runs in.",
         allow_abbrev=False,
     )
-    run.set_defaults(run=calls("run.command:run"))
+    run.set_defaults(run=calls("run.command:run", "RunOptions"))
     add_flags(run)
 
 
@@ -61,7 +64,7 @@ def _add_demo(commands: Commands) -> None:
         description="Run a cluster in this process with a scheduler and a plugin, and tell a short"
         " story: a rollout, a spread, a pod that does not fit, a node added, a preemption.",
     )
-    demo.set_defaults(run=calls("demo.command:run"))
+    demo.set_defaults(run=calls("demo.command:run", "DemoOptions"))
     demo.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
     demo.add_argument(
         "--stay", action="store_true", help="keep the cluster for kubectl until Ctrl-C"
@@ -75,7 +78,7 @@ def _add_evaluate(commands: Commands) -> None:
         description="Read scenarios (one JSON object per line: a pod, a frozen cluster, a profile),"
         " evaluate every node, and write one JSON result line each.",
     )
-    evaluate.set_defaults(run=calls("evaluate:run"))
+    evaluate.set_defaults(run=calls("evaluate:run", "EvaluateOptions"))
     evaluate.add_argument(
         "files", nargs="*", metavar="SCENARIOS", help="files, .gz too; none or - is standard input"
     )
@@ -96,7 +99,7 @@ def _add_cluster(commands: Commands) -> None:
     actions = cluster.add_subparsers(dest="action", metavar="ACTION")
     text = "run an API server with simulated nodes until it is told to stop"
     up = actions.add_parser("up", help=text, description=text.capitalize() + ".")
-    up.set_defaults(run=calls("cluster:up"))
+    up.set_defaults(run=calls("cluster:up", "ClusterOptions"))
     add_cluster_flags(up)
 
 
@@ -108,7 +111,7 @@ def _add_controller(commands: Commands) -> None:
         " retries, conflicts, leader election and endpoints are taken care of.",
         allow_abbrev=False,
     )
-    controller.set_defaults(run=calls("controller:run"))
+    controller.set_defaults(run=calls("controller:run", "ControllerOptions"))
     add_controller_flags(controller)
 
 
@@ -119,7 +122,7 @@ def _add_extender(commands: Commands) -> None:
         description="Serve /filter, /prioritize, /bind and /preempt as a scheduler extender.",
         allow_abbrev=False,
     )
-    extender.set_defaults(run=calls("extender:run"))
+    extender.set_defaults(run=calls("extender:run", "ExtenderOptions"))
     add_extender_flags(extender)
 
 
@@ -131,7 +134,7 @@ def _add_new(commands: Commands) -> None:
     actions = new.add_subparsers(dest="action", metavar="WHAT")
     text = "make a folder with a plugin, its configuration, and a test that passes"
     plugin = actions.add_parser("plugin", help=text, description=text.capitalize() + ".")
-    plugin.set_defaults(run=calls("new:run"))
+    plugin.set_defaults(run=calls("new:run", "NewPluginOptions"))
     plugin.add_argument("name", metavar="NAME", help="such as PreferSsd or prefer-ssd")
     plugin.add_argument(
         "--folder", default="", metavar="DIR", help="where to put it (default: ./prefer-ssd)"
@@ -159,7 +162,7 @@ def _add_config(commands: Commands) -> None:
         ("show", "print the effective configuration after defaults, as YAML"),
     ):
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
-        action.set_defaults(run=calls(f"config:{name}"))
+        action.set_defaults(run=calls(f"config:{name}", "ConfigOptions"))
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
         add_plugin_option(action)
     convert = actions.add_parser(
@@ -170,7 +173,7 @@ def _add_config(commands: Commands) -> None:
         " Policy alone, or a manifest with one of these in a ConfigMap. Comments say what changed"
         " and what has no counterpart; what cannot mean the same is an error.",
     )
-    convert.set_defaults(run=calls("config:convert"))
+    convert.set_defaults(run=calls("config:convert", "ConvertOptions"))
     convert.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
     convert.add_argument(
         "-o", "--output", default="", metavar="FILE", help="write there instead of printing"
@@ -184,7 +187,7 @@ def _add_manifests(commands: Commands) -> None:
         description="Print the objects with which a scheduler runs in a cluster. It may do what its"
         " plugins need, and nothing else.",
     )
-    manifests.set_defaults(run=calls("manifests.command:run"))
+    manifests.set_defaults(run=calls("manifests.command:run", "ManifestOptions"))
     add = manifests.add_argument
     add("--name", required=True, help="of the objects; of the profile too, if the file names none")
     add("--namespace", default="kube-system", help="where it runs (default kube-system)")

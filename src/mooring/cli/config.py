@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mooring import config as cfg
+from mooring.cli.options import CommandOptions
 from mooring.errors import ConfigError, Problem
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 
 
-def validate(options: argparse.Namespace) -> int:
+class ConfigOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `validate` and `show` understand."""
+
+    file: str
+    plugin: Sequence[str]
+
+
+class ConvertOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `convert` understands."""
+
+    file: str
+    output: str
+
+
+def validate(options: ConfigOptions) -> int:
     """Say whether the scheduler would start with this file."""
     return _with_plans(options.file, options.plugin, _report)
 
 
-def show(options: argparse.Namespace) -> int:
+def show(options: ConfigOptions) -> int:
     """Print what the file means."""
     return _with_plans(options.file, options.plugin, _print_effective)
 
 
-def convert(options: argparse.Namespace) -> int:
+def convert(options: ConvertOptions) -> int:
     """Write the file as one of version v1, with notes on what changed."""
     try:
         text = cfg.to_v1_yaml(_read(options.file))

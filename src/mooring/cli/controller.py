@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import logging
 import sys
 
+import msgspec
+
 from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import print_problems
 from mooring.cli.run.component import component_health, reviewer_for
+from mooring.cli.run.options import ComponentOptions
 from mooring.cli.run.settings import flag_problems, with_flags
 from mooring.client.endpoint import Endpoint
 from mooring.client.http import HttpTransport
@@ -28,7 +30,14 @@ from mooring.observe.texts import named
 log = logging.getLogger(__name__)
 
 
-def run(flags: argparse.Namespace) -> int:
+class ControllerOptions(ComponentOptions, frozen=True, kw_only=True):
+    """What `mooring controller` understands."""
+
+    controller: str  # module:name
+    workers: int
+
+
+def run(flags: ControllerOptions) -> int:
     """Run a controller until it is told to stop; the exit code."""
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
@@ -59,10 +68,11 @@ def find_controller(path: str) -> Controller:
     return found
 
 
-def runner_options(flags: argparse.Namespace, controller: Controller) -> Options:
+def runner_options(flags: ControllerOptions, controller: Controller) -> Options:
     """What the flags mean together; raises ConfigError with every problem."""
     if flags.leader_elect_resource_name is None:
-        flags.leader_elect_resource_name = controller.scheduler_name
+        name = controller.scheduler_name
+        flags = msgspec.structs.replace(flags, leader_elect_resource_name=name)
     config = with_flags(cfg.default_configuration(), flags)
     problems = [*cfg.validate(config), *flag_problems(flags)]
     lease, connection = config.leader_election, config.client_connection
@@ -92,7 +102,7 @@ def runner_options(flags: argparse.Namespace, controller: Controller) -> Options
 
 
 async def _run(
-    controller: Controller, options: Options, endpoint: Endpoint, flags: argparse.Namespace
+    controller: Controller, options: Options, endpoint: Endpoint, flags: ControllerOptions
 ) -> None:
     metrics = ControllerMetrics()
     add_process_metrics(metrics)

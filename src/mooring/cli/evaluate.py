@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import sys
@@ -15,6 +14,7 @@ import msgspec
 
 from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
+from mooring.cli.options import CommandOptions
 from mooring.errors import ConfigError
 from mooring.observe import garbage_collection
 from mooring.simulator.evaluate import Evaluator
@@ -25,7 +25,16 @@ _AHEAD = 4  # chunks per process that are read before the first of them is writt
 Answers = tuple[bytes, int, int]  # result lines, how many, how many of them without an answer
 
 
-def run(options: argparse.Namespace) -> int:
+class EvaluateOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring evaluate` understands."""
+
+    files: Sequence[str]
+    config: str | None
+    jobs: int
+    plugin: Sequence[str]
+
+
+def run(options: EvaluateOptions) -> int:
     """One line of JSON per scenario; 1 if a file or a scenario could not be read."""
     try:
         worker = _Worker(options.config, options.plugin)

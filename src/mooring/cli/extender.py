@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import socket
 import sys
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 
 from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
+from mooring.cli.options import CommandOptions
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
+from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.app import App, Options, connected, serve
 from mooring.extender.serving.functions import Extender
@@ -30,6 +32,31 @@ _EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
 _EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
 
 
+class ExtenderOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring extender` understands."""
+
+    extender: str
+    plugin: Sequence[str]
+    config: str
+    serve_bind: bool
+    plugin_timeout: Duration
+
+    kubeconfig: str
+    context: str
+    no_cluster: bool
+
+    bind_address: str
+    port: int
+    tls_cert_file: str
+    tls_private_key_file: str
+    client_ca_file: str
+    client_names: str
+    max_body_bytes: int
+
+    v: int
+    logging_format: Literal["text", "json"]
+
+
 class _Served(msgspec.Struct, frozen=True):
     """What the command line names."""
 
@@ -40,7 +67,7 @@ class _Served(msgspec.Struct, frozen=True):
     tls: ServingTls | None
 
 
-def run(flags: argparse.Namespace) -> int:
+def run(flags: ExtenderOptions) -> int:
     """Serve until it is told to stop; the exit code."""
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
@@ -50,7 +77,7 @@ def run(flags: argparse.Namespace) -> int:
     return 0
 
 
-def _complete(flags: argparse.Namespace) -> _Served:
+def _complete(flags: ExtenderOptions) -> _Served:
     """All that the flags mean; raises ConfigError."""
     extender, paths = _functions(flags.extender), list(flags.plugin)
     if flags.extender and extender is None:

@@ -6,7 +6,6 @@ if one of these points was asked for, `#[end]` ends a part, and `{{word}}` stand
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import keyword
 import re
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from mooring.cli.options import CommandOptions
 
 POINTS: Final[Mapping[str, str]] = {
     "pre-enqueue": "fw.PreEnqueue",
@@ -68,7 +69,15 @@ class Names(msgspec.Struct, frozen=True):
     kebab: str  # prefer-ssd
 
 
-def run(options: argparse.Namespace) -> int:
+class NewPluginOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring new plugin` understands."""
+
+    name: str
+    folder: str
+    point: Sequence[str]
+
+
+def run(options: NewPluginOptions) -> int:
     """Make the folder; the exit code."""
     chosen = [point for point in POINTS if point in (options.point or USUAL_POINTS)]
     try:

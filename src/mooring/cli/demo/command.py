@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import tempfile
@@ -14,11 +13,19 @@ from mooring.cli.demo import manifests
 from mooring.cli.demo.plugin import PreferSpot
 from mooring.cli.demo.screen import Screen
 from mooring.cli.demo.story import Story
+from mooring.cli.options import CommandOptions
 from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 from mooring.observe.signals import handle_signals
 
 
-def run(options: argparse.Namespace) -> int:
+class DemoOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring demo` understands."""
+
+    seed: int
+    stay: bool
+
+
+def run(options: DemoOptions) -> int:
     """The command."""
     return demo(options.seed, stay=options.stay)
 

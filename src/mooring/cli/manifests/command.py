@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from mooring import __version__
 from mooring.cli.config import print_problems
-from mooring.cli.manifests.options import Release, plan_release
+from mooring.cli.manifests.options import ManifestOptions, Release, plan_release
 from mooring.cli.manifests.rbac_objects import Object, rbac_objects
 from mooring.cli.manifests.workload import workload
 from mooring.cli.manifests.writing import file_stem, to_json, to_yaml, write_files
 from mooring.errors import ConfigError
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: ManifestOptions) -> int:
     """Print the objects, or write them to where it was asked for."""
     name = "<stdin>" if options.config == "-" else options.config
     try:
@@ -40,7 +39,7 @@ def objects(release: Release) -> list[Object]:
     return [*rbac_objects(release), *workload(release)]
 
 
-def _deliver(release: Release, options: argparse.Namespace) -> int:
+def _deliver(release: Release, options: ManifestOptions) -> int:
     made, target = objects(release), options.write_to
     if not target:
         print(_written(release, made, options.output), end="")

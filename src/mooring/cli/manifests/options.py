@@ -13,6 +13,7 @@ import msgspec
 from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import registry_with
+from mooring.cli.options import CommandOptions
 from mooring.client.lease import refuse_foreign_lease
 from mooring.config.source import parse_yaml
 from mooring.errors import ConfigError, Problem
@@ -27,6 +28,20 @@ _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 _replace = msgspec.structs.replace
+
+
+class ManifestOptions(CommandOptions, frozen=True, kw_only=True):
+    """What `mooring manifests` understands. None: not given."""
+
+    name: str
+    namespace: str
+    config: str
+    image: str | None
+    replicas: int | None
+    priority_class: str | None
+    output: str
+    write_to: str
+    plugin: Sequence[str]
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):

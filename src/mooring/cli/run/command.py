@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from mooring import __version__
 from mooring.cli.config import print_problems
+from mooring.cli.run.options import RunOptions
 from mooring.cli.run.process import Process
 from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
 from mooring.client.incluster import find_endpoint
@@ -19,24 +19,24 @@ from mooring.observe import log as logs
 log = logging.getLogger(__name__)
 
 
-def run(flags: argparse.Namespace) -> int:
+def run(options: RunOptions) -> int:
     """Run a scheduler until it is told to stop."""
-    logs.configure(flags.v, flags.logging_format, sys.stderr)
+    logs.configure(options.v, options.logging_format, sys.stderr)
     try:
-        settings = complete_settings(flags)
-        if flags.write_config_to:
+        settings = complete_settings(options)
+        if options.write_config_to:
             return _write_config(settings)
         return asyncio.run(_run(settings))
     except ConfigError as error:
-        return print_problems(error, flags.config or "mooring")
+        return print_problems(error, options.config or "mooring")
 
 
 async def _run(settings: Settings) -> int:
-    warn_of_ignored(settings.flags)
-    kubeconfig, flags = settings.config.client_connection.kubeconfig, settings.flags
-    endpoint = find_endpoint(kubeconfig, flags.master, context=flags.context)
+    warn_of_ignored(settings.options)
+    kubeconfig, options = settings.config.client_connection.kubeconfig, settings.options
+    endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
     process = Process(settings, endpoint)
-    if not flags.config and not flags.master:
+    if not options.config and not options.master:
         log.warning(
             "without --config the pods of default-scheduler are scheduled: kube-scheduler's"
         )
@@ -50,7 +50,7 @@ def _names(settings: Settings) -> str:
 
 
 def _write_config(settings: Settings) -> int:
-    target = settings.flags.write_config_to
+    target = settings.options.write_config_to
     try:
         Path(target).write_text(settings.to_yaml())
     except OSError as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
+from mooring.cli.run.options import ComponentOptions
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.incluster import find_endpoint
@@ -44,7 +44,7 @@ def component_health(
 
 
 def reviewer_for(
-    flags: argparse.Namespace, reader: ApiClient, connect: Callable[[Endpoint], Transport]
+    options: ComponentOptions, reader: ApiClient, connect: Callable[[Endpoint], Transport]
 ) -> ApiReviewer:
     """Callers of our endpoints may be known to another server than the one we work for."""
 
@@ -52,5 +52,5 @@ def reviewer_for(
         return ApiClient(connect(find_endpoint(kubeconfig))) if kubeconfig else reader
 
     return ApiReviewer(
-        asking(flags.authentication_kubeconfig), asking(flags.authorization_kubeconfig)
+        asking(options.authentication_kubeconfig), asking(options.authorization_kubeconfig)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from mooring import __version__
 from mooring.api.core import ConfigMap
+from mooring.cli.run.options import ComponentOptions
 from mooring.client.client import ApiClient
 from mooring.errors import ApiError, ConfigError
 from mooring.observe.component import ComponentMetrics
@@ -34,7 +34,7 @@ class ComponentEndpoints:
 
     def __init__(
         self,
-        flags: argparse.Namespace,
+        options: ComponentOptions,
         *,
         health: Health,
         metrics: ComponentMetrics,
@@ -43,29 +43,29 @@ class ComponentEndpoints:
         document: Any = None,
     ) -> None:
         self._reader = reader
-        self._looks_up = not flags.authentication_skip_lookup
-        self._must_find = not flags.authentication_tolerate_lookup_failure
+        self._looks_up = not options.authentication_skip_lookup
+        self._must_find = not options.authentication_tolerate_lookup_failure
         self._known_ca = b""
         self._tls = ServingTls(
-            cert_file=flags.tls_cert_file,
-            key_file=flags.tls_private_key_file,
-            cert_dir=flags.cert_dir,
-            min_version=flags.tls_min_version,
-            cipher_suites=_listed(flags.tls_cipher_suites),
-            client_ca_file=flags.client_ca_file,
+            cert_file=options.tls_cert_file,
+            key_file=options.tls_private_key_file,
+            cert_dir=options.cert_dir,
+            min_version=options.tls_min_version,
+            cipher_suites=_listed(options.tls_cipher_suites),
+            client_ca_file=options.client_ca_file,
         )
         self._endpoints = Endpoints(
-            address=flags.bind_address,
-            port=flags.secure_port,
+            address=options.bind_address,
+            port=options.secure_port,
             tls=self._tls,
             health=health,
             pages=_pages(metrics, document),
             access=Access(
                 reviewer,
-                open_paths=_open_paths(flags.authorization_always_allow_paths),
-                token_ttl=flags.authentication_token_webhook_cache_ttl.seconds,
-                allowed_ttl=flags.authorization_webhook_cache_authorized_ttl.seconds,
-                denied_ttl=flags.authorization_webhook_cache_unauthorized_ttl.seconds,
+                open_paths=_open_paths(options.authorization_always_allow_paths),
+                token_ttl=options.authentication_token_webhook_cache_ttl.seconds,
+                allowed_ttl=options.authorization_webhook_cache_authorized_ttl.seconds,
+                denied_ttl=options.authorization_webhook_cache_unauthorized_ttl.seconds,
             ),
         )
 

@@ -36,7 +36,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_access(parser.add_argument_group("who may read /metrics and /configz"))
     add_logs(parser.add_argument_group("logs"))
     for flag in IGNORED:
-        parser.add_argument(flag, nargs="?", const="true", help=argparse.SUPPRESS)
+        parser.add_argument(
+            flag, nargs="?", action=_Ignored, dest="ignored", default=[], help=argparse.SUPPRESS
+        )
+
+
+class _Ignored(argparse.Action):
+    """Notes the flag, not its value."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        namespace.ignored = [*namespace.ignored, self.option_strings[0]]
 
 
 def _add_main(group: argparse._ArgumentGroup) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Mapping
 
 from mooring import config as cfg
 from mooring.api.core import ConfigMap
+from mooring.cli.run.options import RunOptions
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import NotFound
@@ -16,12 +16,12 @@ from mooring.client.incluster import find_endpoint
 from mooring.errors import ApiError, ConfigError, Problem
 
 
-def config_map_reader(flags: argparse.Namespace) -> cfg.ReadConfigMap:
+def config_map_reader(options: RunOptions) -> cfg.ReadConfigMap:
     """For `cfg.read_file`: asks the cluster that the scheduler is going to work for."""
 
     def read(namespace: str, name: str, kubeconfig: str) -> Mapping[str, str] | None:
-        given = flags.kubeconfig or kubeconfig
-        endpoint = find_endpoint(given, flags.master, context=flags.context)
+        given = options.kubeconfig or kubeconfig
+        endpoint = find_endpoint(given, options.master, context=options.context)
         try:
             return asyncio.run(_fetch(endpoint, namespace, name))
         except NotFound:

@@ -107,30 +107,30 @@ class Process:
             rng=random.Random(),
             plugins=settings.plugins,
             metrics=self.metrics,
-            max_in_unschedulable=settings.flags.pod_max_in_unschedulable_pods_duration.seconds,
+            max_in_unschedulable=settings.options.pod_max_in_unschedulable_pods_duration.seconds,
             extenders=self._extenders,
-            check_share=settings.flags.check_decisions,
+            check_share=settings.options.check_decisions,
         )
         self._reader = self._make_client(self._connect(endpoint))
         self.informers: Informers = informers_for(
             self.scheduler.handlers,
             kinds_to_watch(settings.plans),
             self._reader,
-            settings.flags.node_selector,
+            settings.options.node_selector,
             documents,
         )
         self.permissions: PermissionCheck = PermissionCheck(
             self._reader,
             self._needed(),
-            every=settings.flags.permission_check_interval.seconds,
+            every=settings.options.permission_check_interval.seconds,
         )
         self._endpoints: ComponentEndpoints | None = None
-        if settings.flags.secure_port:
+        if settings.options.secure_port:
             # Half a second of imports that a scheduler without endpoints does not need.
             from mooring.cli.run.endpoints import ComponentEndpoints
 
             self._endpoints = ComponentEndpoints(
-                settings.flags,
+                settings.options,
                 health=component_health(
                     election=self.election,
                     informers=self.informers,
@@ -138,7 +138,7 @@ class Process:
                     is_stopping=self._stop.is_set,
                 ),
                 metrics=self.metrics,
-                reviewer=reviewer_for(settings.flags, self._reader, self._connect),
+                reviewer=reviewer_for(settings.options, self._reader, self._connect),
                 reader=self._reader,
                 document=settings.to_document(),
             )
@@ -171,7 +171,7 @@ class Process:
 
     def _needed(self) -> list[Permission]:
         settings = self._settings
-        serves = settings.flags.secure_port != 0
+        serves = settings.options.secure_port != 0
         needed = rbac.cluster_permissions(settings.plans, reviews=serves)
         election = settings.config.leader_election
         if election.leader_elect:
@@ -255,7 +255,7 @@ class Process:
     async def _end_scheduling(self, scheduling: asyncio.Task[None]) -> None:
         """No further pod; bindings under way may end, and those that do not are undone."""
         self.scheduler.stop()
-        grace = self._settings.flags.shutdown_grace_period.seconds
+        grace = self._settings.options.shutdown_grace_period.seconds
         done, _ = await asyncio.wait([scheduling], timeout=grace)
         if not done:
             log.warning("bindings did not end in time and are given up", extra={"grace": grace})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import yaml
@@ -14,6 +14,7 @@ from mooring.api.selectors import SelectorError, parse_label_query
 from mooring.cli.config import registry_with
 from mooring.cli.run.feature_gates import check_feature_gates
 from mooring.cli.run.flags import IGNORED
+from mooring.cli.run.options import ComponentOptions, RunOptions
 from mooring.cli.run.policy import config_map_reader
 from mooring.client.lease import refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
@@ -23,15 +24,6 @@ from mooring.runtime.registry import Registry
 
 log = logging.getLogger(__name__)
 
-_ELECTION_FLAGS: Final = {
-    "leader_elect": "leader_elect",
-    "leader_elect_lease_duration": "lease_duration",
-    "leader_elect_renew_deadline": "renew_deadline",
-    "leader_elect_retry_period": "retry_period",
-    "leader_elect_resource_name": "resource_name",
-    "leader_elect_resource_namespace": "resource_namespace",
-}
-
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What to run and how."""
@@ -40,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     plans: list[ProfilePlan]
     plugins: tuple[type[Base], ...]  # of --plugin
     known_plugins: tuple[str, ...]
-    flags: argparse.Namespace
+    options: RunOptions
 
     @property
     def scheduler_name(self) -> str:
@@ -62,80 +54,85 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return cfg.to_yaml(self.config, self.known_plugins, args)
 
 
-def complete_settings(flags: argparse.Namespace) -> Settings:
+def complete_settings(options: RunOptions) -> Settings:
     """Read the file, lay the flags over it, plan the profiles; raises ConfigError."""
-    check_feature_gates(flags.feature_gates)
-    registry = registry_with(flags.plugin)
+    check_feature_gates(options.feature_gates)
+    registry = registry_with(options.plugin)
     config = cfg.default_configuration()
     notes: tuple[cfg.Note, ...] = ()
-    if flags.config:
-        loaded = cfg.read_file(flags.config, read_config_map=config_map_reader(flags))
+    if options.config:
+        loaded = cfg.read_file(options.config, read_config_map=config_map_reader(options))
         config, notes = loaded.config, loaded.notes
     for note in notes:
         log.warning("configuration note", extra={"path": note.path, "note": note.text})
-    config = with_flags(config, flags)
-    problems = [*cfg.validate(config), *flag_problems(flags)]
+    config = with_flags(config, options)
+    problems = [*cfg.validate(config), *flag_problems(options)]
     if config.leader_election.leader_elect:
         election = config.leader_election
         foreign = refuse_foreign_lease(election.resource_namespace, election.resource_name)
         problems += [foreign] if foreign is not None else []
     if problems:
-        raise ConfigError(problems, flags.config)
+        raise ConfigError(problems, options.config)
     plans = plan_profiles(config, registry)
     return Settings(
         config=config,
         plans=plans,
-        plugins=_classes(registry, flags.plugin),
+        plugins=_classes(registry, options.plugin),
         known_plugins=tuple(registry.names),
-        flags=flags,
+        options=options,
     )
 
 
-def warn_of_ignored(flags: argparse.Namespace) -> None:
-    """Say which flags were understood and have no effect."""
+def warn_of_ignored(options: RunOptions) -> None:
+    """Log which of the given flags have no effect."""
     for flag in IGNORED:
-        if getattr(flags, flag.lstrip("-").replace("-", "_")) is not None:
+        if flag in options.ignored:
             log.warning("the flag has no effect", extra={"flag": flag})
 
 
 def with_flags(
-    config: cfg.KubeSchedulerConfiguration, flags: argparse.Namespace
+    config: cfg.KubeSchedulerConfiguration, options: ComponentOptions
 ) -> cfg.KubeSchedulerConfiguration:
     """The configuration with the flags for leader election and connection laid over it."""
-    election = {
-        field: value
-        for flag, field in _ELECTION_FLAGS.items()
-        if (value := getattr(flags, flag)) is not None
+    election: dict[str, object] = {
+        "leader_elect": options.leader_elect,
+        "lease_duration": options.leader_elect_lease_duration,
+        "renew_deadline": options.leader_elect_renew_deadline,
+        "retry_period": options.leader_elect_retry_period,
+        "resource_name": options.leader_elect_resource_name,
+        "resource_namespace": options.leader_elect_resource_namespace,
     }
-    connection: dict[str, object] = {}
-    if flags.kubeconfig:
-        connection["kubeconfig"] = flags.kubeconfig
-    if flags.kube_api_qps is not None:
-        connection["qps"] = flags.kube_api_qps
-    if flags.kube_api_burst is not None:
-        connection["burst"] = flags.kube_api_burst
+    connection: dict[str, object] = {
+        "kubeconfig": options.kubeconfig or None,
+        "qps": options.kube_api_qps,
+        "burst": options.kube_api_burst,
+    }
     replace = msgspec.structs.replace
     return replace(
         config,
-        leader_election=replace(config.leader_election, **election),
-        client_connection=replace(config.client_connection, **connection),
+        leader_election=replace(config.leader_election, **_given(election)),
+        client_connection=replace(config.client_connection, **_given(connection)),
     )
 
 
-def flag_problems(flags: argparse.Namespace) -> list[Problem]:
+def _given(values: dict[str, object]) -> dict[str, Any]:
+    return {field: value for field, value in values.items() if value is not None}
+
+
+def flag_problems(options: ComponentOptions) -> list[Problem]:
     """What is wrong with flags that have no place in a configuration."""
     problems = []
-    if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         text = "needs --tls-private-key-file beside it, and the other way round"
         problems.append(Problem("--tls-cert-file", text))
-    if not 0 <= flags.secure_port <= 65535:
-        problems.append(Problem("--secure-port", f"expected 0 to 65535, got {flags.secure_port}"))
+    if not 0 <= options.secure_port <= 65535:
+        problems.append(Problem("--secure-port", f"expected 0 to 65535, got {options.secure_port}"))
     try:
-        parse_label_query(flags.node_selector)
+        parse_label_query(options.node_selector)
     except SelectorError as error:
         problems.append(Problem("--node-selector", str(error)))
     return problems
 
 
-def _classes(registry: Registry, paths: list[str]) -> tuple[type[Base], ...]:
+def _classes(registry: Registry, paths: Sequence[str]) -> tuple[type[Base], ...]:
     return tuple(registry.get(registry.add_path(path)) for path in paths)

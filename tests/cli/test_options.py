@@ -1,0 +1,57 @@
+"""Every flag and argument of a command is a field of its options, and the other way round."""
+
+import argparse
+from typing import get_type_hints
+
+import pytest
+
+from mooring.cli import _parser
+from mooring.cli.cluster import ClusterOptions
+from mooring.cli.config import ConfigOptions, ConvertOptions
+from mooring.cli.controller import ControllerOptions
+from mooring.cli.demo.command import DemoOptions
+from mooring.cli.evaluate import EvaluateOptions
+from mooring.cli.extender import ExtenderOptions
+from mooring.cli.manifests.options import ManifestOptions
+from mooring.cli.new import NewPluginOptions
+from mooring.cli.options import CommandOptions, from_namespace
+from mooring.cli.run.options import RunOptions
+
+COMMANDS: list[tuple[str, type[CommandOptions]]] = [
+    ("run", RunOptions),
+    ("demo", DemoOptions),
+    ("evaluate", EvaluateOptions),
+    ("cluster up", ClusterOptions),
+    ("controller a:b", ControllerOptions),
+    ("extender", ExtenderOptions),
+    ("new plugin Name", NewPluginOptions),
+    ("config validate file", ConfigOptions),
+    ("config show file", ConfigOptions),
+    ("config convert file", ConvertOptions),
+    ("manifests --name s", ManifestOptions),
+]
+
+
+@pytest.mark.parametrize(("words", "kind"), COMMANDS)
+def test_fields_are_the_flags_of_the_command(words: str, kind: type[CommandOptions]) -> None:
+    parsed = _parser().parse_args(words.split())
+    assert set(vars(parsed)) - {"command", "action", "run", "usage"} == set(kind.__struct_fields__)
+    options = from_namespace(kind, parsed)
+    for field, hint in get_type_hints(kind).items():
+        value = getattr(options, field)
+        if hint in (str, int, bool, float):
+            assert type(value) is hint, field
+
+
+def test_every_command_has_typed_options() -> None:
+    named = {words.split(" ")[0] for words, _ in COMMANDS}
+    (actions,) = (
+        action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    assert named == set(actions.choices)
+
+
+def test_ignored_flags_are_noted_whatever_their_value() -> None:
+    words = ["run", "--profiling=false", "--vmodule", "x=1", "--contention-profiling"]
+    options = from_namespace(RunOptions, _parser().parse_args(words))
+    assert set(options.ignored) == {"--profiling", "--vmodule", "--contention-profiling"}
