@@ -11,7 +11,7 @@ class Basic(fw.Filter, fw.PreScore, fw.Score, fw.Bind):
     """Let every node pass, prefer the last one by name, and have a look before pods are bound."""
 
     name = "Basic"
-    wakes_on = ()  # it refuses nobody
+    wakes_on = ()  # it refuses no pod
 
     RANKS: fw.StateKey[dict[str, int]] = fw.StateKey("ranks of nodes")
 

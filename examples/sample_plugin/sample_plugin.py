@@ -19,7 +19,7 @@ class SamplePlugin(fw.Plugin[SampleArgs], fw.PreFilter, fw.Filter, fw.PreBind):
     """Watch pods pass by; object only if the chosen node is gone before the pod is bound."""
 
     name = "sample-plugin"
-    wakes_on = ()  # PreFilter and Filter refuse nobody
+    wakes_on = ()  # PreFilter and Filter refuse no pod
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         log.debug("prefilter pod", extra={"pod": pod.key, "thanks_to": self.args.thanks_to})

@@ -1,7 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that `--help` is instant.
 
-Arguments flow in, text and an exit code flow out: 0 done, 1 what was asked for can't be done, 2 the
-question itself is malformed.
+Arguments flow in, text and an exit code flow out: 0 done, 1 failed, 2 the command line
+is malformed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mooring.cli.commands import add_commands
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    # Nobody here multiplies matrices: NumPy need not start threads for it, one per core.
+    # No command multiplies matrices: NumPy need not start one thread per core for it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     parser = _parser()
     options = parser.parse_args(_with_command(sys.argv[1:] if argv is None else argv))
-    if "run" not in options:  # no command, or one that needs to be told more
+    if "run" not in options:  # no command, or one without its action
         getattr(options, "usage", parser.print_help)()
         return 2
     # `module:Class` in a configuration means a module beside the file, or in the current folder.
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does; nothing is left to say.
+        # The reader of the output has gone, as with `| head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -44,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _with_command(arguments: Sequence[str]) -> Sequence[str]:
     """Plain `mooring --config …` runs the scheduler, as a container's command line expects.
 
-    Without any argument it does so only inside a cluster: on a laptop nobody wants a scheduler
-    in whatever cluster kubectl happens to point at.
+    Without any argument it does so only inside a cluster: on a laptop it would run a
+    scheduler in whatever cluster kubectl happens to point at.
     """
     if not arguments:
         return ["run"] if os.environ.get("KUBERNETES_SERVICE_HOST") else []

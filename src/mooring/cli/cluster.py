@@ -33,8 +33,8 @@ from mooring.observe.signals import handle_signals
 
 _NODES: Final = known("nodes")
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
-_LOOK: Final = 0.5  # seconds between two looks at what has happened
-_AT_ONCE: Final = 100  # nodes that are made before anybody else has a turn
+_LOOK: Final = 0.5  # seconds between two reports
+_AT_ONCE: Final = 100  # nodes made before other tasks have a turn
 
 
 class ClusterOptions(CommandOptions, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def up(options: ClusterOptions) -> int:
 
 
 class _Up:
-    """One cluster, from its flags to its end."""
+    """One `mooring cluster up`, from its options to its end."""
 
     def __init__(self, options: ClusterOptions, resources: contextlib.ExitStack) -> None:
         self._options = options
@@ -121,7 +121,7 @@ class _Up:
     # --- before the start ----------------------------------------------------------------------
 
     def _check(self) -> None:
-        """All that can be known to be wrong before anything is made."""
+        """Raise ConfigError for what is wrong, before anything is created."""
         options, problems = self._options, []
         for flag, text in (
             ("--node-cpu", options.node_cpu),
@@ -170,7 +170,7 @@ class _Up:
     # --- content -------------------------------------------------------------------------------
 
     async def _add_nodes(self, cluster: EmbeddedCluster) -> None:
-        """Those that are not there yet, a few at a time."""
+        """Create the nodes that do not exist yet, a few at a time."""
         options = self._options
         template = NodeTemplate(
             count=options.nodes,
@@ -253,7 +253,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 class _Progress:
-    """How far something is: one line that changes, on a terminal; and nothing elsewhere."""
+    """Progress as one line that changes, on a terminal only."""
 
     def __init__(self, total: int, what: str, write: Callable[[str], object] | None = None) -> None:
         self._total = total
@@ -273,5 +273,5 @@ class _Progress:
 
 
 def say(line: str) -> None:
-    """To whoever reads our output, now."""
+    """Print a line and flush it."""
     print(line, flush=True)

@@ -26,7 +26,7 @@ def _add_nodes(group: argparse._ArgumentGroup) -> None:
     add("--node-pods", type=count, default=110, metavar="N", help="that fit on each (110)")
     add("--zones", type=zones, default=3, metavar="N", help="zone-a, zone-b, …: 0 to 26 (3)")
     add("--gpus", type=count, default=0, metavar="N", help="nvidia.com/gpu on each node (0)")
-    add("--no-kubelets", action="store_true", help="nobody starts pods once they are bound")
+    add("--no-kubelets", action="store_true", help="pods are not started once they are bound")
 
 
 def _add_access(group: argparse._ArgumentGroup) -> None:
@@ -69,21 +69,21 @@ def _add_scheduler(group: argparse._ArgumentGroup) -> None:
 
 
 def count(text: str) -> int:
-    """A number that is not negative, and not absurd."""
+    """A number from 0 to MOST_NODES."""
     if not text.isdecimal() or int(text) > MOST_NODES:
         raise argparse.ArgumentTypeError(f"expected 0 to {MOST_NODES}, got {text!r}")
     return int(text)
 
 
 def zones(text: str) -> int:
-    """As many as there are letters."""
+    """A number of zones, one letter each."""
     if not text.isdecimal() or int(text) > 26:
         raise argparse.ArgumentTypeError(f"expected 0 to 26, got {text!r}")
     return int(text)
 
 
 def port(text: str) -> int:
-    """A port of TCP, or 0."""
+    """A TCP port, or 0."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"expected 0 to 65535, got {text!r}")
     return int(text)

@@ -1,4 +1,4 @@
-"""What happens to pods, told on the terminal: for those who have no kubectl at hand."""
+"""Prints where pods were placed and why others wait, for users without kubectl."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _decode: Final = msgspec.json.Decoder(_PodConditions).decode
 
 
 class PlacementReport:
-    """Listens to a store; says which pods were placed, and which can't be and why."""
+    """Follows a store; prints which pods were placed, and why others were not."""
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         self._store = store
         self._say = say
-        self._placed: dict[str, str] = {}  # pod -> node, since the last look
-        self._waiting: dict[str, str] = {}  # pod -> why, since the last look
-        self._reasons: dict[str, str] = {}  # as last told, so that nothing is told twice
+        self._placed: dict[str, str] = {}  # pod -> node, since the last call
+        self._waiting: dict[str, str] = {}  # pod -> why, since the last call
+        self._reasons: dict[str, str] = {}  # as last printed, so that nothing is printed twice
         store.listen(self._on_change)
 
     def print_changes(self) -> None:
-        """Tell what has happened since the last time."""
+        """Print what has changed since the last call."""
         placed, self._placed = self._placed, {}
         waiting, self._waiting = self._waiting, {}
         if len(placed) > _MOST:

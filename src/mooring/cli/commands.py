@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands) -> None:
-    """All there are, in the order of `--help`."""
+    """Add all commands, in the order of `--help`."""
     _add_run(commands)
     _add_demo(commands)
     _add_evaluate(commands)

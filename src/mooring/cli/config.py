@@ -28,17 +28,17 @@ class ConvertOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 def validate(options: ConfigOptions) -> int:
-    """Say whether the scheduler would start with this file."""
+    """Print whether the scheduler would start with this file."""
     return _with_plans(options.file, options.plugin, _report)
 
 
 def show(options: ConfigOptions) -> int:
-    """Print what the file means."""
+    """Print the effective configuration."""
     return _with_plans(options.file, options.plugin, _print_effective)
 
 
 def convert(options: ConvertOptions) -> int:
-    """Write the file as one of version v1, with notes on what changed."""
+    """Print or write the file as v1, with notes on what changed."""
     try:
         text = cfg.to_v1_yaml(_read(options.file))
     except ConfigError as error:
@@ -126,7 +126,7 @@ def _print_effective(
         plan.scheduler_name: {
             plugin: value
             for plugin, value in plan.args.items()
-            if value.__struct_fields__  # plugins that take none need no entry
+            if value.__struct_fields__  # plugins without arguments need no entry
         }
         for plan in plans
     }

@@ -1,4 +1,4 @@
-"""`mooring controller`: a function that picks nodes, as a process with endpoints."""
+"""`mooring controller`: a function that picks nodes, run as a process with endpoints."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(flags: ControllerOptions) -> int:
 
 
 def find_controller(path: str) -> Controller:
-    """What `module:name` names; raises ConfigError that says why it can't be used."""
+    """The controller at `module:name`; raises ConfigError with the reason if there is none."""
     module, colon, name = path.partition(":")
     if not (module and colon and name):
         raise ConfigError([Problem(path, "expected MODULE:NAME, such as my_scheduler:choose")])
@@ -69,7 +69,7 @@ def find_controller(path: str) -> Controller:
 
 
 def runner_options(flags: ControllerOptions, controller: Controller) -> Options:
-    """What the flags mean together; raises ConfigError with every problem."""
+    """Options of the runner; raises ConfigError with every problem."""
     if flags.leader_elect_resource_name is None:
         name = controller.scheduler_name
         flags = msgspec.structs.replace(flags, leader_elect_resource_name=name)

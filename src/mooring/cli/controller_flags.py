@@ -1,4 +1,4 @@
-"""The flags of `mooring controller`: those of `mooring run` that are about any process."""
+"""The flags of `mooring controller`: those of `mooring run` that any process has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_controller_flags(parser: argparse.ArgumentParser) -> None:
     flags.add_serving(parser.add_argument_group("endpoints"))
     flags.add_access(parser.add_argument_group("who may read /metrics"))
     flags.add_logs(parser.add_argument_group("logs"))
-    parser.set_defaults(leader_elect=False)  # one replica is what people start with
+    parser.set_defaults(leader_elect=False)  # most controllers start with one replica
 
 
 def workers(text: str) -> int:

@@ -19,10 +19,10 @@ from mooring.errors import ConfigError
 from mooring.observe import garbage_collection
 from mooring.simulator.evaluate import Evaluator
 
-_CHUNK = 100  # lines that a process is given at a time
-_AHEAD = 4  # chunks per process that are read before the first of them is written
+_CHUNK = 100  # lines per task of a process
+_AHEAD = 4  # chunks per process read ahead of the output
 
-Answers = tuple[bytes, int, int]  # result lines, how many, how many of them without an answer
+Answers = tuple[bytes, int, int]  # result lines, how many, how many of them are errors
 
 
 class EvaluateOptions(CommandOptions, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def run(options: EvaluateOptions) -> int:
 
 
 class _Worker:
-    """Answers chunks of lines, here or in a process of its own."""
+    """Evaluates chunks of lines, in this process or a child."""
 
     def __init__(self, config_file: str | None, plugins: Sequence[str]) -> None:
         self.config_file = config_file
@@ -85,7 +85,7 @@ class _Worker:
 
 
 def _answers(worker: _Worker, lines: Iterator[bytes], jobs: int) -> Iterator[Answers]:
-    """The answers in the order of the lines; with one chunk or one job, without any process."""
+    """Results in the order of the lines; one chunk or one job needs no child process."""
     chunks = _chunks(lines)
     first = list(islice(chunks, 2))
     if jobs == 1 or len(first) < 2:
@@ -109,7 +109,7 @@ def _chunks(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], int]]:
         line += len(chunk)
 
 
-_here: list[_Worker] = []  # the worker of a process that was started for this
+_here: list[_Worker] = []  # the worker of a child process
 
 
 def _start(worker: _Worker) -> None:

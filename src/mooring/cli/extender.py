@@ -1,4 +1,4 @@
-"""`mooring extender`: plugins and functions that a kube-scheduler asks over HTTP."""
+"""`mooring extender`: plugins and functions served to a kube-scheduler over HTTP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mooring.scheduler.recorder import EventRecorder
 from mooring.ui.serving_tls import ServingTls
 
 _EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
-_EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
+_EVENTS_LAST: Final = 3.0  # seconds for Events still waiting at the end
 
 
 class ExtenderOptions(CommandOptions, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class ExtenderOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 class _Served(msgspec.Struct, frozen=True):
-    """What the command line names."""
+    """What is served, and how."""
 
     plugins: tuple[type[Base], ...]
     extender: Extender
@@ -78,7 +78,7 @@ def run(flags: ExtenderOptions) -> int:
 
 
 def _complete(flags: ExtenderOptions) -> _Served:
-    """All that the flags mean; raises ConfigError."""
+    """Complete and check the options; raises ConfigError."""
     extender, paths = _functions(flags.extender), list(flags.plugin)
     if flags.extender and extender is None:
         paths.append(flags.extender)
@@ -110,7 +110,7 @@ def _complete(flags: ExtenderOptions) -> _Served:
 
 
 def _functions(path: str) -> Extender | None:
-    """The functions behind `module:extender`; None if something else is there."""
+    """The Extender at `module:extender`; None if another object is there."""
     module, colon, name = path.partition(":")
     if not path:
         return None
@@ -148,7 +148,7 @@ def _app(
 ) -> App:
     writer = None
     if client is not None:
-        # Binds do not go through it, so there is nothing to be told.
+        # Binds do not go through it, so there are no conflicts to count.
         writer = Writer(client, on_conflict=lambda _: None, on_congestion=lambda _: None)
     return App(
         [*served.plugins, *served.extender.plugins],

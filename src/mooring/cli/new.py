@@ -58,11 +58,11 @@ _WIDTH: Final = 100
 
 
 class BadName(ValueError):
-    """A name that can't be that of a plugin."""
+    """A name that a plugin can't have."""
 
 
 class Names(msgspec.Struct, frozen=True):
-    """One name in the spellings that are needed."""
+    """One name in its spellings."""
 
     class_: str  # PreferSsd
     module: str  # prefer_ssd
@@ -132,7 +132,7 @@ def _refuse_taken(class_: str, module: str) -> None:
 
 def _is_installed(module: str) -> bool:
     found = importlib.util.find_spec(module)
-    return found is not None and found.origin is not None  # a mere folder is none
+    return found is not None and found.origin is not None  # a folder alone is no module
 
 
 def _files(names: Names, points: Collection[str]) -> dict[str, str]:
@@ -173,7 +173,7 @@ def _summary(points: Collection[str]) -> str:
 
 
 def _class_line(name: str, bases: Sequence[str]) -> str:
-    """In one line if it fits, and else as a formatter would break it."""
+    """One line if it fits, else broken as a formatter does."""
     listed = ", ".join(bases)
     if len(f"class {name}({listed}):") <= _WIDTH:
         return f"class {name}({listed}):"
@@ -199,7 +199,7 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def _write(target: Path, files: Mapping[str, str]) -> None:
-    """All files, into a folder where nothing is yet."""
+    """Write all files into a new or empty folder."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BadName(f"{target} exists already; expected a new folder, or an empty one")
     target.mkdir(parents=True, exist_ok=True)

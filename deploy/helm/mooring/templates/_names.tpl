@@ -22,7 +22,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* Elsewhere many clusters allow the system's classes to nobody, by a ResourceQuota. */ -}}
+{{- /* Outside kube-system many clusters forbid the system's classes by a ResourceQuota. */ -}}
 {{- define "mooring.priorityClassName" -}}
 {{- if .Values.priorityClassName }}{{ .Values.priorityClassName }}
 {{- else if eq .Release.Namespace "kube-system" }}system-cluster-critical

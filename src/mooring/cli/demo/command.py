@@ -33,7 +33,7 @@ def run(options: DemoOptions) -> int:
 def demo(
     seed: int = 0, *, stay: bool = False, console: Console | None = None, live: bool | None = None
 ) -> int:
-    """Tell the story; 0 if it went as it should. It is `live` on terminals, unless told."""
+    """Run the demo; 0 if every step succeeded. `live` defaults to whether this is a terminal."""
     console = console or Console(highlight=False)
     screen = Screen(console, is_live=console.is_terminal if live is None else live)
     return asyncio.run(_demo(seed, stay, console, screen))

@@ -1,4 +1,4 @@
-"""What a person sees of the demo: the story above, and on a terminal the cluster live below it."""
+"""Output of the demo: the story, and on a terminal the live cluster below it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _READING: Final = 1.2  # seconds a person needs for a chapter
 
 
 class _Decided(NamedTuple):
-    """An attempt, and how many of its kind it stands for."""
+    """An attempt, and how many equal ones it stands for."""
 
     attempt: Attempt
     times: int = 1
 
     def is_like(self, other: Attempt) -> bool:
-        """Whether both are refusals of pods of one set."""
+        """Whether both are refused pods of one ReplicaSet."""
         mine, theirs = self.attempt, other
         if mine.decision.node_name or theirs.decision.node_name:
             return False
@@ -64,7 +64,7 @@ class Screen:
         self._console.print(Padding(text, (0, 0, 0, 3)))
 
     def decided(self, attempt: Attempt) -> None:
-        """To be told of every attempt; siblings that are refused one after the other are one."""
+        """Called for every attempt; consecutive refusals of one ReplicaSet share a line."""
         last = self._decisions[-1] if self._decisions else None
         if last is not None and last.is_like(attempt):
             self._decisions[-1] = _Decided(attempt, last.times + 1)
@@ -72,7 +72,7 @@ class Screen:
             self._decisions.append(_Decided(attempt))
 
     async def pause(self) -> None:
-        """Let a person read; a log needs no pause."""
+        """Leave time to read; a log needs no pause."""
         if self.is_live:
             await asyncio.sleep(_READING)
 

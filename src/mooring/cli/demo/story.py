@@ -1,6 +1,6 @@
 """The story: a rollout, a spread, a pod that does not fit and why, a node, a preemption.
 
-Everything is real but the machines: the API server, the controllers that make pods, the scheduler
+Everything but the machines is real: the API server, the controllers that make pods, the scheduler
 with its queue, and the binds that go through the API server.
 """
 
@@ -23,7 +23,7 @@ _PATIENCE: Final = 20.0  # seconds for one step; they take less than one each
 
 
 class Story:
-    """Tells itself on a cluster and a scheduler; `failures` are the steps that went wrong."""
+    """Runs the steps on a cluster with a scheduler; `failures` are the steps that went wrong."""
 
     def __init__(self, cluster: EmbeddedCluster, running: RunningScheduler, screen: Screen) -> None:
         self._cluster = cluster
@@ -33,7 +33,7 @@ class Story:
         self.failures: list[str] = []
 
     async def tell(self) -> None:
-        """All chapters; `sum_up` is for the end."""
+        """Run all chapters; `sum_up` prints the numbers afterwards."""
         chapters = (
             self._roll_out,
             self._spread,
@@ -83,8 +83,8 @@ class Story:
     async def _preempt(self) -> None:
         """Only one node of the zone has room after one eviction, so it is always the same one.
 
-        The other would have to lose two pods; and batch is less important than everybody else, so
-        it is batch that goes, however close together pods have started.
+        The other would have to lose two pods; and batch has the lowest priority, so a pod
+        of batch is the victim, however close together pods have started.
         """
         self._screen.chapter("A preemption", "the cluster is filled, then something urgent comes")
         batch = manifests.deployment("batch", _BATCH, "2", priority_class=manifests.BACKGROUND)
@@ -194,4 +194,4 @@ class Story:
 
 
 def _and(names: list[str]) -> str:
-    return ", ".join(names) or "nobody"
+    return ", ".join(names) or "no pod"

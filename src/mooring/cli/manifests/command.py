@@ -15,7 +15,7 @@ from mooring.errors import ConfigError
 
 
 def run(options: ManifestOptions) -> int:
-    """Print the objects, or write them to where it was asked for."""
+    """Print the objects, or write them to `--write-to`."""
     name = "<stdin>" if options.config == "-" else options.config
     try:
         release = plan_release(
@@ -35,7 +35,7 @@ def run(options: ManifestOptions) -> int:
 
 
 def objects(release: Release) -> list[Object]:
-    """Everything that has to be in the cluster, in the order in which it makes sense to read."""
+    """All objects, RBAC first."""
     return [*rbac_objects(release), *workload(release)]
 
 

@@ -1,10 +1,10 @@
-"""The labels that all objects of one scheduler carry, under the names that people look for."""
+"""The labels that all objects of one scheduler carry, under the recommended names."""
 
 from __future__ import annotations
 
 
 def selector(name: str) -> dict[str, str]:
-    """What tells the pods of one scheduler from all others; can't be changed once deployed."""
+    """Selects the pods of one scheduler; can't be changed once deployed."""
     return {"app.kubernetes.io/name": "mooring", "app.kubernetes.io/instance": name}
 
 

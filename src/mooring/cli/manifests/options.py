@@ -1,4 +1,4 @@
-"""What is to be deployed: names, an image, and a configuration that leaves no name open."""
+"""What to deploy: names, an image, and a configuration that states all names."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     config: cfg.KubeSchedulerConfiguration
     plans: list[ProfilePlan]
     plugins: tuple[str, ...]  # of --plugin
-    notes: tuple[str, ...]  # what people should know before they apply it
+    notes: tuple[str, ...]  # to read before applying it
 
     @property
     def elects(self) -> bool:
@@ -125,7 +125,7 @@ def _flag_problems(
 
 
 def _read(file: str) -> tuple[cfg.KubeSchedulerConfiguration, Any]:
-    """The configuration, and the file as it was written, for what defaults have covered up."""
+    """The configuration, and the file as written, which shows what was left to defaults."""
     if not file:
         return cfg.default_configuration(), {}
     if file == "-":
@@ -140,10 +140,10 @@ def _read(file: str) -> tuple[cfg.KubeSchedulerConfiguration, Any]:
 def _completed(
     config: cfg.KubeSchedulerConfiguration, given: Any, name: str, namespace: str
 ) -> cfg.KubeSchedulerConfiguration:
-    """With the names that the file leaves open: ours, not those of kube-scheduler.
+    """Fill in the names that the file leaves open: ours, not kube-scheduler's.
 
-    The lease is in our own namespace then, and is named after the first profile, so that all who
-    would schedule the same pods agree on one of them.
+    The lease is in our own namespace then, and is named after the first profile, so that all
+    schedulers of the same pods elect one leader.
     """
     election, profiles = config.leader_election, config.profiles
     before = profiles[0].scheduler_name
@@ -163,7 +163,7 @@ def _completed(
 
 
 def _found(data: Any, *path: str | int) -> Any:
-    """What is at a path of plain data; None if nothing is."""
+    """The value at a path of plain data, or None."""
     for step in path:
         if isinstance(step, int):
             data = data[step] if isinstance(data, Sequence) and len(data) > step else None
@@ -186,8 +186,8 @@ def _notes(config: cfg.KubeSchedulerConfiguration) -> Iterator[str]:
     for profile in config.profiles:
         if profile.scheduler_name == cfg.DEFAULT_SCHEDULER_NAME:
             yield (
-                "profiles: default-scheduler is kube-scheduler's; without it nobody places the"
-                " pods of this Deployment"
+                "profiles: default-scheduler is kube-scheduler's; without it the pods of"
+                " this Deployment are not placed"
             )
     for index, extender in enumerate(config.extenders):
         tls = extender.tls_config
@@ -202,13 +202,13 @@ def _notes(config: cfg.KubeSchedulerConfiguration) -> Iterator[str]:
                 yield f"extenders[{index}].tlsConfig.{field}: {file} has to be mounted or built in"
         if tls.key_data:
             yield (
-                f"extenders[{index}].tlsConfig.keyData: whoever may read the ConfigMap reads the"
-                " key; better mount a Secret and name it in keyFile"
+                f"extenders[{index}].tlsConfig.keyData: every reader of the ConfigMap can read"
+                " the key; better mount a Secret and name it in keyFile"
             )
 
 
 def _priority_class(asked: str | None, namespace: str) -> str:
-    """Elsewhere many clusters allow the system's classes to nobody, by a ResourceQuota."""
+    """Outside kube-system many clusters forbid the system's classes by a ResourceQuota."""
     if asked is not None:
         return asked
     return "system-cluster-critical" if namespace == SYSTEM_NAMESPACE else ""

@@ -1,4 +1,4 @@
-"""Who the scheduler is, and exactly what it may do: RBAC objects derived from its plugins."""
+"""ServiceAccount and RBAC objects, with exactly the permissions that the plugins need."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mooring.scheduler import rbac
 Object = dict[str, Any]
 
 _GROUP: Final = "rbac.authorization.k8s.io"
-# The API server's own role for those who have to know client certificates.
+# The API server's own Role to read the client CA.
 _CLIENT_CA_READER: Final = "extension-apiserver-authentication-reader"
 
 
 def rbac_objects(release: Release) -> list[Object]:
-    """The account, what it may do everywhere, and what with its lease."""
+    """ServiceAccount, ClusterRole, the Role for the lease, and their bindings."""
     granted = rbac.rules(rbac.cluster_permissions(release.plans, reviews=True))
     objects = [
         _account(release),

@@ -1,4 +1,4 @@
-"""What runs: the configuration, the replicas that read it, and how they are reached."""
+"""ConfigMap, Deployment, PodDisruptionBudget and Service of a scheduler."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ALWAYS: Final = ("apiVersion", "kind", "leaderElection", "profiles")
 
 
 def workload(release: Release) -> list[Object]:
-    """ConfigMap, Deployment, PodDisruptionBudget and Service."""
+    """The objects, in the order above."""
     text = config_text(release.config)
     configured = [_config_map(release, text), _deployment(release, text)]
     return [*configured, _budget(release), _service(release)]
 
 
 def config_text(config: cfg.KubeSchedulerConfiguration) -> str:
-    """A file that means this configuration: names are stated, what is usual is left out."""
+    """The configuration as a file: names are stated, defaults are left out."""
     full, usual = _document(config), _document(cfg.default_configuration())
     kept = {key: value for key, value in full.items() if key in _ALWAYS or value != usual.get(key)}
     if "enableProfiling" in kept:  # what is unset would follow it
@@ -49,7 +49,7 @@ def config_text(config: cfg.KubeSchedulerConfiguration) -> str:
 
 
 def _document(config: cfg.KubeSchedulerConfiguration) -> dict[str, Any]:
-    """As plain data, without the plugins that are enabled anyway."""
+    """As plain data, without the default plugins."""
     document: dict[str, Any] = yaml.safe_load(cfg.to_yaml(config, available_plugins=()))
     return document
 
@@ -59,7 +59,7 @@ def _unusual(section: Object, usual: Object, stated: tuple[str, ...] = ()) -> Ob
 
 
 def _brief(extender: Object) -> Object:
-    """Without what is empty, zero or false: that is what absence means."""
+    """Without fields that are empty, zero or false, which are the defaults."""
     tls = extender.get("tlsConfig")
     kept = {key: value for key, value in extender.items() if value}
     if tls is not None:
@@ -77,7 +77,7 @@ def _config_map(release: Release, text: str) -> Object:
 
 
 def _deployment(release: Release, text: str) -> Object:
-    # Two at a time are fine if they agree on who schedules, and to be avoided if they do not.
+    # Two replicas at a time are fine with leader election, and to be avoided without.
     rolling = {"maxSurge": 1, "maxUnavailable": 0}
     strategy: Object = (
         {"type": "RollingUpdate", "rollingUpdate": rolling}
@@ -106,7 +106,7 @@ def _deployment(release: Release, text: str) -> Object:
 def _pod(release: Release) -> Object:
     important = {"priorityClassName": release.priority_class} if release.priority_class else {}
     return {
-        "schedulerName": cfg.DEFAULT_SCHEDULER_NAME,  # we can't place ourselves
+        "schedulerName": cfg.DEFAULT_SCHEDULER_NAME,  # it can't place itself
         "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
         **important,
@@ -132,7 +132,7 @@ def _one_file(release: Release) -> Object:
 
 
 def _apart(release: Release, key: str) -> Object:
-    """One by one over nodes or zones, as far as there are several."""
+    """A preferred spread of the replicas over nodes or zones."""
     return {
         "topologyKey": key,
         "maxSkew": 1,
@@ -151,7 +151,7 @@ def _container(release: Release) -> Object:
         "args": ["run", f"--config={_FOLDER}/{CONFIG_FILE}", "--v=2", *plugins],
         "ports": [{"name": "https", "containerPort": _PORT, "protocol": "TCP"}],
         "startupProbe": _probe("/healthz", period=2, failures=60),
-        # Half-hearted answers of a busy process are no reason to start it anew.
+        # Slow answers of a busy process are no reason to restart it.
         "livenessProbe": _probe("/livez", period=10, failures=8),
         "readinessProbe": _probe("/readyz", period=5, failures=3),
         "resources": {
@@ -187,7 +187,7 @@ def _budget(release: Release) -> Object:
 
 
 def _service(release: Release) -> Object:
-    """For those who read metrics; probes go to the pods themselves."""
+    """For metrics; probes go to the pods directly."""
     port = {"name": "https", "port": _PORT, "targetPort": "https", "protocol": "TCP"}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Objects on paper: YAML for people, JSON for programs, one file or one for each object."""
+"""Objects as YAML or JSON, in one file or one file each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as they are, short lists in a line, nothing by reference."""
+    """Multi-line strings as blocks, short lists on one line, no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -62,7 +62,7 @@ def file_stem(value: Object, name: str) -> str:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts under their names, and make the folder if need be."""
+    """Write texts under their names, creating the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

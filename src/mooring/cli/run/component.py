@@ -1,4 +1,4 @@
-"""What processes with endpoints have in common: health checks, and whom to ask about callers."""
+"""Health checks and authentication, for all processes with endpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def component_health(
     permissions: PermissionCheck,
     is_stopping: Callable[[], bool],
 ) -> Health:
-    """Well while the lease is in order; ready while all that is watched is current."""
+    """Healthy while the lease is renewed; ready while all informers are synced."""
 
     def say_if_stopping() -> str:
         return "process is shutting down" if is_stopping() else ""
@@ -46,7 +46,7 @@ def component_health(
 def reviewer_for(
     options: ComponentOptions, reader: ApiClient, connect: Callable[[Endpoint], Transport]
 ) -> ApiReviewer:
-    """Callers of our endpoints may be known to another server than the one we work for."""
+    """TokenReview and SubjectAccessReview may go to another server than the scheduler's."""
 
     def asking(kubeconfig: str) -> ApiClient:
         return ApiClient(connect(find_endpoint(kubeconfig))) if kubeconfig else reader

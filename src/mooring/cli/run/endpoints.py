@@ -1,4 +1,4 @@
-"""What a process shows over HTTPS: health with its reasons, metrics, configuration."""
+"""The HTTPS endpoints of a process: health with reasons, metrics, configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
 
 
 class ComponentEndpoints:
-    """The endpoints of one process, as its flags say. `reader` asks the cluster about callers.
+    """The endpoints of one process. `reader` looks up the cluster's client CA.
 
     `document` is the configuration in force, as plain data, for a process that has one.
     """
@@ -70,13 +70,13 @@ class ComponentEndpoints:
         )
 
     async def start(self) -> int:
-        """Begin to serve; the port."""
+        """Start serving; the port."""
         if self._looks_up and self._must_find:
             await self._look_up()
         return await self._endpoints.start()
 
     async def run(self) -> None:
-        """Keep the authority for client certificates as the cluster publishes it."""
+        """Follow the client CA that the cluster publishes."""
         while self._looks_up:
             try:
                 await self._look_up()
@@ -111,7 +111,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _open_paths(text: str) -> list[str]:
-    """A health path is open with all that is below it."""
+    """An open health path opens the paths below it, too."""
     paths = _listed(text)
     below = [path for path in OPEN_PATHS if path.endswith("/*") and path[:-2] in paths]
     return [*paths, *below]

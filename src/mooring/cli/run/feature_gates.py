@@ -1,4 +1,4 @@
-"""`--feature-gates`: no gate can be turned here, but asking for what is so anyway is fine."""
+"""`--feature-gates`: gates can't be changed here; a value that equals the fixed one is accepted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OFF: Final = frozenset(
 
 
 def check_feature_gates(given: Iterable[str]) -> None:
-    """Raise ConfigError with every gate that is unknown or stands otherwise."""
+    """Raise ConfigError with every gate that is unknown or has another value here."""
     problems: list[Problem] = []
     for entry in (part for text in given for part in text.split(",") if part.strip()):
         name, equals, value = (piece.strip() for piece in entry.partition("="))

@@ -1,6 +1,6 @@
 """The flags of `mooring run`: kube-scheduler's names where the meaning is equal, and a few of ours.
 
-Only the shape is checked here; what the values mean together is the business of `settings`.
+Only the shape of each value is checked here; `settings` checks them together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mooring.config.duration import Duration
 
-# Accepted so that a command line written for kube-scheduler starts; nothing here depends on them.
+# Accepted so that a command line written for kube-scheduler starts; they have no effect.
 IGNORED: Final[tuple[str, ...]] = (
     "--contention-profiling",
     "--disable-http2-serving",
@@ -42,7 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 class _Ignored(argparse.Action):
-    """Notes the flag, not its value."""
+    """Records the flag, not its value."""
 
     def __call__(
         self,
@@ -83,7 +83,7 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
 
 
 def add_connection(group: argparse._ArgumentGroup) -> None:
-    """Which API server, and how hard to lean on it."""
+    """Which API server, and the rate of requests."""
     add = group.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
@@ -93,7 +93,7 @@ def add_connection(group: argparse._ArgumentGroup) -> None:
 
 
 def add_manners(group: argparse._ArgumentGroup) -> None:
-    """What keeps the peace with others, and with the cluster."""
+    """Limits that matter beside other schedulers."""
     add = group.add_argument
     add(
         "--node-selector",
@@ -125,7 +125,7 @@ def add_manners(group: argparse._ArgumentGroup) -> None:
 
 
 def add_leader_election(group: argparse._ArgumentGroup) -> None:
-    """Whether and how replicas agree on who works."""
+    """Whether and how replicas elect a leader."""
     add = group.add_argument
     _add_bool(group, "--leader-elect", None, "agree with other replicas on who schedules")
     add("--leader-elect-lease-duration", type=duration, metavar="15s", help="of a lease")
@@ -136,7 +136,7 @@ def add_leader_election(group: argparse._ArgumentGroup) -> None:
 
 
 def add_serving(group: argparse._ArgumentGroup) -> None:
-    """Where the endpoints are."""
+    """Where the endpoints listen."""
     add = group.add_argument
     add("--bind-address", metavar="IP", default="0.0.0.0", help="listen here (0.0.0.0)")
     add("--secure-port", type=int, metavar="PORT", default=10259, help="10259; 0: no endpoints")
@@ -148,7 +148,7 @@ def add_serving(group: argparse._ArgumentGroup) -> None:
 
 
 def add_access(group: argparse._ArgumentGroup) -> None:
-    """Who may see what."""
+    """Authentication and authorisation at the endpoints."""
     add = group.add_argument
     add("--authentication-kubeconfig", metavar="FILE", default="", help="to ask about tokens")
     _add_bool(group, "--authentication-skip-lookup", False, "do not look up the client CA")
@@ -164,13 +164,13 @@ def add_access(group: argparse._ArgumentGroup) -> None:
         "--authorization-always-allow-paths",
         metavar="PATHS",
         default="/healthz,/readyz,/livez",
-        help="open to everybody",
+        help="open to all callers",
     )
     add("--client-ca-file", metavar="FILE", default="", help="who signs client certificates")
 
 
 def add_logs(group: argparse._ArgumentGroup) -> None:
-    """How much is told, and in which form."""
+    """Verbosity and format."""
     add = group.add_argument
     add("-v", "--v", type=int, default=0, metavar="LEVEL", help="verbosity, 0 to 10")
     add("--logging-format", choices=("text", "json"), default="text")
@@ -193,7 +193,7 @@ def boolean(text: str) -> bool:
 
 def duration(text: str) -> Duration:
     """A duration as Go's flags spell it."""
-    from mooring.config.duration import Duration  # not before it is needed: --help is instant
+    from mooring.config.duration import Duration  # imported late: --help is instant
 
     try:
         return Duration.parse(text)

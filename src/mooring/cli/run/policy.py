@@ -1,4 +1,4 @@
-"""The Policy that an old configuration keeps in a ConfigMap of the cluster."""
+"""The Policy of an old configuration, read from a ConfigMap of the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.errors import ApiError, ConfigError, Problem
 
 
 def config_map_reader(options: RunOptions) -> cfg.ReadConfigMap:
-    """For `cfg.read_file`: asks the cluster that the scheduler is going to work for."""
+    """For `cfg.read_file`: reads from the cluster that the scheduler will work for."""
 
     def read(namespace: str, name: str, kubeconfig: str) -> Mapping[str, str] | None:
         given = options.kubeconfig or kubeconfig

@@ -5,8 +5,8 @@
          ▲                   │
          └── lease lost ◀────┘   nothing is sent any more; caches stay warm for the next term
 
-Whatever happens to the API server, the process stays and waits for it. It ends when it is told to,
-or when a part of it breaks that must not.
+When the API server is away, the process stays and waits for it. It ends on SIGTERM or SIGINT, or
+when one of its tasks fails with an unexpected error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SYNCING: Final = "informers are not synced"
 _WAITING: Final = "another replica is the leader"
 _WRITTEN: Final = (core.Pod, core.PersistentVolume, core.PersistentVolumeClaim)  # by a leader
 _EVENTS_WAITING: Final = 5_000  # to be written; further ones are dropped and counted
-_EVENTS_LAST: Final = 3.0  # seconds for Events that are still in line at the end
+_EVENTS_LAST: Final = 3.0  # seconds for Events still waiting at the end
 
 
 class Process:
@@ -71,10 +71,10 @@ class Process:
         self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
         self._leading = asyncio.Event()  # has been leader once
-        self._took_over = asyncio.Event()  # a term has begun and we may be behind
+        self._took_over = asyncio.Event()  # a term has begun and caches may be behind
         self._transports: list[HttpTransport] = []
-        # The requests of one transport stand in one line. The lease must be renewed whatever else
-        # is going on, and a list must not wait behind binds that take long: three lines, then.
+        # The requests of one transport wait for each other. The lease must be renewed whatever else
+        # is going on, and a list must not wait behind slow binds: hence three transports.
         self.election: LeaderElection | None = self._make_election(self._connect(endpoint))
         writing, connection = self._connect(endpoint), config.client_connection
         self._client = self._make_client(
@@ -185,7 +185,7 @@ class Process:
         self._transports.append(transport)
         return transport
 
-    # --- living --------------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------------
 
     async def run(self) -> int:
         """Until SIGTERM or SIGINT; the exit code."""
@@ -243,7 +243,7 @@ class Process:
             await watching
 
     async def _catch_up(self, election: LeaderElection) -> None:
-        """See what the last leader did, however late our watches are, before a term begins."""
+        """Before a term begins, refresh what the last leader wrote: watches may be behind."""
         while True:
             await self._took_over.wait()
             self._took_over.clear()
@@ -253,7 +253,7 @@ class Process:
                 self.scheduler.release(_WAITING)
 
     async def _end_scheduling(self, scheduling: asyncio.Task[None]) -> None:
-        """No further pod; bindings under way may end, and those that do not are undone."""
+        """Decide no further pod; bindings under way have the grace period to end."""
         self.scheduler.stop()
         grace = self._settings.options.shutdown_grace_period.seconds
         done, _ = await asyncio.wait([scheduling], timeout=grace)

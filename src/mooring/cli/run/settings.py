@@ -1,4 +1,4 @@
-"""From flags and file to one value that says everything about this process, checked as a whole."""
+"""Options and configuration file completed into `Settings`, checked as a whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scheduler_name(self) -> str:
-        """The name this process goes by: its first profile's."""
+        """The first profile's schedulerName."""
         return self.plans[0].scheduler_name
 
     def to_document(self) -> Any:
@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def complete_settings(options: RunOptions) -> Settings:
-    """Read the file, lay the flags over it, plan the profiles; raises ConfigError."""
+    """Read the file, override it by flags, plan the profiles; raises ConfigError."""
     check_feature_gates(options.feature_gates)
     registry = registry_with(options.plugin)
     config = cfg.default_configuration()
@@ -93,7 +93,7 @@ def warn_of_ignored(options: RunOptions) -> None:
 def with_flags(
     config: cfg.KubeSchedulerConfiguration, options: ComponentOptions
 ) -> cfg.KubeSchedulerConfiguration:
-    """The configuration with the flags for leader election and connection laid over it."""
+    """The configuration, overridden by the flags for leader election and connection."""
     election: dict[str, object] = {
         "leader_elect": options.leader_elect,
         "lease_duration": options.leader_elect_lease_duration,
@@ -120,7 +120,7 @@ def _given(values: dict[str, object]) -> dict[str, Any]:
 
 
 def flag_problems(options: ComponentOptions) -> list[Problem]:
-    """What is wrong with flags that have no place in a configuration."""
+    """Problems of flags that have no field in a configuration."""
     problems = []
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         text = "needs --tls-private-key-file beside it, and the other way round"
