@@ -233,17 +233,17 @@ WORKLOADS: dict[str, Workload] = {
         before=_victims,
     ),
     "unschedulable": Workload(
-        title="plain, among urgent ones that fit nowhere",
+        title="plain, beside unschedulable urgent pods",
         pod=basic,
         before=lambda pods, nodes: [_impossible(f"huge-{i:06d}") for i in range(pods // 10)],
         during=lambda i: _impossible(f"later-{i:06d}"),
     ),
     "daemonset": Workload(
-        title="one to each node, by its name",
+        title="one pod per node, by node name",
         pod=daemon,
         count=lambda pods, nodes: min(pods, nodes),
     ),
-    "gated": Workload(title="plain, beside as many gated ones", pod=basic, before=_gated),
+    "gated": Workload(title="plain, beside as many gated pods", pod=basic, before=_gated),
     "indexed-job": Workload(title="an Indexed Job", pod=_measured(manifests.indexed_job)),
     "statefulset-anti-affinity": Workload(
         title="ten StatefulSets, anti-affinity (host)",
