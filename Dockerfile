@@ -21,7 +21,7 @@ LABEL org.opencontainers.image.title="mooring" \
 COPY --from=build /opt/mooring /opt/mooring
 ENV PATH=/opt/mooring/bin:$PATH PYTHONUNBUFFERED=1
 # The base has no bytecode of the standard library, and a read-only root would never get any.
-RUN ["python", "-c", "import mooring.cli.run.command, mooring.cli.run.surface"]
+RUN ["python", "-c", "import mooring.cli.run.command, mooring.cli.run.endpoints"]
 ENV PYTHONDONTWRITEBYTECODE=1
 WORKDIR /
 USER 65532:65532
