@@ -130,7 +130,11 @@ def test_wheel_has_every_file_of_the_package(installed: Path) -> None:
 
     found = files(installed / "mooring")
     assert found == files(installed.parent / "src" / "mooring")
-    assert {"py.typed", "cluster/apiserver/schema.txt", "cli/templates/plugin/plugin.py.txt"} <= found
+    assert {
+        "py.typed",
+        "cluster/apiserver/schema.txt",
+        "cli/templates/plugin/plugin.py.txt",
+    } <= found
 
 
 def test_wheel_registers_the_plugins_and_the_command(installed: Path) -> None:

@@ -19,8 +19,9 @@ from mooring.runtime.profile import plan_profiles
 from mooring.runtime.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TEXTS = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "deploy/README.md"))]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = [*PAGES, ROOT / "deploy/README.md"]
 TEXTS += sorted((ROOT / "examples").rglob("*.md"))
 _FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
