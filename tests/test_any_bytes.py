@@ -149,10 +149,10 @@ DECODERS: Final = {
     "kubeconfig": Decoder(kubeconfig_of, json_of(KUBECONFIG), (ConfigError,)),
     "objects": Decoder(text(lambda data: list(read_objects(data))), json_of(POD), (ValueError,)),
     "scenarios": Decoder(lambda data: list(read_scenarios([data])), json_of(SCENARIO)),
-    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (Refused,)),
-    "YAML object": Decoder(lambda data: decode_object(PODS, data, YAML), json_of(POD), (Refused,)),
-    "wish": Decoder(lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (Refused,)),
-    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (Refused,)),
+    "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (StatusError,)),
+    "YAML object": Decoder(lambda data: decode_object(PODS, data, YAML), json_of(POD), (StatusError,)),
+    "wish": Decoder(lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (StatusError,)),
+    "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (StatusError,)),
     **{
         f"{method} {path} {media}": Decoder(
             server(method, path, media), PROTOBUF_EVENT if media == PROTOBUF else json_of(POD)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.cli.process import Running
-from tests.extender.serving import about
+from tests.extender.in_process_server import about
 
 from mooring.cli import main
 from mooring.testing import pod

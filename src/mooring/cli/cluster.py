@@ -17,7 +17,7 @@ from mooring.api.quantity import parse_quantity
 from mooring.cli.cluster_report import PlacementReport
 from mooring.cli.config import print_problems, registry_with
 from mooring.cli.options import CommandOptions
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
 from mooring.cluster.apiserver.persistence import Persistence
 from mooring.cluster.apiserver.resources import known

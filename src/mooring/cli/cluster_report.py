@@ -65,7 +65,7 @@ class PlacementReport:
         zone = item.labels.get(ZONE) if item is not None else ""
         return f" ({zone})" if zone else ""
 
-    def _on_change(self, change: Change) -> None:
+    def _on_change(self, change: StoreChange) -> None:
         if change.resource != _PODS.key:
             return
         item, old = change.new, change.old

@@ -15,7 +15,7 @@ from mooring.api.core import Pod
 from mooring.client.client import ApiClient
 from mooring.client.errors import Unreachable
 from mooring.client.informer import Informer
-from mooring.client.transport import Answer, Fence, Request, Stream, Transport
+from mooring.client.transport import Fence, Request, Response, Stream, Transport
 from mooring.cluster.apiserver.field_selectors import parse_fields
 from mooring.cluster.apiserver.label_selectors import parse_labels
 from mooring.cluster.apiserver.options import SelectionPredicate

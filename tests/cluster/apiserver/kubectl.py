@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 from tests.controlplane.build import binaries
 from tests.controlplane.waiting import wait_until
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer

@@ -92,7 +92,7 @@ def test_refuses_to_bind_what_can_not_be_bound(
     server: InProcessServer, spec: Object, meta: Object, words: str
 ) -> None:
     server.verbs.create(PODS, pod("p", spec), namespace="default")
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ConflictError) as caught:
         server.verbs.bind("default", "p", binding("p", **meta))
     assert words in str(caught.value)
 
@@ -100,7 +100,7 @@ def test_refuses_to_bind_what_can_not_be_bound(
 def test_refuses_to_bind_what_is_ending(server: InProcessServer) -> None:
     server.create(PODS, "p", metadata={"finalizers": ["a.b/c"]})
     server.verbs.delete(PODS, "default", "p")
-    with pytest.raises(Conflict, match="pod p is being deleted, cannot be assigned to a host"):
+    with pytest.raises(ConflictError, match="pod p is being deleted, cannot be assigned to a host"):
         server.verbs.bind("default", "p", binding("p"))
 
 

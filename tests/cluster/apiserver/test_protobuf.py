@@ -14,7 +14,7 @@ from tests.cluster.apiserver.make_field_numbers import describe
 from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.protobuf import NUMBERS_FILE, PROTOBUF, as_json, decode_protobuf
 from mooring.cluster.apiserver.requests import JSON, ApiRequest
 

@@ -9,7 +9,7 @@ from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 
 from mooring.api._names import is_label_value, is_qualified_name
 from mooring.api.selectors import SelectorError, parse_label_query
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.field_selectors import parse_fields
 from mooring.cluster.apiserver.label_selectors import parse_labels
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults

@@ -89,7 +89,7 @@ def test_a_long_prefix_still_makes_a_name(prefix: str) -> None:
 
 def test_refuses_a_second_object_of_the_same_name(server: InProcessServer) -> None:
     server.create(MAPS, "m")
-    with pytest.raises(Conflict, match='configmaps "m" already exists') as caught:
+    with pytest.raises(ConflictError, match='configmaps "m" already exists') as caught:
         server.create(MAPS, "m")
     assert caught.value.reason == "AlreadyExists"
 
@@ -123,7 +123,9 @@ def put(server: InProcessServer, value: Object, **options: Any) -> Object:
 def test_refuses_an_update_of_an_old_version(server: InProcessServer) -> None:
     first = server.create(MAPS, "m")
     second = put(server, {**first, "data": {"a": "1"}})
-    with pytest.raises(Conflict, match="the object has been modified; please apply your changes"):
+    with pytest.raises(
+        ConflictError, match="the object has been modified; please apply your changes"
+    ):
         put(server, {**first, "metadata": {**first["metadata"], "resourceVersion": "1"}})
     meta = {**second["metadata"], "resourceVersion": ""}
     assert put(server, {"metadata": meta, "data": {"a": "2"}})["data"] == {"a": "2"}
@@ -143,7 +145,7 @@ def test_a_lease_says_which_version_it_renews(server: InProcessServer) -> None:
         LEASES, {"metadata": {"name": "l"}, "spec": {}}, namespace="default", name="l"
     )
     assert made["metadata"]["uid"]
-    with pytest.raises(Refused, match="must be specified for an update"):
+    with pytest.raises(StatusError, match="must be specified for an update"):
         server.verbs.replace(
             LEASES,
             {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}},
@@ -233,9 +235,9 @@ def test_a_finalizer_keeps_an_object_until_it_is_taken_away(server: InProcessSer
 
 def test_deletes_only_the_object_that_is_meant(server: InProcessServer) -> None:
     value = server.create(MAPS, "m")
-    with pytest.raises(Conflict, match="does not match the UID in record"):
+    with pytest.raises(ConflictError, match="does not match the UID in record"):
         server.verbs.delete(MAPS, "default", "m", uid="other")
-    with pytest.raises(Conflict, match="does not match the ResourceVersion in record"):
+    with pytest.raises(ConflictError, match="does not match the ResourceVersion in record"):
         server.verbs.delete(MAPS, "default", "m", version="1")
     last = server.verbs.delete(MAPS, "default", "m", uid=value["metadata"]["uid"])
     assert int(last["metadata"]["resourceVersion"]) == server.store.version

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.client.errors import Conflict
+from mooring.client.errors import ConflictError
 from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
 from mooring.simulator.clock import VirtualLoop
 
@@ -83,7 +83,7 @@ def test_tries_again_what_was_refused_later_each_time() -> None:
 
     def answer(key: Key) -> float | None:
         if len(reconciler.seen) < 5:
-            raise Conflict("modified", code=409, reason="Conflict")
+            raise ConflictError("modified", code=409, reason="Conflict")
         return None
 
     reconciler = RecordingReconciler(loop, answer)

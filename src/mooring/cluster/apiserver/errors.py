@@ -86,12 +86,12 @@ def shown(value: Any) -> str:
 # --- one request -------------------------------------------------------------------------------
 
 
-def invalid(resource: Resource, name: str, problems: Sequence[FieldError]) -> Refused:
+def invalid(resource: Resource, name: str, problems: Sequence[FieldError]) -> StatusError:
     # Objects in two groups are checked as what they are stored as.
     return invalid_kind(resource.kind, "" if resource.storage else resource.group, name, problems)
 
 
-def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Refused:
+def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> StatusError:
     """422 with all field errors, each message once."""
     texts = list(dict.fromkeys(str(problem) for problem in problems))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -134,7 +134,7 @@ def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> ConflictE
     )
 
 
-def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> Conflict:
+def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> ConflictError:
     """409 for a uid or a resourceVersion that differs when the object is written."""
     place = "/".join(filter(None, ("/registry", _registry(resource), namespace, name)))
     why = (

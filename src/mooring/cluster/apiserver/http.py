@@ -217,7 +217,9 @@ class HttpServer:
             answer = _refusal(error)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            answer = _refusal(Refused("Internal error occurred", code=500, reason="InternalError"))
+            answer = _refusal(
+                StatusError("Internal error occurred", code=500, reason="InternalError")
+            )
         if isinstance(answer, WatchResponse):
             return await self._stream(request, answer)
         return await _response(request, answer)
@@ -306,7 +308,7 @@ async def _response(request: web.BaseRequest, reply: ApiResponse) -> web.Respons
     return web.Response(body=body, status=reply.status, headers=headers)
 
 
-def _refusal(error: Refused) -> ApiResponse:
+def _refusal(error: StatusError) -> ApiResponse:
     return ApiResponse(status=error.code, body=msgspec.json.encode(status_of(error)))
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from mooring.api.selectors import LabelRequirement, Selector
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
 

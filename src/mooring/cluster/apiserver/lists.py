@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from mooring.client.errors import Gone, Refused, ServerError
+from mooring.client.errors import Gone, ServerError, StatusError
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.events import from_storage, is_translated
 from mooring.cluster.apiserver.options import ListOptions, read_version
@@ -109,7 +109,7 @@ def _read_token(text: str) -> _Token:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 
-def too_large(wanted: int, current: int) -> Refused:
+def too_large(wanted: int, current: int) -> StatusError:
     """504: the client asks for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return ServerError(

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from mooring.api.selectors import Selector
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.errors import (
     ErrorList,
     bad_request,

@@ -9,7 +9,7 @@ from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector, format_time, parse_time
 from mooring.api.quantity import parse_quantity
 from mooring.api.selectors import Selector, SelectorError
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.errors import (
     ErrorList,
     bad_request,

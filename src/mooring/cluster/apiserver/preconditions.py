@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.errors import (
     conflict,
     invalid_kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.decoding import YAML, check_kind, decode_object, fit, unknown_fields
 from mooring.cluster.apiserver.errors import bad_request, invalid_kind, invalid_value
 from mooring.cluster.apiserver.options import WriteOptions

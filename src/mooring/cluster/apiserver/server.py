@@ -80,7 +80,7 @@ class ApiServer:
         """The same, synchronously."""
         try:
             return self._answer(request)
-        except Refused as error:
+        except StatusError as error:
             return _refusal(error)
         except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
             return _refusal(bad_request("the body is nested too deeply"))
@@ -126,6 +126,6 @@ class ApiServer:
         return self._rest.answer(Target(PODS, namespace, name, "binding"), request)
 
 
-def _refusal(error: Refused) -> ApiResponse:
+def _refusal(error: StatusError) -> ApiResponse:
     headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
     return ApiResponse(status=error.code, body=_encode(status_of(error)), headers=headers)

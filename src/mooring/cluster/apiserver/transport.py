@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from mooring.client.errors import Unreachable
-from mooring.client.transport import Answer, Fence, Request, Stream
+from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, Caller, WatchResponse
 from mooring.cluster.apiserver.server import ApiServer
 

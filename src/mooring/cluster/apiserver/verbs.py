@@ -128,7 +128,9 @@ class Verbs:
         if resource.namespaced:
             check_namespace(self.store, resource, meta)
         if meta.pop("resourceVersion", ""):
-            raise Refused("resourceVersion should not be set on objects to be created", code=500)
+            raise StatusError(
+                "resourceVersion should not be set on objects to be created", code=500
+            )
         set_defaults(resource, value)
         admit_new(self.store, resource, value)
         prepare_new(resource, value)

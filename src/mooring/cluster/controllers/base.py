@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.api.meta import format_time
-from mooring.client.errors import Conflict, NotFound
+from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object, StoreChange

@@ -132,7 +132,7 @@ class DeploymentController(BuiltInController):
         }
         try:
             made = self.verbs.create(REPLICASETS, value, namespace=meta["namespace"])
-        except Conflict as error:
+        except ConflictError as error:
             if error.reason == "AlreadyExists":  # not ours: another name next time
                 self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
             raise

@@ -12,8 +12,8 @@ import itertools
 import logging
 from typing import Final, Protocol
 
-from mooring.client.errors import Refused
-from mooring.controller.backoff import Backoff
+from mooring.client.errors import StatusError
+from mooring.client.flowcontrol import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class ReconcileQueue:
         reconciler, key = work
         try:
             again = reconciler.reconcile(key)
-        except Refused as error:
+        except StatusError as error:
             extra = {
                 "controller": type(reconciler).__name__,
                 "key": "/".join(key),

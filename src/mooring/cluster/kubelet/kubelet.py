@@ -26,7 +26,7 @@ import msgspec
 
 from mooring.api import codec, core
 from mooring.api.meta import format_time
-from mooring.client.errors import NotFound, Refused
+from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs

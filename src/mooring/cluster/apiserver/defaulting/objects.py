@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from mooring.client.errors import Refused
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.pods import quality_of_service, set_condition
@@ -23,7 +23,7 @@ GATED: Final[Mapping[str, str]] = {
 }
 
 
-def unreadable(resource: Resource, error: BadQuantity) -> Refused:
+def unreadable(resource: Resource, error: BadQuantity) -> StatusError:
     kind = resource.kind
     return bad_request(
         f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'

@@ -14,7 +14,7 @@ import msgspec
 
 from mooring.api import yaml
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
-from mooring.client.errors import Conflict, ServerError
+from mooring.client.errors import ConflictError, ServerError
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.patching.fieldsets import (
     Fields,
@@ -234,7 +234,7 @@ def _kind(config: Object) -> str:
     return f"{group}/{version}, Kind={config.get('kind') or ''}"
 
 
-def _refused(conflicts: list[tuple[ManagedFieldsEntry, Fields]]) -> Conflict:
+def _refused(conflicts: list[tuple[ManagedFieldsEntry, Fields]]) -> ConflictError:
     conflicts.sort(key=lambda pair: pair[0].identity)
     causes = [
         {

@@ -58,7 +58,7 @@ def patched(
         )
     else:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
-            raise Refused(
+            raise StatusError(
                 "415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={}
             )
         if current is None:

@@ -314,6 +314,6 @@ def _unknown_directive(patch: Map) -> StatusError:
     return _broken(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
 
 
-def _broken(message: str) -> Refused:
+def _broken(message: str) -> StatusError:
     """The server reports these as internal errors."""
     return ServerError(message, code=500)
