@@ -150,8 +150,12 @@ DECODERS: Final = {
     "objects": Decoder(text(lambda data: list(read_objects(data))), json_of(POD), (ValueError,)),
     "scenarios": Decoder(lambda data: list(read_scenarios([data])), json_of(SCENARIO)),
     "object": Decoder(lambda data: decode_object(PODS, data, JSON), json_of(POD), (StatusError,)),
-    "YAML object": Decoder(lambda data: decode_object(PODS, data, YAML), json_of(POD), (StatusError,)),
-    "wish": Decoder(lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (StatusError,)),
+    "YAML object": Decoder(
+        lambda data: decode_object(PODS, data, YAML), json_of(POD), (StatusError,)
+    ),
+    "binding": Decoder(
+        lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (StatusError,)
+    ),
     "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (StatusError,)),
     **{
         f"{method} {path} {media}": Decoder(

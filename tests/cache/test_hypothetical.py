@@ -76,39 +76,39 @@ def test_columns_follow_every_move(here: Any, moves: Any, more: Any, early: bool
     )
     without = [one.pods[:WIDTH] for one in cluster]
     claimant = pod("claimant", **more)
-    imagined = NodesWithoutPods(cluster, np.arange(3), without, {1: [claimant], 2: []})
+    hypothetical = NodesWithoutPods(cluster, np.arange(3), without, {1: [claimant], 2: []})
     alone = list(cluster)
     for place, gone in enumerate(without):
         for one in gone:
             alone[place] = alone[place].without_pod(one)
     if early:  # columns that were asked for follow the moves; the others are made after them
-        agrees(imagined, alone)
+        agrees(hypothetical, alone)
     for comes, place, number in moves:
         if number < len(without[place]):
             moved, before = without[place][number], alone[place]
             after = before.with_pod(moved) if comes else before.without_pod(moved)
             if after.pod_count == before.pod_count:
                 continue  # it is there, or gone, already
-            (imagined.put_back if comes else imagined.take_away)(np.array([place]), number)
+            (hypothetical.put_back if comes else hypothetical.take_away)(np.array([place]), number)
             alone[place] = after
-    agrees(imagined, alone)
-    assert imagined.with_nominated is not None
-    agrees(imagined.with_nominated, [alone[1].with_pod(claimant), alone[2]])
-    agrees(imagined.take(np.array([0, 2])), [alone[0], alone[2]])
+    agrees(hypothetical, alone)
+    assert hypothetical.with_nominated is not None
+    agrees(hypothetical.with_nominated, [alone[1].with_pod(claimant), alone[2]])
+    agrees(hypothetical.take(np.array([0, 2])), [alone[0], alone[2]])
 
 
 def test_has_no_word_on_the_whole_cluster() -> None:
-    imagined = NodesWithoutPods(nodes(node("a")), np.array([0]), [()])
-    with pytest.raises(TypeError, match="only imagined"):
-        imagined.count_pods_by("zone", "web", is_web)
-    with pytest.raises(TypeError, match="only imagined"):
-        count_features(imagined, "images", images).per_domain("app", "zone")
+    hypothetical = NodesWithoutPods(nodes(node("a")), np.array([0]), [()])
+    with pytest.raises(TypeError, match="hypothetical"):
+        hypothetical.count_pods_by("zone", "web", is_web)
+    with pytest.raises(TypeError, match="hypothetical"):
+        count_features(hypothetical, "images", images).per_domain("app", "zone")
 
 
-def test_notices_a_claim_of_a_pod_that_is_there() -> None:
+def test_notices_a_nominated_pod_that_is_there() -> None:
     there = pod("there")
     cluster = nodes(node("a", pods=[there]), node("b"))
     for place, overlaps in enumerate([True, False]):
-        imagined = NodesWithoutPods(cluster, np.arange(2), [(), ()], {place: [there]})
-        assert imagined.with_nominated is not None
-        assert imagined.with_nominated.overlaps is overlaps
+        hypothetical = NodesWithoutPods(cluster, np.arange(2), [(), ()], {place: [there]})
+        assert hypothetical.with_nominated is not None
+        assert hypothetical.with_nominated.overlaps is overlaps

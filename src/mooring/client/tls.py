@@ -236,7 +236,8 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def as_file(text: bytes) -> Iterator[str]:
     """A path at which OpenSSL finds a text: it reads keys only from files."""
-    if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
+    has_memory_files = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
+    if sys.platform == "linux" and has_memory_files:
         # In memory: nothing reaches a disk, and no folder has to be writable.
         descriptor = os.memfd_create("identity", os.MFD_CLOEXEC)
         with os.fdopen(descriptor, "wb") as file:
