@@ -58,7 +58,6 @@ class Columns:
         self._plugins = plugins
         self._caller = plugins.caller
         self._shape = shape
-        self._shape_seen = shape.changes
         self.changes: Changes = Changes(nodes)  # until when the columns are up to date
         with_columns = [kept for kept in results.values() if kept.has_columns]
         self._following_pods = [kept for kept in with_columns if kept.sees_pods]
@@ -121,7 +120,10 @@ class Columns:
                 for kept in self._following_nodes:
                     kept.follow(pod, changes)
         self.changes = changes
-        if self._shape.changes != self._shape_seen:
+        shape = self._shape
+        if shape.first_refusals != self._refusals_seen:
+            self._list_refusals()  # rows that are refused now have changed
+        if shape.first_differences != self._differences_seen:
             self.feasible = self._combine_all(nodes)
         elif changed.rows:
             self._combine(changed)
@@ -141,21 +143,12 @@ class Columns:
     def _combine_all(self, nodes: Nodes) -> FeasibleNodes:
         """Make everything anew from the results; what tables say is asked for again."""
         size = len(nodes)
-        self._shape_seen = self._shape.changes
+        self._differences_seen = self._shape.first_differences
+        self._list_refusals()
         refused: BoolArray | None = None
-        # Not zero where a row is refused. Here and below, cells are the same memory, for one row.
-        self._refusals: list[NDArray[Any]] = list(self._domain_columns)
-        for kept in self._kept_filters:
-            assert kept.verdicts is not None
-            if kept.verdict_cells is not None:
-                index = kept.verdicts.index
-                assert index is not None
-                self._refusals.append(index)
-                refuses: BoolArray = index != 0
-                refused = refuses if refused is None else refused | refuses
-        for column in self._domain_columns:
-            refused = column.copy() if refused is None else refused | column
-        self._refusal_cells = [column.data for column in self._refusals]
+        for column in self._refusals:
+            refuses: BoolArray = column != 0
+            refused = refuses if refused is None else refused | refuses
         totals: IntArray | None = None
         # Scores that vary, with their weights.
         self._plain: list[tuple[Column, int]] = []
@@ -193,6 +186,18 @@ class Columns:
         self._changed.clear()
         self._relabelled.clear()
         return feasible
+
+    def _list_refusals(self) -> None:
+        """Find the columns that are not zero where a row is refused."""
+        self._refusals_seen = self._shape.first_refusals
+        self._refusals: list[NDArray[Any]] = list(self._domain_columns)
+        for kept in self._kept_filters:
+            assert kept.verdicts is not None
+            if kept.verdict_cells is not None:
+                assert kept.verdicts.index is not None
+                self._refusals.append(kept.verdicts.index)
+        # Here and below, cells are the same memory, for one row.
+        self._refusal_cells = [column.data for column in self._refusals]
 
     def _combine(self, changed: ChangedRows) -> None:
         """Make one answer of the results for these rows."""

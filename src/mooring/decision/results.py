@@ -119,12 +119,11 @@ class Changes:
 
 
 class Shape:
-    """Counts how often any results changed in kind: which columns exist, or are not constant."""
-
-    __slots__ = ("changes",)
+    """Counts how often any results got a kind of answer that they did not have before."""
 
     def __init__(self) -> None:
-        self.changes: int = 0
+        self.first_refusals: int = 0
+        self.first_differences: int = 0  # of scores
 
 
 class Results:
@@ -295,7 +294,7 @@ class Results:
             assert cells is not None
             if not self.varies and cells[row] != score:
                 self.varies = True
-                self._shape.changes += 1
+                self._shape.first_differences += 1
             cells[row] = score
 
     def _update(self, pod: Pod, changes: Changes, rows: IntArray) -> None:
@@ -308,13 +307,13 @@ class Results:
             verdicts.replace(rows, found)
             if self.verdict_cells is None and verdicts.index is not None:
                 self._own_index()
-                self._shape.changes += 1
+                self._shape.first_refusals += 1
         if self._score is not None:
             scores, kept = self._ask_score(pod, some), self.scores
             assert kept is not None
             if not self.varies and (scores != kept[0]).any():
                 self.varies = True
-                self._shape.changes += 1
+                self._shape.first_differences += 1
             kept[rows] = scores
 
     def _refuse(self, row: int, status: Status) -> None:
@@ -324,7 +323,7 @@ class Results:
         verdicts.set(row, status)
         if self.verdict_cells is None:
             self._own_index()
-            self._shape.changes += 1
+            self._shape.first_refusals += 1
 
     @staticmethod
     def _drop_unused(verdicts: Verdicts) -> None:
