@@ -13,7 +13,7 @@ _RESOLVERS: Final = {
 }
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C or Python
     """The fast loader."""
 
     yaml_implicit_resolvers = _RESOLVERS
@@ -25,27 +25,27 @@ class PythonLoader(yaml.SafeLoader):
     yaml_implicit_resolvers = _RESOLVERS
 
 
-for _class in (Loader, PythonLoader):
+for _class in (_Loader, PythonLoader):
     _class.add_constructor(YAML_INT, readable_int)
 
 
 def load_all(text: str | bytes) -> list[Any]:
     """The data of every document; raises one of `unreadable.NOT_YAML`."""
     _check_depth(text)
-    return list(yaml.load_all(text, Loader=Loader))
+    return list(yaml.load_all(text, Loader=_Loader))
 
 
 def load(text: str | bytes) -> Any:
     """The data of the only document; raises one of `unreadable.NOT_YAML`."""
     _check_depth(text)
-    return yaml.load(text, Loader=Loader)
+    return yaml.load(text, Loader=_Loader)
 
 
 def _check_depth(text: str | bytes) -> None:
     if len(text) <= _DEEPEST:
         return
     depth = 0
-    for event in yaml.parse(text, Loader=Loader):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:
