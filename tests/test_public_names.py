@@ -129,3 +129,31 @@ def test_keeps_what_it_exports_in_order_and_present() -> None:
 def test_does_not_load_numpy_for_the_help_text() -> None:
     code = "import sys, mooring.cli; sys.exit('numpy' in sys.modules or 'msgspec' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Class names that two modules of src have, on purpose: an API kind and what a plugin is given, a
+# protocol and its implementation, or two products of which users import both.
+TAKEN_TWICE = {
+    "Event",  # the API kind, and the events a plugin waits for
+    "Extender",  # an entry of the configuration, and what a user's functions make up
+    "Node",  # the API kind, and the view that plugins get
+    "NodeAffinity",  # the API type, and the plugin
+    "Options",  # of a controller, and of an extender that is served
+    "Pod",  # the API kind, and what plugins get
+    "RecordedEvent",  # of a simulation, and of a plugin in a test
+    "Recorder",  # of plugins, and of controllers
+    "Requeue",  # what an event means for a pod, and what a controller asks for
+    "Runner",  # of PreEnqueue and PostFilter, and of a controller
+    "WaitingPod",  # the protocol, and the one behind it
+    "WaitingPods",
+}
+
+
+def test_no_other_class_name_is_taken_twice() -> None:
+    seen: dict[str, set[Path]] = {}
+    for path in sorted(Path(mooring.__file__).parent.rglob("*.py")):
+        for name in re.findall(
+            r"^class ([A-Z]\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            seen.setdefault(name, set()).add(path)
+    assert {name for name, paths in seen.items() if len(paths) > 1} == TAKEN_TWICE

@@ -1,7 +1,7 @@
 from mooring.cache.cache import Cache
 from mooring.cache.internals import changed_since, mark_of
 from mooring.cache.journal import Journal
-from mooring.cache.snapshot import Changes
+from mooring.cache.snapshot import RowChanges
 from mooring.testing import node, pod
 
 
@@ -66,7 +66,7 @@ def test_follows_the_pods_and_updates_of_a_node() -> None:
     cache.put_pod(resident)
     cache.put_node(node("n0", unschedulable=True).api)
     cache.remove_pod(resident)
-    assert changed_since(cache.nodes, mark) == Changes(pods=[1, 1], nodes=[0])
+    assert changed_since(cache.nodes, mark) == RowChanges(pods=[1, 1], nodes=[0])
 
 
 def test_a_pod_without_its_node_changes_no_row() -> None:
@@ -74,6 +74,6 @@ def test_a_pod_without_its_node_changes_no_row() -> None:
     cache.put_node(node("n0").api)
     mark = mark_of(cache.nodes)
     cache.put_pod(pod("p", on="elsewhere"))
-    assert changed_since(cache.nodes, mark) == Changes(pods=[], nodes=[])
+    assert changed_since(cache.nodes, mark) == RowChanges(pods=[], nodes=[])
     cache.put_node(node("elsewhere").api)
     assert changed_since(cache.nodes, mark) is None

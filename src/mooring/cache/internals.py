@@ -11,7 +11,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from mooring.cache.arrays import FloatArray, IntArray, frozen
-from mooring.cache.snapshot import Changes, Features, Mark, Nodes
+from mooring.cache.snapshot import Features, Mark, Nodes, RowChanges
 from mooring.cache.topology import Extract, Parts
 
 # --- what changed ---------------------------------------------------------------------------------
@@ -37,14 +37,14 @@ def mark_of(nodes: Nodes) -> Mark:
     return Mark(table.pod_journal.position, table.node_journal.position)
 
 
-def changed_since(nodes: Nodes, mark: Mark) -> Changes | None:
+def changed_since(nodes: Nodes, mark: Mark) -> RowChanges | None:
     """The rows that changed, of all nodes; None if rows came or went, or it is too long ago."""
     table = nodes._table
     changed_pods = table.pod_journal.since(mark.pods)
     changed_nodes = table.node_journal.since(mark.nodes)
     if changed_pods is None or changed_nodes is None:
         return None
-    return Changes(changed_pods, changed_nodes)
+    return RowChanges(changed_pods, changed_nodes)
 
 
 # --- order ----------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Mark(NamedTuple):
     nodes: int
 
 
-class Changes(NamedTuple):
+class RowChanges(NamedTuple):
     """Rows, some perhaps more than once."""
 
     pods: list[int]  # whose pods changed

@@ -54,7 +54,7 @@ class Fault(Exception):
     """The plugin did something the contract does not allow."""
 
 
-class Failed(Fault):
+class PluginFailed(Fault):
     """The plugin raised, or answered with something that the scheduler does not accept."""
 
 
@@ -200,7 +200,7 @@ class Bench:
         try:
             profile = _plan(plugin_class, args).build(self.handle)
         except ConfigError as error:
-            raise Failed(str(error)) from error
+            raise PluginFailed(str(error)) from error
         self.plugin: Base = profile.plugins[plugin_class.name]
         self.plugins = DecisionPlugins(profile, self.guard)
         self.evaluator: PodEvaluator = self.forgetful()
@@ -259,7 +259,7 @@ class Bench:
         self.expect_no_failure(answers.pre_filter)
         for error, cause in self.guard.raised:
             # The engine went on without what was kept, or asked in the per-node form.
-            raise Failed(f"{error.point} of plugin {error.plugin}: {error}") from cause
+            raise PluginFailed(f"{error.point} of plugin {error.plugin}: {error}") from cause
         return answers
 
     def said(self) -> Iterator[tuple[str, Status | Wait]]:
@@ -286,7 +286,9 @@ class Bench:
         if isinstance(status, Status):
             self.expect_no_failure(status)
             if status.code in _MEANINGLESS and point != "PreBindPreFlight":
-                raise Failed(f"{point} returned {describe(status)}, which has no meaning there")
+                raise PluginFailed(
+                    f"{point} returned {describe(status)}, which has no meaning there"
+                )
         return status
 
     def call(self, method: Callable[..., Any], *args: object, what: str = "") -> Any:
@@ -295,17 +297,21 @@ class Bench:
         try:
             return self.guard.call(self.plugin, method.__name__, method, *args)
         except PluginError as error:
-            raise Failed(f"{what or method.__name__ + '()'} raised {error}") from self.guard.latest
+            raise PluginFailed(
+                f"{what or method.__name__ + '()'} raised {error}"
+            ) from self.guard.latest
 
     def expect_no_failure(self, status: Status) -> None:
         if status.code is not Code.ERROR:
             return
         if isinstance(status.cause, PluginError):
-            raise Failed(status.message) from self.guard.latest
+            raise PluginFailed(status.message) from self.guard.latest
         if "returns an invalid score" in status.message:
-            raise Failed(status.message)
+            raise PluginFailed(status.message)
         if status.message.endswith(": "):
-            raise Failed(f"{status.message}a status without a reason, or with no meaning there")
+            raise PluginFailed(
+                f"{status.message}a status without a reason, or with no meaning there"
+            )
 
 
 class _RememberingGuard(Guard):

@@ -13,7 +13,7 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
-from mooring.testing._bench import Bench, Case, Failed, Fault
+from mooring.testing._bench import Bench, Case, Fault, PluginFailed
 from mooring.testing._random_clusters import Cluster, random_cluster
 from mooring.testing._shrink import smallest
 from mooring.testing.build import arguments
@@ -119,7 +119,7 @@ class Check:
         failed: tuple[Case, Fault] | None = None
         for case in cases:
             fault = ask(case)
-            if fault is not None and not isinstance(fault, Failed):
+            if fault is not None and not isinstance(fault, PluginFailed):
                 raise smallest(case, fault, ask)
             if fault is not None and failed is None:
                 failed = (case, fault)

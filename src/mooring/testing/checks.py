@@ -43,8 +43,8 @@ from mooring.runtime.decision_caller import PluginFault
 from mooring.runtime.registry import contract_faults
 from mooring.testing._bench import (
     Bench,
-    Failed,
     Fault,
+    PluginFailed,
     describe,
     expect_same,
     per_node,
@@ -115,7 +115,7 @@ def _findings(
         if check is check_columns_untouched:  # the others must not see what it has changed
             cases = list(examples.cases())
         # A plugin that raises fails most checks in the same way.
-        is_failure = isinstance(finding.fault, Failed)
+        is_failure = isinstance(finding.fault, PluginFailed)
         if str(finding.fault) not in known and not (is_failure and has_failed):
             findings.append(finding)
         has_failed = has_failed or is_failure
@@ -179,7 +179,7 @@ def check_columns_untouched(first: Bench) -> None:
         before = digest(bench.cache, bench.case.pod)
         try:
             list(bench.said())
-        except Failed as failed:
+        except PluginFailed as failed:
             # Other exceptions are the business of the next check.
             if any(word in str(failed.__cause__) for word in _READ_ONLY):
                 raise
@@ -248,7 +248,7 @@ def check_a_subset_gets_the_same_answers(bench: Bench) -> None:
             expected = full.of(set(some.names))
             expect_same(expected._replace(raw=scores), expected, *words)
     except PluginFault as fault:
-        raise Failed(f"in a subset: {fault.status.message}") from fault
+        raise PluginFailed(f"in a subset: {fault.status.message}") from fault
 
 
 def _some(nodes: Nodes, names: Collection[str], dice: random.Random) -> Nodes:
