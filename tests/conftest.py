@@ -1,6 +1,7 @@
 """Fixtures for all rooms."""
 
 import functools
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,13 @@ from mooring.runtime import registry
 # How long an example takes says more about the machine than about us.
 settings.register_profile("mooring", deadline=None)
 settings.load_profile("mooring")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage as `mooring run` does: rarely, and never look at modules and tests again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(autouse=True, scope="session")
