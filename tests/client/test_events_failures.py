@@ -262,7 +262,7 @@ def test_a_flood_is_bounded_while_the_server_is_slow() -> None:
                 assert rig.sink._waiting <= 100
             rig.loop.advance(10)
         assert len(rig.sink._series) == 500
-        assert len(rig.server.events) == 500  # everybody's turn came
+        assert len(rig.server.events) == 500  # every event was sent
         assert len(rig.server.requests) <= 2 * 500 + 100
         assert rig.sink.dropped > 0
 

@@ -358,7 +358,7 @@ def test_forgets_the_pods_of_a_node_that_is_gone() -> None:
         cluster.verbs.delete(NODES, "", "n0")
         cluster.verbs.delete(PODS, "default", "p")
         cluster.advance(60)
-        assert cluster.pod_names() == ["p"]  # nobody is there to end it
+        assert cluster.pod_names() == ["p"]  # no kubelet runs that could end it
 
 
 def test_gives_every_pod_an_address_of_its_own() -> None:
