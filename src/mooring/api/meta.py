@@ -101,6 +101,19 @@ class Object(Value, frozen=True, kw_only=True):
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
+    @property
+    def reference(self) -> ObjectReference:
+        """A pointer to this object in its present state."""
+        meta = self.metadata
+        return ObjectReference(
+            api_version=self.API_VERSION,
+            kind=self.KIND,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+        )
+
 
 class LabelSelectorRequirement(Value, frozen=True, kw_only=True):
     """One test on one label: In, NotIn, Exists or DoesNotExist."""

@@ -25,7 +25,7 @@ from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.texts import named
 from mooring.scheduler.cluster import Writer
-from mooring.scheduler.recorder import EventRecorder
+from mooring.runtime.recorder import EventRecorder
 from mooring.ui.serving_tls import ServingTls
 
 _EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.api.meta import Object, ObjectReference
+from mooring.api.meta import Object
 from mooring.client.events import EventSink
 
 
@@ -18,17 +18,4 @@ class Recorder:
     ) -> None:
         """`reason` and `action` are words such as FailedScheduling and Scheduling."""
         type_ = "Warning" if is_warning else "Normal"
-        self._sink.emit(reference_to(about), type_, reason, action, note, controller=self._name)
-
-
-def reference_to(value: Object) -> ObjectReference:
-    """A reference to an object in its present state."""
-    meta = value.metadata
-    return ObjectReference(
-        api_version=value.API_VERSION,
-        kind=value.KIND,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-    )
+        self._sink.emit(about.reference, type_, reason, action, note, controller=self._name)

@@ -57,13 +57,7 @@ class Recorder(Protocol):
     """Kubernetes Events, as `kubectl describe` shows them. Never blocks, never raises."""
 
     def event(
-        self,
-        pod: Pod,
-        type_: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
+        self, pod: Pod, type_: str, reason: str, action: str, note: str, related: Pod | None = None
     ) -> None:
         """Tell about `pod`; `related` is another pod that has to do with it."""
         ...

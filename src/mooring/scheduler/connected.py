@@ -27,7 +27,7 @@ from mooring.runtime.profile import plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.scheduler.cluster import CONGESTED, Writer
 from mooring.scheduler.conflicts import Conflict
-from mooring.scheduler.recorder import EventRecorder
+from mooring.runtime.recorder import EventRecorder
 from mooring.scheduler.scheduler import Attempt, Scheduler
 from mooring.scheduler.watching import informers_for, kinds_to_watch
 

@@ -141,13 +141,7 @@ class StubRecorder:
         self.events: list[RecordedEvent] = []
 
     def event(
-        self,
-        pod: Pod,
-        type_: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
+        self, pod: Pod, type_: str, reason: str, action: str, note: str, related: Pod | None = None
     ) -> None:
         self.events.append(RecordedEvent(pod, type_, reason, action, note, related))
 

@@ -44,7 +44,7 @@ from mooring.scheduler import rbac
 from mooring.scheduler.clock import SystemClock
 from mooring.scheduler.cluster import CONGESTED, Writer
 from mooring.scheduler.conflicts import Conflict
-from mooring.scheduler.recorder import EventRecorder
+from mooring.runtime.recorder import EventRecorder
 from mooring.scheduler.scheduler import Scheduler
 from mooring.scheduler.watching import informers_for, kinds_to_watch
 

@@ -103,13 +103,7 @@ class LoggingRecorder:
     """Logs Events instead of writing them."""
 
     def event(
-        self,
-        pod: Pod,
-        type_: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
+        self, pod: Pod, type_: str, reason: str, action: str, note: str, related: Pod | None = None
     ) -> None:
         log.info("event", extra={"pod": pod.key, "type": type_, "reason": reason, "note": note})
 

@@ -12,7 +12,6 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.frozen import FrozenDict
-from mooring.api.meta import ObjectReference
 from mooring.errors import ApiError
 from mooring.plugins._csi_migration import Untranslatable
 from mooring.plugins._volume_claims import SELECTED_NODE, is_bound, not_found
@@ -208,15 +207,7 @@ def with_claim_ref(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
     if volume.spec.claim_ref is None:
         annotations = FrozenDict({**metadata.annotations, BOUND_BY_CONTROLLER: "yes"})
         metadata = structs.replace(metadata, annotations=annotations)
-    reference = ObjectReference(
-        api_version=claim.API_VERSION,
-        kind=claim.KIND,
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
-        resource_version=claim.metadata.resource_version,
-    )
-    spec = structs.replace(volume.spec, claim_ref=reference)
+    spec = structs.replace(volume.spec, claim_ref=claim.reference)
     return structs.replace(volume, metadata=metadata, spec=spec)
 
 
