@@ -78,7 +78,7 @@ async def serve(nodes: int, form: str) -> None:
     async with EmbeddedCluster(kubelets=False, controllers=()) as cluster:
         cluster.add_nodes(nodes, cpu="32", memory="64Gi", zones=ZONES)
         plugins: Sequence[type[Base]] = extender.plugins if form == "function" else [NotInFirst]
-        app = App(plugins, client=cluster.client(), options=Options(port=0))
+        app = App(plugins, connect=cluster.transport, options=Options(port=0))
         running = asyncio.create_task(app.run(on_ready=gc.freeze))  # as `mooring extender` does
         await app.cluster.informers.wait_synced()
         names = app.cluster.cache.nodes.names

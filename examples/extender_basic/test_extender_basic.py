@@ -24,7 +24,7 @@ def ask(verb: str, payload: Any, *objects: Any) -> Any:
         async with EmbeddedCluster(kubelets=False, controllers=()) as cluster:
             cluster.apply(*objects)
             client = cluster.client()
-            app = App([Basic], client=client, options=Options(port=0))
+            app = App([Basic], connect=cluster.transport, options=Options(port=0))
             running = asyncio.create_task(app.run())
             await app.cluster.informers.wait_synced()
             asked = payload

@@ -12,7 +12,7 @@ from tests.deploy.rendering import CHART, ChartError, by_name, helm, helm_files,
 from mooring import config as cfg
 from mooring.cli.manifests.command import objects
 from mooring.cli.manifests.options import plan_release
-from mooring.scheduler import rbac
+from mooring.client.permissions import lease_permissions, rules
 
 pytestmark = pytest.mark.usefixtures("helm_program")
 
@@ -91,7 +91,7 @@ def test_names_that_the_configuration_states_are_kept() -> None:
     assert config.profiles[0].scheduler_name == "gpu"
     role = one(rendered, "Role")
     assert role["metadata"]["namespace"] == "leases"
-    assert role["rules"] == rbac.rules(rbac.lease_permissions("leases", "mine"))
+    assert role["rules"] == rules(lease_permissions("leases", "mine"))
 
 
 def test_rules_can_be_added_and_replaced() -> None:

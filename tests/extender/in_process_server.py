@@ -119,7 +119,7 @@ def serve(
             functions = served.preempt_functions if isinstance(served, Extender) else ()
             app = App(
                 served.plugins if isinstance(served, Extender) else served,
-                client=embedded.client() if embedded is not None else None,
+                connect=embedded.transport if embedded is not None else None,
                 options=Options(port=0, cluster=embedded is not None, **options),
                 config=cfg.load_text(config) if config else None,
                 functions=functions,

@@ -299,7 +299,7 @@ def test_an_answer_can_not_run_code_while_its_time_is_recorded() -> None:
 
 
 async def taking_signals(work: Callable[[], Any]) -> Any:
-    handle_signals(lambda number: None)
+    handle_signals(lambda: None)
     return work()
 
 

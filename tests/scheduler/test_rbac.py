@@ -9,11 +9,11 @@ import mooring.framework as fw
 from mooring import config as cfg
 from mooring.api.core import ConfigMap
 from mooring.api.storage import StorageClass
-from mooring.client.permissions import Permission
+from mooring.client.permissions import Permission, lease_permissions, rules
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
-from mooring.scheduler import rbac
+from mooring.scheduler.rbac import cluster_permissions
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -53,7 +53,7 @@ def plans(plugins: str = "{}", *known: type[Base]) -> list[ProfilePlan]:
 
 
 def needed(plugins: str = "{}", *known: type[Base]) -> set[str]:
-    found = rbac.cluster_permissions(plans(plugins, *known), reviews=False)
+    found = cluster_permissions(plans(plugins, *known), reviews=False)
     return {str(permission) for permission in found}
 
 
@@ -72,13 +72,13 @@ def shipped(kind: str) -> list[dict[str, Any]]:
 
 def test_shipped_cluster_role_is_what_the_default_plugins_need() -> None:
     (role,) = shipped("ClusterRole")
-    assert role["rules"] == rbac.rules(rbac.cluster_permissions(plans(), reviews=True))
+    assert role["rules"] == rules(cluster_permissions(plans(), reviews=True))
 
 
 def test_shipped_role_is_what_the_lease_needs() -> None:
     (role,) = shipped("Role")
     namespace = role["metadata"]["namespace"]
-    assert role["rules"] == rbac.rules(rbac.lease_permissions(namespace, "mooring"))
+    assert role["rules"] == rules(lease_permissions(namespace, "mooring"))
     assert namespace == cfg.default_configuration().leader_election.resource_namespace
 
 
@@ -139,12 +139,12 @@ def test_rights_of_several_profiles_are_added_up() -> None:
     gentle = f"{{schedulerName: gentle, plugins: {without('DefaultPreemption')}}}"
     text = f"{HEADER}profiles: [{gentle}, {{schedulerName: other}}]"
     both = plan_profiles(cfg.load_text(text), Registry.discover())
-    found = {str(right) for right in rbac.cluster_permissions(both, reviews=False)}
+    found = {str(right) for right in cluster_permissions(both, reviews=False)}
     assert found == needed()
 
 
 def test_reviews_are_for_processes_that_serve() -> None:
-    serving = rbac.cluster_permissions(plans(), reviews=True)
+    serving = cluster_permissions(plans(), reviews=True)
     assert {str(right) for right in serving} - needed() == {
         "create tokenreviews.authentication.k8s.io",
         "create subjectaccessreviews.authorization.k8s.io",
@@ -162,7 +162,7 @@ def test_verbs_on_one_resource_share_a_rule() -> None:
         Permission("watch", "pods"),
         Permission("get", "leases", "coordination.k8s.io", namespace="here", name="mine"),
     ]
-    assert rbac.rules(asked) == [
+    assert rules(asked) == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
         {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
         {

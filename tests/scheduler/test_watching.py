@@ -9,11 +9,11 @@ from mooring.api.core import ConfigMap, Namespace, Node, PersistentVolume, Pod
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
 from mooring.client import paths
-from mooring.client.informer import UNFINISHED_PODS
+from mooring.client.informer import UNFINISHED_PODS, Informers
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
-from mooring.scheduler.watching import informers_for, kinds_to_watch
+from mooring.scheduler.watching import add_informers, kinds_to_watch
 from mooring.simulator import Simulation
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -69,7 +69,8 @@ def test_order_is_always_the_same() -> None:
 def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
     with Simulation() as sim, ClientRig() as rig:
         handlers = sim.scheduler.handlers
-        informers = informers_for(handlers, [Namespace], rig.client, "pool=mine")
+        informers = Informers(rig.client)
+        add_informers(informers, rig.client, handlers, [Namespace], "pool=mine")
         rig.server.put(Node, "n", status={"allocatable": {"cpu": "1"}})
         rig.start(informers.run())
         assert informers.all_synced

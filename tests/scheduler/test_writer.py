@@ -16,6 +16,7 @@ from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
+from mooring.client.flowcontrol import BindsInProgress
 from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.scheduler.cluster import Writer, merge_patch
 from mooring.simulator.clock import VirtualLoop
@@ -83,6 +84,7 @@ class Rig:
         self.is_fenced = False
         self.writer = Writer(
             ApiClient(self.server, fence=self._fence),
+            binds=BindsInProgress(),
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -87,7 +86,7 @@ class _Up:
     async def run(self) -> int:
         self._check()
         kubeconfig = self._kubeconfig()
-        handle_signals(self._on_signal)
+        handle_signals(self._stop.set)
         cluster = EmbeddedCluster(
             store=self._store(),
             kubelets=not self._options.no_kubelets,
@@ -241,12 +240,6 @@ class _Up:
             say("\nPods wait until there is a scheduler, such as")
             say(f"  mooring run --kubeconfig {kubeconfig} --leader-elect=false --secure-port 0")
         say("\nCtrl-C ends it.")
-
-    def _on_signal(self, number: int) -> None:
-        if self._stop.is_set():  # asked twice: at once
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        self._stop.set()
 
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"

@@ -12,16 +12,15 @@ import msgspec
 from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import print_problems
-from mooring.cli.run.component import component_health, reviewer_for
+from mooring.cli.run.component import PROGRAM, run_component
 from mooring.cli.run.options import ComponentOptions
-from mooring.cli.run.settings import flag_problems, with_flags
+from mooring.cli.run.settings import config_problems, election_of, with_flags
+from mooring.client.component import connector
 from mooring.client.endpoint import Endpoint
-from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
-from mooring.client.lease import refuse_foreign_lease
-from mooring.controller.app import Controller, connector, run_until_signalled
+from mooring.controller.app import Controller
 from mooring.controller.metrics import ControllerMetrics
-from mooring.controller.runner import Election, Options, Runner
+from mooring.controller.runner import Options, Runner
 from mooring.errors import ConfigError, Problem
 from mooring.observe import log as logs
 from mooring.observe.process import add_process_metrics
@@ -74,27 +73,15 @@ def runner_options(flags: ControllerOptions, controller: Controller) -> Options:
         name = controller.scheduler_name
         flags = msgspec.structs.replace(flags, leader_elect_resource_name=name)
     config = with_flags(cfg.default_configuration(), flags)
-    problems = [*cfg.validate(config), *flag_problems(flags)]
-    lease, connection = config.leader_election, config.client_connection
-    election = None
-    if lease.leader_elect:
-        foreign = refuse_foreign_lease(lease.resource_namespace, lease.resource_name)
-        problems += [foreign] if foreign is not None else []
-        election = Election(
-            name=lease.resource_name,
-            namespace=lease.resource_namespace,
-            lease_duration=lease.lease_duration.seconds,
-            renew_deadline=lease.renew_deadline.seconds,
-            retry_period=lease.retry_period.seconds,
-        )
+    problems = config_problems(config, flags)
     if problems:
         raise ConfigError(problems)
     return Options(
         workers=flags.workers,
-        qps=connection.qps,
-        burst=connection.burst,
+        qps=config.client_connection.qps,
+        burst=config.client_connection.burst,
         node_selector=flags.node_selector,
-        election=election,
+        election=election_of(config),
         grace=flags.shutdown_grace_period.seconds,
         reviews=flags.secure_port != 0,
         permission_check=flags.permission_check_interval.seconds,
@@ -106,41 +93,8 @@ async def _run(
 ) -> None:
     metrics = ControllerMetrics()
     add_process_metrics(metrics)
-    program = f"mooring/{__version__}"
-    runner = Runner(controller, connector(endpoint, metrics, program), options, metrics=metrics)
+    connect = connector(endpoint, metrics, PROGRAM)
+    runner = Runner(controller, connect, options, metrics=metrics)
     extra = {"v": 0, "version": __version__, "controller": flags.controller}
     log.info("Starting mooring", extra={**extra, "schedulerName": controller.scheduler_name})
-    if not flags.secure_port:
-        await run_until_signalled(runner)
-        return
-    # Half a second of imports that a controller without endpoints does not need.
-    from mooring.cli.run.endpoints import ComponentEndpoints
-
-    transports: list[HttpTransport] = []
-
-    def connect(other: Endpoint) -> HttpTransport:
-        transports.append(connector(other, metrics, program)())
-        return transports[-1]
-
-    endpoints = ComponentEndpoints(
-        flags,
-        health=component_health(
-            election=runner.election,
-            informers=runner.informers,
-            permissions=runner.permissions,
-            is_stopping=lambda: runner.is_stopping,
-        ),
-        metrics=metrics,
-        reviewer=reviewer_for(flags, runner.reader, connect),
-        reader=runner.reader,
-    )
-    try:
-        await endpoints.start()
-        async with asyncio.TaskGroup() as tasks:
-            looking = tasks.create_task(endpoints.run(), name="client CA")
-            await run_until_signalled(runner)
-            looking.cancel()
-    finally:
-        await endpoints.close()
-        for transport in transports:
-            await transport.close()
+    await run_component(runner.run, runner.component, runner.guard, flags, metrics)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import socket
 import sys
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -15,21 +14,16 @@ from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.client.client import ApiClient
-from mooring.client.events import EventSink
+from mooring.client.flowcontrol import BindsInProgress
 from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
-from mooring.extender.serving.app import App, Options, connected, serve
+from mooring.extender.serving.app import Options, serve
 from mooring.extender.serving.functions import Extender
-from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.texts import named
 from mooring.scheduler.cluster import Writer
-from mooring.runtime.recorder import EventRecorder
 from mooring.ui.serving_tls import ServingTls
-
-_EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
-_EVENTS_LAST: Final = 3.0  # seconds for Events still waiting at the end
 
 
 class ExtenderOptions(CommandOptions, frozen=True, kw_only=True):
@@ -125,39 +119,18 @@ def _functions(path: str) -> Extender | None:
 
 
 async def _serve(served: _Served) -> None:
-    metrics = ExtenderMetrics()
-    connection = served.config.client_connection
-    async with connected(served.options, connection, metrics.count_request) as client:
-        if client is None:
-            await serve(_app(served, metrics))
-            return
-        events = EventSink(client, host=socket.gethostname(), capacity=_EVENTS_WAITING)
-        app = _app(served, metrics, client, events)
-        async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(events.run(), name="events")
-            await serve(app)
-            await events.drain(_EVENTS_LAST)
-            writing.cancel()
-
-
-def _app(
-    served: _Served,
-    metrics: ExtenderMetrics,
-    client: ApiClient | None = None,
-    events: EventSink | None = None,
-) -> App:
-    writer = None
-    if client is not None:
-        # Binds do not go through it, so there are no conflicts to count.
-        writer = Writer(client, on_conflict=lambda _: None, on_congestion=lambda _: None)
-    return App(
+    await serve(
         [*served.plugins, *served.extender.plugins],
-        client=client,
-        options=served.options,
+        served.options,
         config=served.config,
         functions=served.extender.preempt_functions,
-        writer=writer,
-        recorder=EventRecorder(events) if events is not None else None,
+        make_writer=_make_writer,
         tls=served.tls,
-        metrics=metrics,
+    )
+
+
+def _make_writer(client: ApiClient) -> Writer:
+    # Binds do not go through it, so there are no conflicts to count.
+    return Writer(
+        client, binds=BindsInProgress(), on_conflict=lambda _: None, on_congestion=lambda _: None
     )

@@ -11,8 +11,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Final, Generic, NoReturn
+from typing import Any, Final, Generic, NoReturn, Protocol
 
+from mooring.api import core
 from mooring.api.meta import Object
 from mooring.client._decoding import O, is_older
 from mooring.client.client import ApiClient
@@ -157,6 +158,52 @@ class Informer(Generic[O]):
         log.exception("a handler failed, going on", extra=extra)
 
 
+class NodeAndPodHandlers(Protocol):
+    """What follows the nodes and pods of a cluster."""
+
+    def put_node(self, node: core.Node, /) -> None: ...
+
+    def remove_node(self, node: core.Node, /) -> None: ...
+
+    def put_pod(self, api: core.Pod, /) -> None: ...
+
+    def remove_pod(self, api: core.Pod, /) -> None: ...
+
+
+def nodes_and_pods(
+    client: ApiClient,
+    handlers: NodeAndPodHandlers,
+    *,
+    node_selector: str = "",
+    raw_nodes: RawObjects[core.Node] | None = None,
+    raw_pods: RawObjects[core.Pod] | None = None,
+    rng: random.Random | None = None,
+) -> tuple[Informer[core.Node], Informer[core.Pod]]:
+    """Informers for the nodes with some labels, and for all pods that occupy a node or may.
+
+    A node that loses the labels is deleted as far as the handlers can see.
+    """
+    nodes = Informer(
+        client,
+        core.Node,
+        on_put=handlers.put_node,
+        on_remove=handlers.remove_node,
+        labels=node_selector,
+        raw_objects=raw_nodes,
+        rng=rng,
+    )
+    pods = Informer(
+        client,
+        core.Pod,
+        on_put=handlers.put_pod,
+        on_remove=handlers.remove_pod,
+        fields=UNFINISHED_PODS,
+        raw_objects=raw_pods,
+        rng=rng,
+    )
+    return nodes, pods
+
+
 class Informers:
     """A group of informers that run, become ready and fail together.
 
@@ -168,11 +215,12 @@ class Informers:
         self._informers: list[Informer[Any]] = []
         self._is_running = False
 
-    def add(self, informer: Informer[Any]) -> None:
-        """Take an informer in, before the group runs."""
-        if self._is_running:
-            raise InternalError(f"informer of {informer.resource} added while the group runs")
-        self._informers.append(informer)
+    def add(self, *informers: Informer[Any]) -> None:
+        """Take informers in, before the group runs."""
+        for informer in informers:
+            if self._is_running:
+                raise InternalError(f"informer of {informer.resource} added while the group runs")
+            self._informers.append(informer)
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(self._informers)
@@ -183,7 +231,7 @@ class Informers:
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run(), name=f"informer of {informer.resource}")
-            if self._client is not None:
+            if self._client is not None and self._informers:
                 probe = LivenessProbe(self._client, [one.reflector for one in self._informers])
                 group.create_task(probe.run(), name="liveness probe")
 

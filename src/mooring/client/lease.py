@@ -28,6 +28,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from mooring.api.coordination import Lease, LeaseSpec
@@ -49,6 +50,16 @@ _CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK
 def uptime() -> float:
     """Seconds on a clock that only goes forward; on Linux and macOS also while suspended."""
     return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+
+
+class Election(msgspec.Struct, frozen=True, kw_only=True):
+    """The lease by which replicas elect a leader; times in seconds."""
+
+    name: str
+    namespace: str = "kube-system"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
 
 
 class LeaderElection:

@@ -16,8 +16,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from mooring.api import auth
+from mooring.api import auth, core
 from mooring.api.coordination import Lease
+from mooring.api.events import Event
 from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.client import ApiClient
@@ -61,7 +62,7 @@ class PermissionCheck:
     ) -> None:
         self.missing: tuple[Permission, ...] = ()
         self._client = client
-        self._needed = tuple(dict.fromkeys(needed))
+        self.needed: tuple[Permission, ...] = tuple(dict.fromkeys(needed))
         self._every = every
         self._when_missing = min(when_missing, every)
         self._poked = asyncio.Event()
@@ -102,7 +103,7 @@ class PermissionCheck:
     async def _ask_all(self) -> None:
         self._is_down = False
         turn = asyncio.Semaphore(_AT_ONCE)
-        answers = await asyncio.gather(*(self._ask(need, turn) for need in self._needed))
+        answers = await asyncio.gather(*(self._ask(need, turn) for need in self.needed))
         if None in answers:
             # A review that is itself refused pokes us, and would do so for ever.
             self._poked.clear()
@@ -111,13 +112,13 @@ class PermissionCheck:
         before = set(self.missing)
         self.missing = tuple(
             need
-            for need, allowed in zip(self._needed, answers, strict=True)
+            for need, allowed in zip(self.needed, answers, strict=True)
             if allowed is False or (allowed is None and need in before)
         )
         for need in self.missing:
             if need not in before:
                 log.warning("permission missing", extra=_named(need))
-        for need in self._needed:
+        for need in self.needed:
             if need in before and need not in self.missing:
                 log.info("permission restored", extra={"v": 0, **_named(need)})
 
@@ -150,6 +151,26 @@ def permissions_on(kind: type[Object], *verbs: str, subresource: str = "") -> li
     """Verbs on all objects of a kind."""
     resource, group = paths.resource_of(kind), paths.group_of(kind)
     return [Permission(verb, resource, group, subresource) for verb in verbs]
+
+
+def binding_permissions(
+    watched: Iterable[type[Object]] = (), more: Iterable[Permission] = (), *, reviews: bool
+) -> list[Permission]:
+    """In the whole cluster, for a process that binds pods to nodes and writes Events about it.
+
+    `watched` are kinds besides pods and nodes; `reviews` is for endpoints that authenticate
+    callers.
+    """
+    found = permissions_on(core.Pod, "get", "list", "watch")  # get: to look up a lost answer
+    found += permissions_on(core.Node, "list", "watch")
+    for kind in watched:
+        found += permissions_on(kind, "list", "watch")
+    found += permissions_on(core.Pod, "create", subresource="binding")
+    found += more
+    found += permissions_on(Event, "create", "patch")
+    if reviews:
+        found += review_permissions()
+    return found
 
 
 def lease_permissions(namespace: str, name: str) -> list[Permission]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from mooring import config as cfg
 from mooring.client.client import ApiClient
+from mooring.client.component import Component
 from mooring.cluster.apiserver.requests import ADMIN, Caller
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer
@@ -36,8 +37,9 @@ from mooring.cluster.manifests import put, read_objects
 from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
+from mooring.observe.metrics import Metrics
 from mooring.scheduler.clock import SystemClock
-from mooring.scheduler.connected import Connected
+from mooring.scheduler.connected import ConnectedScheduler
 from mooring.scheduler.scheduler import Attempt, Scheduler
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ _NODES: Final = known("nodes")
 _PODS: Final = known("pods")
 _PHASE: Final = "status.phase"  # a field of field selectors
 _POLL: Final = 0.05  # seconds between checks of a condition
+_GRACE: Final = 5.0  # seconds for binds under way when a scheduler stops
+_MAX_EVENTS: Final = 20_000  # waiting to be written
 
 STORAGE_CLASS: Final[Object] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -236,17 +240,13 @@ class EmbeddedCluster:
 class RunningScheduler:
     """A scheduler on an embedded cluster, until `stop`."""
 
-    def __init__(self, connected: Connected, task: asyncio.Task[None]) -> None:
+    def __init__(self, connected: ConnectedScheduler, task: asyncio.Task[None]) -> None:
         self._connected = connected
         self._task = task
 
     @property
     def scheduler(self) -> Scheduler:
         return self._connected.scheduler
-
-    @property
-    def connected(self) -> Connected:
-        return self._connected
 
     def check(self) -> None:
         """Raise the error that ended the scheduler, if any."""
@@ -278,10 +278,20 @@ async def run_scheduler(
         config = cfg.load_file(config)
     elif isinstance(config, str):
         config = cfg.load_text(config)
-    connected = Connected(
-        cluster.client(),
+    metrics = Metrics()
+    component = Component(
+        cluster.transport,
+        metrics,
+        grace=_GRACE,
+        max_events=_MAX_EVENTS,
+        host="localhost",
+        clock=cluster.clock.now,
+    )
+    connected = ConnectedScheduler(
+        component,
         config,
         clock=cluster.clock,
+        metrics=metrics,
         rng=rng or random.Random(cluster.rng.getrandbits(64)),
         plugins=plugins,
         on_attempt=on_attempt,

@@ -20,13 +20,13 @@ from mooring.client.flowcontrol import Backoff, TokenBucket
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
 from mooring.client.informer import Informer, Informers
-from mooring.client.lease import LeaderElection, default_identity
+from mooring.client.lease import Election, LeaderElection, default_identity
 from mooring.controller.app import Controller, controller
 from mooring.controller.chooser import NotNow
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.reconciler import Reconciler, Requeue
 from mooring.controller.recorder import Recorder
-from mooring.controller.runner import Election, Options, Runner
+from mooring.controller.runner import Options, Runner
 from mooring.controller.workqueue import WorkQueue
 
 __all__ = [

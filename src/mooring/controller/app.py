@@ -8,26 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
-import platform
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.client.component import connector
 from mooring.client.endpoint import Endpoint
-from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
 from mooring.controller.chooser import Choice, Choose
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.runner import Options, Runner
 from mooring.observe import log as logs
-from mooring.observe.signals import handle_signals
-from mooring.runtime.guard import Watchdog
-
-log = logging.getLogger(__name__)
+from mooring.runtime.process import run_until_signalled
 
 
 @dataclass(eq=False, repr=False)
@@ -70,8 +64,9 @@ class Controller:
 
     async def _run(self, endpoint: Endpoint, options: Options | None) -> None:
         metrics = ControllerMetrics()
-        runner = Runner(self, connector(endpoint, metrics), options, metrics=metrics)
-        await run_until_signalled(runner)
+        connect = connector(endpoint, metrics, "mooring-controller")
+        runner = Runner(self, connect, options, metrics=metrics)
+        await run_until_signalled(runner.run, runner.stop, runner.guard)
 
 
 def controller(
@@ -107,28 +102,3 @@ def controller(
         )
 
     return decorate
-
-
-def connector(
-    endpoint: Endpoint, metrics: ControllerMetrics, program: str = "mooring-controller"
-) -> Callable[[], HttpTransport]:
-    """Transports to a real API server for a Runner; `program` is their user agent."""
-    agent = f"{program} ({platform.system().lower()}/{platform.machine()})"
-    return lambda: HttpTransport(endpoint, user_agent=agent, on_answer=metrics.count_request)
-
-
-async def run_until_signalled(runner: Runner) -> None:
-    """Run a controller that owns its process, with signal handlers and a watchdog."""
-
-    def stop(number: int) -> None:
-        if runner.is_stopping:
-            log.warning("asked twice to stop: going at once")
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        log.info("Requested to terminate, exiting", extra={"v": 0})
-        runner.stop()
-
-    handle_signals(stop)
-    with Watchdog(runner.guard):
-        await runner.run()
-    log.info("stopped", extra={"v": 0})

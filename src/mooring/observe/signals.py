@@ -1,6 +1,6 @@
 """Signal handling.
 
-SIGTERM, SIGINT     stop the process
+SIGTERM, SIGINT     stop the process; a second one ends it at once
 SIGUSR1, SIGUSR2    are logged and ignored
 """
 
@@ -19,11 +19,22 @@ _IGNORED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # their default is to end th
 _quiet: Final[set[object]] = set()  # handlers that event loops have set: they raise nothing
 
 
-def handle_signals(stop: Callable[[int], None]) -> None:
-    """Handle signals in the running loop until it is closed; `stop` gets the number."""
+def handle_signals(stop: Callable[[], None]) -> None:
+    """Handle signals in the running loop until it is closed; the first to stop calls `stop`."""
     loop = asyncio.get_running_loop()
+    is_stopping = False
+
+    def on_signal(number: int) -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            log.warning("asked twice to stop: going at once")
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        is_stopping = True
+        stop()
+
     for number in _STOP:
-        loop.add_signal_handler(number, stop, number)
+        loop.add_signal_handler(number, on_signal, number)
     for number in _IGNORED:
         loop.add_signal_handler(number, _ignore, number)
     _quiet.add(signal.getsignal(signal.SIGINT))

@@ -41,7 +41,7 @@ CONGESTED: Final = "binds are waiting for the API server"
 
 
 class Writer:
-    """Writes for one scheduler.
+    """Writes for one scheduler; `binds` counts the binds under way.
 
     `on_congestion` is told True when binds pile up and False when they have drained: deciding
     further pods would only fill memory.
@@ -51,6 +51,7 @@ class Writer:
         self,
         client: ApiClient,
         *,
+        binds: BindsInProgress,
         on_conflict: conflicts.OnConflict,
         on_congestion: Callable[[bool], None],
     ) -> None:
@@ -58,7 +59,7 @@ class Writer:
         self._binder = PodBinder(client)
         self._on_conflict = on_conflict
         self._on_congestion = on_congestion
-        self.binds: BindsInProgress = BindsInProgress()  # while binds are under way
+        self._binds = binds
         self._under_way = 0
         self._is_congested = False
 
@@ -66,14 +67,14 @@ class Writer:
 
     async def bind(self, binding: core.Binding) -> None:
         self._count(+1)
-        self.binds.begin()
+        self._binds.begin()
         try:
             await self._binder.bind(binding)
         except AlreadyBound:
             self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
             raise
         finally:
-            self.binds.end()
+            self._binds.end()
             self._count(-1)
 
     def _count(self, change: int) -> None:

@@ -33,7 +33,7 @@ from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
 from mooring.runtime.plugin_caller import interrupted
-from mooring.runtime.profile import Profile, plan_profiles
+from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
@@ -55,6 +55,7 @@ from mooring.scheduler.task_pool import TaskPool
 
 log = logging.getLogger(__name__)
 
+MAX_IN_UNSCHEDULABLE: Final = 300.0  # seconds; then a refused pod is tried again
 _FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
 _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
@@ -90,7 +91,7 @@ class Scheduler:
         plugins: Iterable[type[contract.Base]] = (),
         metrics: Metrics | None = None,
         plugin_budget: float = DEFAULT_BUDGET,
-        max_in_unschedulable: float = 300.0,
+        max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
         on_attempt: Callable[[Attempt], None] | None = None,
         extenders: Extenders | None = None,
         check_share: float = 0.0,
@@ -128,7 +129,8 @@ class Scheduler:
 
         handles: dict[str, SchedulerHandle] = {}
         profiles: dict[str, Profile] = {}
-        for plan in plan_profiles(config, Registry.discover(plugins)):
+        self.plans: list[ProfilePlan] = plan_profiles(config, Registry.discover(plugins))
+        for plan in self.plans:
             name = plan.scheduler_name
             handles[name] = self._make_handle(name)
             profiles[name] = plan.build(handles[name])

@@ -9,7 +9,7 @@ from mooring.api import core
 from mooring.api.codec import KINDS
 from mooring.api.meta import Object
 from mooring.client.client import ApiClient
-from mooring.client.informer import UNFINISHED_PODS, Informer, Informers
+from mooring.client.informer import Informer, Informers, nodes_and_pods
 from mooring.client.paths import group_of
 from mooring.extender.calling.documents import Documents
 from mooring.runtime.profile import ProfilePlan
@@ -31,42 +31,29 @@ def kinds_to_watch(plans: Iterable[ProfilePlan]) -> list[type[Object]]:
     return sorted(found - {core.Pod, core.Node}, key=lambda kind: (group_of(kind), kind.KIND))
 
 
-def informers_for(
+def add_informers(
+    informers: Informers,
+    client: ApiClient,
     handlers: Handlers,
     kinds: Iterable[type[Object]],
-    client: ApiClient,
     node_selector: str = "",
     documents: Documents | None = None,
-) -> Informers:
-    """Informers for pods, nodes and further kinds; `node_selector` is the scope of nodes.
+) -> None:
+    """Add informers for nodes, pods and further kinds; `node_selector` is the scope of nodes.
 
-    A node that loses the labels of the scope is deleted as far as this scheduler can see. What
-    extenders are to be sent of pods and nodes is kept in `documents`.
+    What extenders are to be sent of pods and nodes is kept in `documents`.
     """
     documents = documents or Documents()
-    informers = Informers(client)
     informers.add(
-        Informer(
+        *nodes_and_pods(
             client,
-            core.Node,
-            on_put=handlers.put_node,
-            on_remove=handlers.remove_node,
-            labels=node_selector,
-            raw_objects=documents.nodes,
-        )
-    )
-    informers.add(
-        Informer(
-            client,
-            core.Pod,
-            on_put=handlers.put_pod,
-            on_remove=handlers.remove_pod,
-            fields=UNFINISHED_PODS,
-            raw_objects=documents.pods,
-        )
-    )
-    for kind in kinds:
-        informers.add(
+            handlers,
+            node_selector=node_selector,
+            raw_nodes=documents.nodes,
+            raw_pods=documents.pods,
+        ),
+        *(
             Informer(client, kind, on_put=handlers.put_object, on_remove=handlers.remove_object)
-        )
-    return informers
+            for kind in kinds
+        ),
+    )

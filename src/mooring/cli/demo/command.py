@@ -68,7 +68,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 async def _stay(cluster: EmbeddedCluster, console: Console) -> None:
     """Keep the cluster for kubectl until Ctrl-C."""
     stop = asyncio.Event()
-    handle_signals(lambda _: stop.set())
+    handle_signals(stop.set)
     await cluster.serve()
     assert cluster.http is not None
     with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from mooring.cli.manifests.labels import labels
 from mooring.cli.manifests.options import SYSTEM_NAMESPACE, Release
-from mooring.scheduler import rbac
+from mooring.client.permissions import lease_permissions, rules
+from mooring.scheduler.rbac import cluster_permissions
 
 Object = dict[str, Any]
 
@@ -17,7 +18,7 @@ _CLIENT_CA_READER: Final = "extension-apiserver-authentication-reader"
 
 def rbac_objects(release: Release) -> list[Object]:
     """ServiceAccount, ClusterRole, the Role for the lease, and their bindings."""
-    granted = rbac.rules(rbac.cluster_permissions(release.plans, reviews=True))
+    granted = rules(cluster_permissions(release.plans, reviews=True))
     objects = [
         _account(release),
         _role(release, "ClusterRole", granted),
@@ -26,7 +27,7 @@ def rbac_objects(release: Release) -> list[Object]:
     if release.elects:
         election = release.config.leader_election
         where = election.resource_namespace
-        lease = rbac.rules(rbac.lease_permissions(where, election.resource_name))
+        lease = rules(lease_permissions(where, election.resource_name))
         objects.append(_role(release, "Role", lease, where))
         objects.append(_binding(release, "Role", release.name, where))
     objects.append(

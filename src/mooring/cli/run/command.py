@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from pathlib import Path
 
-from mooring import __version__
 from mooring.cli.config import print_problems
 from mooring.cli.run.options import RunOptions
-from mooring.cli.run.process import Process
+from mooring.cli.run.process import run_scheduler
 from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
 from mooring.client.incluster import find_endpoint
 from mooring.errors import ConfigError
 from mooring.observe import log as logs
-
-log = logging.getLogger(__name__)
 
 
 def run(options: RunOptions) -> int:
@@ -26,27 +22,17 @@ def run(options: RunOptions) -> int:
         settings = complete_settings(options)
         if options.write_config_to:
             return _write_config(settings)
-        return asyncio.run(_run(settings))
+        asyncio.run(_run(settings))
     except ConfigError as error:
         return print_problems(error, options.config or "mooring")
+    return 0
 
 
-async def _run(settings: Settings) -> int:
+async def _run(settings: Settings) -> None:
     warn_of_ignored(settings.options)
     kubeconfig, options = settings.config.client_connection.kubeconfig, settings.options
     endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
-    process = Process(settings, endpoint)
-    if not options.config and not options.master:
-        log.warning(
-            "without --config the pods of default-scheduler are scheduled: kube-scheduler's"
-        )
-    extra = {"v": 0, "version": __version__, "profiles": _names(settings)}
-    log.info("Starting mooring", extra=extra)
-    return await process.run()
-
-
-def _names(settings: Settings) -> str:
-    return ",".join(plan.scheduler_name for plan in settings.plans)
+    await run_scheduler(settings, endpoint)
 
 
 def _write_config(settings: Settings) -> int:

@@ -1,32 +1,69 @@
-"""Health checks and authentication, for all processes with endpoints."""
+"""A component as a process of its own: signals, a watchdog, and endpoints with health checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
+from mooring import __version__
 from mooring.cli.run.options import ComponentOptions
 from mooring.client.client import ApiClient
-from mooring.client.endpoint import Endpoint
+from mooring.client.component import Component, connector
 from mooring.client.incluster import find_endpoint
-from mooring.client.informer import Informers
-from mooring.client.lease import LeaderElection
-from mooring.client.permissions import PermissionCheck
-from mooring.client.transport import Transport
+from mooring.observe.component import ComponentMetrics
+from mooring.runtime.guard import Guard
+from mooring.runtime.process import run_until_signalled
 from mooring.ui.health import Health
 from mooring.ui.reviewer import ApiReviewer
 
+PROGRAM: Final = f"mooring/{__version__}"  # user agent of requests
 
-def component_health(
-    *,
-    election: LeaderElection | None,
-    informers: Informers,
-    permissions: PermissionCheck,
-    is_stopping: Callable[[], bool],
-) -> Health:
+
+async def run_component(
+    run: Callable[[], Awaitable[None]],
+    component: Component,
+    guard: Guard,
+    options: ComponentOptions,
+    metrics: ComponentMetrics,
+    document: Any = None,
+) -> None:
+    """Run until SIGTERM or SIGINT, with endpoints unless their port is 0.
+
+    `run` runs the component; `document` is the configuration in force, if there is one.
+    """
+
+    async def run_with_endpoints() -> None:
+        # Half a second of imports that a process without endpoints does not need.
+        from mooring.cli.run.endpoints import ComponentEndpoints
+
+        endpoints = ComponentEndpoints(
+            options,
+            health=_health(component),
+            metrics=metrics,
+            reviewer=_reviewer(options, component, metrics),
+            reader=component.reader,
+            document=document,
+        )
+        try:
+            await endpoints.start()
+            async with asyncio.TaskGroup() as tasks:
+                looking = tasks.create_task(endpoints.run(), name="client CA")
+                await run()
+                looking.cancel()
+        finally:
+            await endpoints.close()
+
+    running = run_with_endpoints if options.secure_port else run
+    await run_until_signalled(running, component.stop, guard)
+
+
+def _health(component: Component) -> Health:
     """Healthy while the lease is renewed; ready while all informers are synced."""
+    election, informers = component.election, component.informers
 
     def say_if_stopping() -> str:
-        return "process is shutting down" if is_stopping() else ""
+        return "process is shutting down" if component.is_stopping else ""
 
     def say_if_syncing() -> str:
         unsynced = informers.unsynced()
@@ -39,17 +76,20 @@ def component_health(
     health.add("shutdown", say_if_stopping, on=("readyz",))
     health.add("sched-handler-sync", say_if_syncing, on=("readyz",))
     health.add("informers", lambda: "; ".join(informers.problems()), on=("readyz",))
-    health.add("permissions", lambda: permissions.problem, on=("readyz",))
+    health.add("permissions", lambda: component.permissions.problem, on=("readyz",))
     return health
 
 
-def reviewer_for(
-    options: ComponentOptions, reader: ApiClient, connect: Callable[[Endpoint], Transport]
+def _reviewer(
+    options: ComponentOptions, component: Component, metrics: ComponentMetrics
 ) -> ApiReviewer:
-    """TokenReview and SubjectAccessReview may go to another server than the scheduler's."""
+    """TokenReview and SubjectAccessReview may go to another server than the component's."""
 
     def asking(kubeconfig: str) -> ApiClient:
-        return ApiClient(connect(find_endpoint(kubeconfig))) if kubeconfig else reader
+        if not kubeconfig:
+            return component.reader
+        connect = connector(find_endpoint(kubeconfig), metrics, PROGRAM)
+        return ApiClient(component.close_at_end(connect()))
 
     return ApiReviewer(
         asking(options.authentication_kubeconfig), asking(options.authorization_kubeconfig)

@@ -16,7 +16,7 @@ from mooring.cli.run.feature_gates import check_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
 from mooring.cli.run.policy import config_map_reader
-from mooring.client.lease import refuse_foreign_lease
+from mooring.client.lease import Election, refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
@@ -66,11 +66,7 @@ def complete_settings(options: RunOptions) -> Settings:
     for note in notes:
         log.warning("configuration note", extra={"path": note.path, "note": note.text})
     config = with_flags(config, options)
-    problems = [*cfg.validate(config), *flag_problems(options)]
-    if config.leader_election.leader_elect:
-        election = config.leader_election
-        foreign = refuse_foreign_lease(election.resource_namespace, election.resource_name)
-        problems += [foreign] if foreign is not None else []
+    problems = config_problems(config, options)
     if problems:
         raise ConfigError(problems, options.config)
     plans = plan_profiles(config, registry)
@@ -119,9 +115,25 @@ def _given(values: dict[str, object]) -> dict[str, Any]:
     return {field: value for field, value in values.items() if value is not None}
 
 
-def flag_problems(options: ComponentOptions) -> list[Problem]:
-    """Problems of flags that have no field in a configuration."""
-    problems = []
+def election_of(config: cfg.KubeSchedulerConfiguration) -> Election | None:
+    """How replicas elect a leader, if they do."""
+    lease = config.leader_election
+    if not lease.leader_elect:
+        return None
+    return Election(
+        name=lease.resource_name,
+        namespace=lease.resource_namespace,
+        lease_duration=lease.lease_duration.seconds,
+        renew_deadline=lease.renew_deadline.seconds,
+        retry_period=lease.retry_period.seconds,
+    )
+
+
+def config_problems(
+    config: cfg.KubeSchedulerConfiguration, options: ComponentOptions
+) -> list[Problem]:
+    """Problems of a configuration, and of flags that have no field in it."""
+    problems = cfg.validate(config)
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         text = "needs --tls-private-key-file beside it, and the other way round"
         problems.append(Problem("--tls-cert-file", text))
@@ -131,6 +143,10 @@ def flag_problems(options: ComponentOptions) -> list[Problem]:
         parse_label_query(options.node_selector)
     except SelectorError as error:
         problems.append(Problem("--node-selector", str(error)))
+    election = election_of(config)
+    if election is not None:
+        foreign = refuse_foreign_lease(election.namespace, election.name)
+        problems += [foreign] if foreign is not None else []
     return problems
 
 

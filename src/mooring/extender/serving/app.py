@@ -6,18 +6,18 @@ import asyncio
 import ipaddress
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from mooring import config as cfg
 from mooring.client.client import ApiClient
+from mooring.client.component import Component, connector
 from mooring.client.endpoint import Tls
-from mooring.client.flowcontrol import RateLimiter
-from mooring.client.http import HttpTransport, OnAnswer
 from mooring.client.incluster import find_endpoint
+from mooring.client.transport import Transport
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
@@ -28,14 +28,14 @@ from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins, plan_serving
 from mooring.extender.serving.preempt import PreemptHandler
 from mooring.extender.serving.server import Server, VerbHandler
-from mooring.framework.handle import Client, Recorder
+from mooring.framework.handle import Client
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
 from mooring.observe import log as logs
 from mooring.observe.listener import HttpListener
 from mooring.observe.process import add_process_metrics
-from mooring.observe.signals import handle_signals
-from mooring.runtime.guard import Watchdog
+from mooring.runtime.process import run_until_signalled
+from mooring.runtime.recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
@@ -67,29 +67,37 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class App:
     """One extender: `await run()` until `stop()`.
 
-    `client` is for watches and binds; `writer` carries out what else plugins write.
+    `connect` makes transports to the cluster, if there is one; of their client, `make_writer` makes
+    what carries out writes of plugins other than binds.
     """
 
     def __init__(
         self,
         plugins: Sequence[type[Base]],
         *,
-        client: ApiClient | None = None,
+        connect: Callable[[], Transport] | None = None,
         options: Options | None = None,
         config: cfg.KubeSchedulerConfiguration | None = None,
         functions: Sequence[PreemptFunction] = (),
-        writer: Client | None = None,
-        recorder: Recorder | None = None,
+        make_writer: Callable[[ApiClient], Client] | None = None,
         tls: Tls | None = None,
         metrics: ExtenderMetrics | None = None,
     ) -> None:
         self.options: Options = options or Options()
         self.metrics: ExtenderMetrics = metrics or ExtenderMetrics()
         plan = plan_serving(plugins, config)
-        self.cluster: WatchedCluster = WatchedCluster(client, plan.reads)
-        if client is None and plan.reads:
+        if connect is None and plan.reads:
             kinds = ", ".join(sorted(kind.KIND for kind in plan.reads))
             raise ConfigError([Problem("", f"plugins look up {kinds}: that needs a cluster")])
+        self._component: Component | None = None
+        client, writer, recorder = None, None, None
+        if connect is not None:
+            limits = config.client_connection if config is not None else cfg.ClientConnection()
+            self._component = Component(connect, self.metrics, qps=limits.qps, burst=limits.burst)
+            client = self._component.writer
+            recorder = EventRecorder(self._component.events)
+            writer = make_writer(client) if make_writer is not None else None
+        self.cluster: WatchedCluster = WatchedCluster(self._component, plan.reads)
         handle = ExtenderHandle(
             plan.scheduler_name,
             cache=self.cluster.cache,
@@ -118,7 +126,7 @@ class App:
             header_seconds=HEADER_SECONDS,
         )
         self.metrics.before_scrape(self._measure)
-        self._stop = asyncio.Event()
+        self._serving = _Serving(self._listener)
 
     def _make_handlers(self, functions: Sequence[PreemptFunction]) -> dict[str, VerbHandler]:
         served, cluster = self.served, self.cluster
@@ -152,30 +160,27 @@ class App:
         self.port = await self._listener.start(self.options.address, self.options.port)
         self._introduce()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(self._watch(on_ready), name="informers")
-                if on_started is not None:
-                    on_started(self.port)
-                await self._stop.wait()
-                await self._listener.close(_GRACE)
-                watching.cancel()
+            if on_started is not None:
+                on_started(self.port)
+            if self._component is None:
+                await self._serving.run()
+            else:
+                await self._component.run(self._serving, lambda: self._on_synced(on_ready))
         finally:
             await self._listener.close(0.0)
             self.served.profile.close()
 
     def stop(self) -> None:
         """Accept no more connections; `run` returns."""
-        self._stop.set()
+        self._serving.stop()
+        if self._component is not None:
+            self._component.stop()
 
-    async def _watch(self, on_ready: Callable[[], None] | None) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.cluster.informers.run())
-            await self.cluster.informers.wait_synced()
-            if on_ready is not None:
-                on_ready()
-            if self.cluster.is_connected:
-                extra = {"v": 0, "nodes": len(self.cluster.cache.nodes)}
-                log.info("Ready: nodes and pods are known", extra=extra)
+    def _on_synced(self, on_ready: Callable[[], None] | None) -> None:
+        if on_ready is not None:
+            on_ready()
+        extra = {"v": 0, "nodes": len(self.cluster.cache.nodes)}
+        log.info("Ready: nodes and pods are known", extra=extra)
 
     def _introduce(self) -> None:
         options = self.options
@@ -190,10 +195,35 @@ class App:
             )
 
     def _say_if_not_ready(self) -> str:
-        return "shutting down" if self._stop.is_set() else self.cluster.problem()
+        return "shutting down" if self._serving.is_stopping else self.cluster.problem()
 
     def _measure(self) -> None:
         self.metrics.connections.labels().set(len(self._listener))
+
+
+class _Serving:
+    """Answers requests until `stop`, as the work of a component."""
+
+    def __init__(self, listener: HttpListener) -> None:
+        self._listener = listener
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        await self._stop.wait()
+        await self._listener.close(_GRACE)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def hold(self, why: str) -> None:
+        """Does nothing: requests are answered all the same, and /readyz says when not to ask."""
+
+    def release(self, why: str) -> None:
+        """Does nothing, as `hold`."""
 
 
 # --- as a process of its own ---------------------------------------------------------------------
@@ -202,46 +232,38 @@ class App:
 def run(extender: Extender, options: Options | None = None, **changes: Any) -> None:
     """Serve the functions of an extender until SIGTERM or SIGINT."""
     logs.configure(0, "text", sys.stderr)
-    asyncio.run(_run(extender, msgspec.structs.replace(options or Options(), **changes)))
+    options = msgspec.structs.replace(options or Options(), **changes)
+    asyncio.run(serve(extender.plugins, options, functions=extender.preempt_functions))
 
 
-async def _run(extender: Extender, options: Options) -> None:
+async def serve(
+    plugins: Sequence[type[Base]],
+    options: Options,
+    *,
+    config: cfg.KubeSchedulerConfiguration | None = None,
+    functions: Sequence[PreemptFunction] = (),
+    make_writer: Callable[[ApiClient], Client] | None = None,
+    tls: Tls | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, with a watchdog for plugins that hang; raises ConfigError."""
     metrics = ExtenderMetrics()
-    async with connected(options, cfg.ClientConnection(), metrics.count_request) as client:
-        app = App(
-            extender.plugins,
-            client=client,
-            options=options,
-            functions=extender.preempt_functions,
-            metrics=metrics,
-        )
-        await serve(app)
-
-
-@asynccontextmanager
-async def connected(
-    options: Options, connection: cfg.ClientConnection, on_answer: OnAnswer | None = None
-) -> AsyncIterator[ApiClient | None]:
-    """A client for the cluster of the options, if they want one; raises ConfigError."""
-    if not options.cluster:
-        yield None
-        return
-    kubeconfig = options.kubeconfig or connection.kubeconfig
-    transport = HttpTransport(
-        find_endpoint(kubeconfig, context=options.context),
-        user_agent="mooring-extender",
-        on_answer=on_answer,
+    add_process_metrics(metrics)
+    connect = None
+    if options.cluster:
+        kubeconfig = options.kubeconfig
+        if not kubeconfig and config is not None:
+            kubeconfig = config.client_connection.kubeconfig
+        endpoint = find_endpoint(kubeconfig, context=options.context)
+        connect = connector(endpoint, metrics, "mooring-extender")
+    app = App(
+        plugins,
+        connect=connect,
+        options=options,
+        config=config,
+        functions=functions,
+        make_writer=make_writer,
+        tls=tls,
+        metrics=metrics,
     )
-    try:
-        yield ApiClient(transport, limiter=RateLimiter(connection.qps, connection.burst))
-    finally:
-        await transport.close()
-
-
-async def serve(app: App) -> None:
-    """Run until SIGTERM or SIGINT, with a watchdog for plugins that hang."""
-    handle_signals(lambda _: app.stop())
-    add_process_metrics(app.metrics)
-    with Watchdog(app.served.guard):
-        await app.run(on_ready=garbage_collection.freeze_existing_objects)
-    log.info("stopped", extra={"v": 0})
+    run = partial(app.run, on_ready=garbage_collection.freeze_existing_objects)
+    await run_until_signalled(run, app.stop, app.served.guard)

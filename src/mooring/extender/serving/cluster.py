@@ -19,7 +19,8 @@ from mooring.api.meta import Object, ObjectMeta
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.client.client import ApiClient
-from mooring.client.informer import UNFINISHED_PODS, Informer, Informers
+from mooring.client.component import Component
+from mooring.client.informer import Informer, Informers, nodes_and_pods
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -29,35 +30,25 @@ _MANY_NAMES: Final = 50_000  # limit of nodes known by name only, and of nodes t
 
 
 class WatchedCluster:
-    """Informers for nodes, pods and the kinds that plugins read; none without a client."""
+    """Nodes, pods and the kinds that plugins read, from informers of a component, if any."""
 
-    def __init__(self, client: ApiClient | None, kinds: Iterable[type[Object]] = ()) -> None:
-        self.client: ApiClient | None = client
+    def __init__(self, component: Component | None, kinds: Iterable[type[Object]] = ()) -> None:
         self.cache: Cache = Cache()
-        self.informers: Informers = Informers(client)
+        self.client: ApiClient | None = None
+        self.informers: Informers = Informers()
         self._pods: Informer[core.Pod] | None = None
         self._bare = Cache()
         self._missing_nodes: set[str] = set()
         self._node_added: asyncio.Future[None] | None = None  # resolved when a node appears
-        if client is not None:
-            self._watch(client, kinds)
-
-    def _watch(self, client: ApiClient, kinds: Iterable[type[Object]]) -> None:
-        self.informers.add(
-            Informer(client, core.Node, on_put=self._put_node, on_remove=self._remove_node)
-        )
-        self._pods = Informer(
-            client,
-            core.Pod,
-            on_put=self._put_pod,
-            on_remove=self._remove_pod,
-            fields=UNFINISHED_PODS,
-        )
-        self.informers.add(self._pods)
-        for kind in sorted(set(kinds) - {core.Node, core.Pod}, key=KINDS.index):
-            self.informers.add(
-                Informer(client, kind, on_put=self._put_object, on_remove=self._remove_object)
-            )
+        if component is not None:
+            self.client, self.informers = component.reader, component.informers
+            nodes, self._pods = nodes_and_pods(component.reader, self)
+            self.informers.add(nodes, self._pods)
+            objects = self.cache.objects
+            for kind in sorted(set(kinds) - {core.Node, core.Pod}, key=KINDS.index):
+                self.informers.add(
+                    Informer(self.client, kind, on_put=objects.put, on_remove=objects.remove)
+                )
 
     @property
     def is_connected(self) -> bool:
@@ -161,28 +152,22 @@ class WatchedCluster:
 
     # --- informer handlers ---------------------------------------------------------------------
 
-    def _put_node(self, node: core.Node) -> None:
+    def put_node(self, node: core.Node) -> None:
         self.cache.put_node(node)
         self._missing_nodes.discard(node.metadata.name)
         if self._node_added is not None:
             self._node_added.set_result(None)
             self._node_added = None
 
-    def _remove_node(self, node: core.Node) -> None:
+    def remove_node(self, node: core.Node) -> None:
         self.cache.remove_node(node.metadata.name)
 
-    def _put_pod(self, api: core.Pod) -> None:
+    def put_pod(self, api: core.Pod) -> None:
         if api.spec.node_name:
             self.cache.put_pod(Pod(api))
 
-    def _remove_pod(self, api: core.Pod) -> None:
+    def remove_pod(self, api: core.Pod) -> None:
         self.cache.remove_pod(Pod(api))
-
-    def _put_object(self, value: Object) -> None:
-        self.cache.objects.put(value)
-
-    def _remove_object(self, value: Object) -> None:
-        self.cache.objects.remove(value)
 
 
 def _bare(name: str) -> core.Node:
