@@ -1,4 +1,4 @@
-"""Signals that operators send: SIGUSR1 and SIGUSR2 change nothing, SIGTERM ends."""
+"""Signals: SIGUSR1 and SIGUSR2 change nothing, SIGTERM ends, a second one at once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from mooring.client.transport import Request
 from mooring.testing import pod
 
 MODULE = """
+import asyncio
+
 from mooring.controller import controller
 from mooring.extender import Extender
 
@@ -32,6 +34,11 @@ def not_b(pod, node):
 @controller(scheduler_name="default-scheduler")
 def choose(pod, nodes):
     return nodes[0].name
+
+@controller(scheduler_name="default-scheduler")
+async def never(pod, nodes):
+    print("choosing")
+    await asyncio.sleep(1000)
 """
 POD = {
     "apiVersion": "v1",
@@ -86,6 +93,17 @@ def test_goes_on_placing_pods(folder: Path, cluster: Running, command: tuple[str
         create_pod(folder)
         assert 'pod="default/web"' in running.until("Successfully bound pod to node")
         assert running.stop() == 0
+
+
+def test_a_second_signal_does_not_wait_for_work_under_way(folder: Path, cluster: Running) -> None:
+    words = ("controller", "a_module:never", "--kubeconfig", "kubeconfig", "--secure-port", "0")
+    with Running(*words, folder=folder) as running:
+        create_pod(folder)
+        running.until("choosing")
+        running.send(signal.SIGTERM)
+        running.until("Requested to terminate, exiting")
+        assert running.stop() == -signal.SIGTERM
+        assert "asked twice to stop: going at once" in running.all()
 
 
 def test_the_cluster_goes_on_answering(folder: Path, cluster: Running) -> None:

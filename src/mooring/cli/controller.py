@@ -12,7 +12,7 @@ import msgspec
 from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import print_problems
-from mooring.cli.run.component import PROGRAM, run_component
+from mooring.cli.run.component import USER_AGENT, run_component
 from mooring.cli.run.options import ComponentOptions
 from mooring.cli.run.settings import config_problems, election_of, with_flags
 from mooring.client.component import connector
@@ -93,7 +93,7 @@ async def _run(
 ) -> None:
     metrics = ControllerMetrics()
     add_process_metrics(metrics)
-    connect = connector(endpoint, metrics, PROGRAM)
+    connect = connector(endpoint, metrics, USER_AGENT)
     runner = Runner(controller, connect, options, metrics=metrics)
     extra = {"v": 0, "version": __version__, "controller": flags.controller}
     log.info("Starting mooring", extra={**extra, "schedulerName": controller.scheduler_name})

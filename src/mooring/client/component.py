@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import platform
 import random
 import socket
 import time
@@ -260,11 +259,10 @@ class Component:
 
 
 def connector(
-    endpoint: Endpoint, metrics: ComponentMetrics, program: str
+    endpoint: Endpoint, metrics: ComponentMetrics, user_agent: str
 ) -> Callable[[], HttpTransport]:
-    """Transports to a real API server, for a Component; `program` is their user agent."""
-    agent = f"{program} ({platform.system().lower()}/{platform.machine()})"
-    return lambda: HttpTransport(endpoint, user_agent=agent, on_answer=metrics.count_request)
+    """Transports to a real API server, for a Component."""
+    return lambda: HttpTransport(endpoint, user_agent=user_agent, on_answer=metrics.count_request)
 
 
 def _limiter(qps: float, burst: int) -> RateLimiter | None:

@@ -21,7 +21,8 @@ from mooring.controller.chooser import Choice, Choose
 from mooring.controller.metrics import ControllerMetrics
 from mooring.controller.runner import Options, Runner
 from mooring.observe import log as logs
-from mooring.runtime.process import run_until_signalled
+from mooring.observe.signals import run_until_signalled
+from mooring.runtime.guard import Watchdog
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +67,8 @@ class Controller:
         metrics = ControllerMetrics()
         connect = connector(endpoint, metrics, "mooring-controller")
         runner = Runner(self, connect, options, metrics=metrics)
-        await run_until_signalled(runner.run, runner.stop, runner.guard)
+        with Watchdog(runner.guard):
+            await run_until_signalled(runner.run, runner.stop)
 
 
 def controller(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,18 @@ def handle_signals(stop: Callable[[], None]) -> None:
     for number in _IGNORED:
         loop.add_signal_handler(number, _ignore, number)
     _quiet.add(signal.getsignal(signal.SIGINT))
+
+
+async def run_until_signalled(run: Callable[[], Awaitable[None]], stop: Callable[[], None]) -> None:
+    """Run what owns this process until it ends; a signal calls `stop`."""
+
+    def on_signal() -> None:
+        log.info("Requested to terminate, exiting", extra={"v": 0})
+        stop()
+
+    handle_signals(on_signal)
+    await run()
+    log.info("stopped", extra={"v": 0})
 
 
 def is_ctrl_c(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -12,12 +13,12 @@ from mooring.client.client import ApiClient
 from mooring.client.component import Component, connector
 from mooring.client.incluster import find_endpoint
 from mooring.observe.component import ComponentMetrics
-from mooring.runtime.guard import Guard
-from mooring.runtime.process import run_until_signalled
+from mooring.observe.signals import run_until_signalled
+from mooring.runtime.guard import Guard, Watchdog
 from mooring.ui.health import Health
 from mooring.ui.reviewer import ApiReviewer
 
-PROGRAM: Final = f"mooring/{__version__}"  # user agent of requests
+USER_AGENT: Final = f"mooring/{__version__} ({platform.system().lower()}/{platform.machine()})"
 
 
 async def run_component(
@@ -55,7 +56,8 @@ async def run_component(
             await endpoints.close()
 
     running = run_with_endpoints if options.secure_port else run
-    await run_until_signalled(running, component.stop, guard)
+    with Watchdog(guard):
+        await run_until_signalled(running, component.stop)
 
 
 def _health(component: Component) -> Health:
@@ -88,7 +90,7 @@ def _reviewer(
     def asking(kubeconfig: str) -> ApiClient:
         if not kubeconfig:
             return component.reader
-        connect = connector(find_endpoint(kubeconfig), metrics, PROGRAM)
+        connect = connector(find_endpoint(kubeconfig), metrics, USER_AGENT)
         return ApiClient(component.close_at_end(connect()))
 
     return ApiReviewer(

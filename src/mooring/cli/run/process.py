@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from mooring import __version__
-from mooring.cli.run.component import PROGRAM, run_component
+from mooring.cli.run.component import USER_AGENT, run_component
 from mooring.cli.run.settings import Settings, election_of
 from mooring.client.component import Component, connector
 from mooring.client.endpoint import Endpoint
@@ -27,7 +27,7 @@ async def run_scheduler(settings: Settings, endpoint: Endpoint) -> None:
     metrics = Metrics()
     add_process_metrics(metrics)
     component = Component(
-        connector(endpoint, metrics, PROGRAM),
+        connector(endpoint, metrics, USER_AGENT),
         metrics,
         qps=config.client_connection.qps,
         burst=config.client_connection.burst,
@@ -46,7 +46,7 @@ async def run_scheduler(settings: Settings, endpoint: Endpoint) -> None:
         node_selector=options.node_selector,
         max_in_unschedulable=options.pod_max_in_unschedulable_pods_duration.seconds,
         check_share=options.check_decisions,
-        user_agent=PROGRAM,
+        user_agent=USER_AGENT,
     )
     scheduler = connected.scheduler
     if not options.config and not options.master:

@@ -34,7 +34,8 @@ from mooring.observe import garbage_collection
 from mooring.observe import log as logs
 from mooring.observe.listener import HttpListener
 from mooring.observe.process import add_process_metrics
-from mooring.runtime.process import run_until_signalled
+from mooring.observe.signals import run_until_signalled
+from mooring.runtime.guard import Watchdog
 from mooring.runtime.recorder import EventRecorder
 
 log = logging.getLogger(__name__)
@@ -266,4 +267,5 @@ async def serve(
         metrics=metrics,
     )
     run = partial(app.run, on_ready=garbage_collection.freeze_existing_objects)
-    await run_until_signalled(run, app.stop, app.served.guard)
+    with Watchdog(app.served.guard):
+        await run_until_signalled(run, app.stop)
