@@ -18,7 +18,8 @@ from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
 from mooring.client.flowcontrol import BindsInProgress
 from mooring.client.transport import Fence, Request, Response, Stream
-from mooring.scheduler.cluster import Writer, merge_patch
+from mooring.runtime.writer import merge_patch
+from mooring.scheduler.cluster import SchedulerWriter
 from mooring.simulator.clock import VirtualLoop
 from mooring.testing.builders import pod
 
@@ -82,7 +83,7 @@ class Rig:
         self.conflicts: list[str] = []
         self.congestion: list[bool] = []
         self.is_fenced = False
-        self.writer = Writer(
+        self.writer = SchedulerWriter(
             ApiClient(self.server, fence=self._fence),
             binds=BindsInProgress(),
             on_conflict=self.conflicts.append,

@@ -12,8 +12,8 @@ import msgspec
 from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import print_problems
-from mooring.cli.run.component import USER_AGENT, run_component
-from mooring.cli.run.options import ComponentOptions
+from mooring.cli.run.component import run_component
+from mooring.cli.run.options import USER_AGENT, ComponentOptions
 from mooring.cli.run.settings import config_problems, election_of, with_flags
 from mooring.client.component import connector
 from mooring.client.endpoint import Endpoint

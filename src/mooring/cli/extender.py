@@ -8,21 +8,15 @@ import sys
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
 from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
 from mooring.cli.options import CommandOptions
-from mooring.client.client import ApiClient
-from mooring.client.flowcontrol import BindsInProgress
 from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.app import Options, serve
 from mooring.extender.serving.functions import Extender
-from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.texts import named
-from mooring.scheduler.cluster import Writer
 from mooring.ui.serving_tls import ServingTls
 
 
@@ -51,28 +45,18 @@ class ExtenderOptions(CommandOptions, frozen=True, kw_only=True):
     logging_format: Literal["text", "json"]
 
 
-class _Served(msgspec.Struct, frozen=True):
-    """What is served, and how."""
-
-    plugins: tuple[type[Base], ...]
-    extender: Extender
-    config: cfg.KubeSchedulerConfiguration
-    options: Options
-    tls: ServingTls | None
-
-
 def run(flags: ExtenderOptions) -> int:
     """Serve until it is told to stop; the exit code."""
     logs.configure(flags.v, flags.logging_format, sys.stderr)
     try:
-        asyncio.run(_serve(_complete(flags)))
+        asyncio.run(_serve(flags))
     except ConfigError as error:
         return print_problems(error, flags.config or "mooring extender")
     return 0
 
 
-def _complete(flags: ExtenderOptions) -> _Served:
-    """Complete and check the options; raises ConfigError."""
+async def _serve(flags: ExtenderOptions) -> None:
+    """Complete and check the options, then serve; raises ConfigError."""
     extender, paths = _functions(flags.extender), list(flags.plugin)
     if flags.extender and extender is None:
         paths.append(flags.extender)
@@ -99,8 +83,15 @@ def _complete(flags: ExtenderOptions) -> _Served:
         certified=bool(flags.client_ca_file),
         client_names=tuple(name for name in flags.client_names.split(",") if name),
     )
-    plugins = tuple(registry.get(registry.add_path(path)) for path in paths)
-    return _Served(plugins, extender or Extender(), config, options, tls)
+    extender = extender or Extender()
+    plugins = [registry.get(registry.add_path(path)) for path in paths]
+    await serve(
+        [*plugins, *extender.plugins],
+        options,
+        config=config,
+        functions=extender.preempt_functions,
+        tls=tls,
+    )
 
 
 def _functions(path: str) -> Extender | None:
@@ -116,21 +107,3 @@ def _functions(path: str) -> Extender | None:
         text = f"can't import {path}: {named(error)}"
         raise ConfigError([Problem("", text)]) from error
     return found if isinstance(found, Extender) else None
-
-
-async def _serve(served: _Served) -> None:
-    await serve(
-        [*served.plugins, *served.extender.plugins],
-        served.options,
-        config=served.config,
-        functions=served.extender.preempt_functions,
-        make_writer=_make_writer,
-        tls=served.tls,
-    )
-
-
-def _make_writer(client: ApiClient) -> Writer:
-    # Binds do not go through it, so there are no conflicts to count.
-    return Writer(
-        client, binds=BindsInProgress(), on_conflict=lambda _: None, on_congestion=lambda _: None
-    )

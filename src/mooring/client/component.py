@@ -128,7 +128,6 @@ class Component:
             )
             fence = self.election.fence
             needed += lease_permissions(election.namespace, election.name)
-            metrics.before_scrape(lambda: self._measure_leader(election.name))
         writing = self.close_at_end(connect())
         self.fence: Fence | None = fence  # that of `writer`
         self.writer: ApiClient = self._make_client(writing, _limiter(qps, burst), fence)
@@ -252,10 +251,8 @@ class Component:
         for informer in self.informers:
             unreadable = self._metrics.undecodable_objects.labels(informer.resource)
             unreadable.set(informer.reflector.undecodable)
-
-    def _measure_leader(self, lease: str) -> None:
-        assert self.election is not None
-        self._metrics.leader.labels(lease).set(int(self.election.is_leader))
+        if self.election is not None:
+            self._metrics.leader.labels(self.election.name).set(int(self.election.is_leader))
 
 
 def connector(

@@ -97,7 +97,7 @@ class LeaderElection:
         self.identity: str = identity
         self._client = client
         self._namespace = namespace
-        self._name = name
+        self.name: str = name
         self._lock = f"{namespace}/{name}"
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
@@ -291,10 +291,10 @@ class LeaderElection:
         return self._observed_at + duration - self._now()
 
     async def _read(self) -> Lease:
-        return await self._in_time(self._client.get(Lease, self._name, self._namespace))
+        return await self._in_time(self._client.get(Lease, self.name, self._namespace))
 
     async def _create(self) -> bool:
-        meta = ObjectMeta(name=self._name, namespace=self._namespace)
+        meta = ObjectMeta(name=self.name, namespace=self._namespace)
         spec = replace(self._ours(LeaseSpec()), lease_transitions=0)
         return await self._send(self._client.create(Lease(metadata=meta, spec=spec)))
 

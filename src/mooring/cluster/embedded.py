@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -38,7 +38,7 @@ from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
-from mooring.scheduler.clock import SystemClock
+from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
 from mooring.scheduler.scheduler import Attempt, Scheduler
 
@@ -237,27 +237,33 @@ class EmbeddedCluster:
                 await asyncio.sleep(_POLL)
 
 
-class RunningScheduler:
-    """A scheduler on an embedded cluster, until `stop`."""
+class RunningComponent:
+    """A component at work on an embedded cluster, until `stop` or until the cluster is closed."""
 
-    def __init__(self, connected: ConnectedScheduler, task: asyncio.Task[None]) -> None:
-        self._connected = connected
-        self._task = task
-
-    @property
-    def scheduler(self) -> Scheduler:
-        return self._connected.scheduler
+    def __init__(
+        self, cluster: EmbeddedCluster, component: Component, run: Coroutine[Any, Any, None]
+    ) -> None:
+        self._component = component
+        self._task = asyncio.create_task(run)
+        cluster.before_close(self.stop)
 
     def check(self) -> None:
-        """Raise the error that ended the scheduler, if any."""
+        """Raise the error that ended it, if any."""
         if self._task.done() and not self._task.cancelled():
             self._task.result()
 
     async def stop(self) -> None:
         """Stop gracefully: binds in progress finish, Events are written."""
-        if not self._task.done():
-            self._connected.stop()
+        self._component.stop()
         await self._task
+
+
+class RunningScheduler(RunningComponent):
+    """A scheduler on an embedded cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster, connected: ConnectedScheduler) -> None:
+        super().__init__(cluster, connected.component, connected.run())
+        self.scheduler: Scheduler = connected.scheduler
 
 
 async def run_scheduler(
@@ -297,6 +303,4 @@ async def run_scheduler(
         on_attempt=on_attempt,
         check_share=check_share,
     )
-    running = RunningScheduler(connected, asyncio.create_task(connected.run(), name="scheduler"))
-    cluster.before_close(running.stop)
-    return running
+    return RunningScheduler(cluster, connected)

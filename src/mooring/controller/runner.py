@@ -85,6 +85,7 @@ class Runner:
             uptime=uptime,
             rng=rng,
         )
+        self.election: LeaderElection | None = self.component.election
         queue: WorkQueue[str] = WorkQueue(
             self.name,
             backoff=Backoff(controller.first_retry, controller.longest_retry, rng=rng),
@@ -121,10 +122,6 @@ class Runner:
         self.component.informers.add(
             *nodes_and_pods(reader, self.view, node_selector=selector, rng=rng)
         )
-
-    @property
-    def election(self) -> LeaderElection | None:
-        return self.component.election
 
     async def run(self) -> None:
         """Place pods until `stop`, then wait for binds and Events."""

@@ -18,7 +18,7 @@ from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
 from mooring.runtime.recorder import EventRecorder
-from mooring.scheduler.cluster import CONGESTED, Writer
+from mooring.scheduler.cluster import CONGESTED, SchedulerWriter
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.scheduler import MAX_IN_UNSCHEDULABLE, Attempt, Scheduler
 from mooring.scheduler.watching import add_informers, kinds_to_watch
@@ -54,7 +54,7 @@ class ConnectedScheduler:
             scoring=metrics.goroutines.labels("prioritizing_extender"),
         )
         component.close_at_end(extenders)
-        writer = Writer(
+        writer = SchedulerWriter(
             component.writer,
             binds=component.binds,
             on_conflict=self._count,

@@ -24,7 +24,12 @@ from mooring import config as cfg
 from mooring.api.selectors import parse_label_query
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Item, Object
-from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.cluster.embedded import (
+    EmbeddedCluster,
+    RunningComponent,
+    RunningScheduler,
+    run_scheduler,
+)
 from mooring.cluster.manifests import find_resource
 from mooring.cluster.node_templates import NodeTemplate
 from mooring.controller import Controller, Options
@@ -34,6 +39,7 @@ from mooring.simulator.clock import VirtualClock, VirtualLoop
 from mooring.testing.controllers import RunningController, run_controller
 
 T = TypeVar("T")
+R = TypeVar("R", bound=RunningComponent)
 
 PATIENCE: Final = 300.0  # seconds of virtual time
 _STEP: Final = 0.1  # seconds; how often a condition is looked at
@@ -61,7 +67,7 @@ class Sandbox:
     def __init__(self, *, seed: int = 0, **options: Any) -> None:
         self.loop: VirtualLoop = VirtualLoop()
         self.clock: VirtualClock = VirtualClock(self.loop)
-        self._running: list[RunningScheduler | RunningController] = []
+        self._running: list[RunningComponent] = []
         try:
             self.cluster: EmbeddedCluster = EmbeddedCluster(
                 clock=self.clock, rng=random.Random(seed), **options
@@ -123,17 +129,16 @@ class Sandbox:
         **options: Any,
     ) -> RunningScheduler:
         """Start a scheduler and let it get to know the cluster."""
-        started = run_scheduler(self.cluster, config, plugins, **options)
-        running = self._complete(started)
-        self._running.append(running)
-        self.settle()
-        return running
+        return self._start(run_scheduler(self.cluster, config, plugins, **options))
 
     def start_controller(
         self, controller: Controller, options: Options | None = None
     ) -> RunningController:
         """Start what `@controller` made and let it get to know the cluster."""
-        running = run_controller(self.cluster, self.loop, controller, options)
+        return self._start(run_controller(self.cluster, controller, options))
+
+    def _start(self, starting: Coroutine[Any, Any, R]) -> R:
+        running = self._complete(starting)
         self._running.append(running)
         self.settle()
         return running

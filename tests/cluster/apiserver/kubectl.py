@@ -28,7 +28,7 @@ from mooring.cluster.controllers import Controllers
 from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
 from mooring.cluster.node_templates import NodeTemplate, make_nodes
-from mooring.scheduler.clock import SystemClock
+from mooring.runtime.clock import SystemClock
 
 NODES = known("nodes")
 PODS = known("pods")

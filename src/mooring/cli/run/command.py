@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mooring.cli.config import print_problems
 from mooring.cli.run.options import RunOptions
-from mooring.cli.run.process import run_scheduler
+from mooring.cli.run.process import run_process
 from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
 from mooring.client.incluster import find_endpoint
 from mooring.errors import ConfigError
@@ -32,7 +32,7 @@ async def _run(settings: Settings) -> None:
     warn_of_ignored(settings.options)
     kubeconfig, options = settings.config.client_connection.kubeconfig, settings.options
     endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
-    await run_scheduler(settings, endpoint)
+    await run_process(settings, endpoint)
 
 
 def _write_config(settings: Settings) -> int:

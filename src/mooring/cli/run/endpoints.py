@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from mooring import __version__
 from mooring.api.core import ConfigMap
-from mooring.cli.run.options import ComponentOptions
+from mooring.cli.run.options import USER_AGENT, ComponentOptions
 from mooring.client.client import ApiClient
+from mooring.client.component import Component, connector
+from mooring.client.incluster import find_endpoint
 from mooring.errors import ApiError, ConfigError
 from mooring.observe.component import ComponentMetrics
 from mooring.ui.access import OPEN_PATHS, Access
@@ -27,7 +29,7 @@ _LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
 
 
 class ComponentEndpoints:
-    """The endpoints of one process. `reader` looks up the cluster's client CA.
+    """The endpoints of one process.
 
     `document` is the configuration in force, as plain data, for a process that has one.
     """
@@ -35,14 +37,11 @@ class ComponentEndpoints:
     def __init__(
         self,
         options: ComponentOptions,
-        *,
-        health: Health,
+        component: Component,
         metrics: ComponentMetrics,
-        reviewer: ApiReviewer,
-        reader: ApiClient,
         document: Any = None,
     ) -> None:
-        self._reader = reader
+        self._reader = component.reader
         self._looks_up = not options.authentication_skip_lookup
         self._must_find = not options.authentication_tolerate_lookup_failure
         self._known_ca = b""
@@ -58,10 +57,10 @@ class ComponentEndpoints:
             address=options.bind_address,
             port=options.secure_port,
             tls=self._tls,
-            health=health,
+            health=_health(component),
             pages=_pages(metrics, document),
             access=Access(
-                reviewer,
+                _reviewer(options, component, metrics),
                 open_paths=_open_paths(options.authorization_always_allow_paths),
                 token_ttl=options.authentication_token_webhook_cache_ttl.seconds,
                 allowed_ttl=options.authorization_webhook_cache_authorized_ttl.seconds,
@@ -94,6 +93,44 @@ class ComponentEndpoints:
         if authority != self._known_ca:
             self._tls.trust_clients(authority)
             self._known_ca = authority
+
+
+def _health(component: Component) -> Health:
+    """Healthy while the lease is renewed; ready while all informers are synced."""
+    election, informers = component.election, component.informers
+
+    def say_if_stopping() -> str:
+        return "process is shutting down" if component.is_stopping else ""
+
+    def say_if_syncing() -> str:
+        unsynced = informers.unsynced()
+        found = f"handlers are not fully synchronized: {', '.join(unsynced)}"
+        return found if unsynced else ""
+
+    health = Health()
+    if election is not None:
+        health.add("leaderElection", election.check, on=("healthz", "readyz"))
+    health.add("shutdown", say_if_stopping, on=("readyz",))
+    health.add("sched-handler-sync", say_if_syncing, on=("readyz",))
+    health.add("informers", lambda: "; ".join(informers.problems()), on=("readyz",))
+    health.add("permissions", lambda: component.permissions.problem, on=("readyz",))
+    return health
+
+
+def _reviewer(
+    options: ComponentOptions, component: Component, metrics: ComponentMetrics
+) -> ApiReviewer:
+    """TokenReview and SubjectAccessReview may go to another server than the component's."""
+
+    def asking(kubeconfig: str) -> ApiClient:
+        if not kubeconfig:
+            return component.reader
+        connect = connector(find_endpoint(kubeconfig), metrics, USER_AGENT)
+        return ApiClient(component.close_at_end(connect()))
+
+    return ApiReviewer(
+        asking(options.authentication_kubeconfig), asking(options.authorization_kubeconfig)
+    )
 
 
 def _pages(metrics: ComponentMetrics, document: Any) -> dict[str, Callable[[], HttpPage]]:

@@ -30,7 +30,15 @@ IGNORED: Final[tuple[str, ...]] = (
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Everything `mooring run` understands."""
     _add_main(parser.add_argument_group("what to run"))
-    add_manners(parser.add_argument_group("beside other schedulers"))
+    manners = parser.add_argument_group("beside other schedulers")
+    add_manners(manners)
+    manners.add_argument(
+        "--check-decisions",
+        type=_share,
+        default=0.0,
+        metavar="0",
+        help="share of decisions, 0 to 1, to make a second time the long way and compare",
+    )
     add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
     add_serving(parser.add_argument_group("endpoints"))
     add_access(parser.add_argument_group("who may read /metrics and /configz"))
@@ -114,13 +122,6 @@ def add_manners(group: argparse._ArgumentGroup) -> None:
         default="1m",
         metavar="1m",
         help="how often to ask whether all rights are there",
-    )
-    add(
-        "--check-decisions",
-        type=_share,
-        default=0.0,
-        metavar="0",
-        help="share of decisions, 0 to 1, to make a second time the long way and compare",
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
+from mooring import __version__
 from mooring.cli.options import CommandOptions
 from mooring.config.duration import Duration
+
+USER_AGENT: Final = f"mooring/{__version__} ({platform.system().lower()}/{platform.machine()})"
 
 
 class ComponentOptions(CommandOptions, frozen=True, kw_only=True):
@@ -21,7 +25,6 @@ class ComponentOptions(CommandOptions, frozen=True, kw_only=True):
     node_selector: str
     shutdown_grace_period: Duration
     permission_check_interval: Duration
-    check_decisions: float
 
     leader_elect: bool | None
     leader_elect_lease_duration: Duration | None
@@ -60,4 +63,5 @@ class RunOptions(ComponentOptions, frozen=True, kw_only=True):
     write_config_to: str
     feature_gates: Sequence[str]
     pod_max_in_unschedulable_pods_duration: Duration
+    check_decisions: float
     ignored: Sequence[str]  # flags that were given and have no effect

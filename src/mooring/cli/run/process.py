@@ -6,14 +6,15 @@ import logging
 from functools import partial
 
 from mooring import __version__
-from mooring.cli.run.component import USER_AGENT, run_component
+from mooring.cli.run.component import run_component
+from mooring.cli.run.options import USER_AGENT
 from mooring.cli.run.settings import Settings, election_of
 from mooring.client.component import Component, connector
 from mooring.client.endpoint import Endpoint
 from mooring.observe import garbage_collection
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
-from mooring.scheduler.clock import SystemClock
+from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
 from mooring.scheduler.rbac import cluster_permissions
 from mooring.scheduler.scheduler import Scheduler
@@ -21,7 +22,7 @@ from mooring.scheduler.scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 
-async def run_scheduler(settings: Settings, endpoint: Endpoint) -> None:
+async def run_process(settings: Settings, endpoint: Endpoint) -> None:
     """Schedule until SIGTERM or SIGINT."""
     config, options = settings.config, settings.options
     metrics = Metrics()

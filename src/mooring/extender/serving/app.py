@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from mooring import config as cfg
-from mooring.client.client import ApiClient
 from mooring.client.component import Component, connector
 from mooring.client.endpoint import Tls
 from mooring.client.incluster import find_endpoint
@@ -23,12 +22,12 @@ from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
 from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
 from mooring.extender.serving.functions import Extender, PreemptFunction
-from mooring.extender.serving.handle import BindingClient, ExtenderHandle
+from mooring.extender.serving.handle import ExtenderHandle, LoggingRecorder, NoCluster
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins, plan_serving
 from mooring.extender.serving.preempt import PreemptHandler
 from mooring.extender.serving.server import Server, VerbHandler
-from mooring.framework.handle import Client
+from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
 from mooring.observe import log as logs
@@ -37,6 +36,7 @@ from mooring.observe.process import add_process_metrics
 from mooring.observe.signals import run_until_signalled
 from mooring.runtime.guard import Watchdog
 from mooring.runtime.recorder import EventRecorder
+from mooring.runtime.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +68,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class App:
     """One extender: `await run()` until `stop()`.
 
-    `connect` makes transports to the cluster, if there is one; of their client, `make_writer` makes
-    what carries out writes of plugins other than binds.
+    `connect` makes transports to the cluster, if there is one.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class App:
         options: Options | None = None,
         config: cfg.KubeSchedulerConfiguration | None = None,
         functions: Sequence[PreemptFunction] = (),
-        make_writer: Callable[[ApiClient], Client] | None = None,
         tls: Tls | None = None,
         metrics: ExtenderMetrics | None = None,
     ) -> None:
@@ -91,18 +89,18 @@ class App:
             kinds = ", ".join(sorted(kind.KIND for kind in plan.reads))
             raise ConfigError([Problem("", f"plugins look up {kinds}: that needs a cluster")])
         self._component: Component | None = None
-        client, writer, recorder = None, None, None
+        client: Client = NoCluster()
+        recorder: Recorder = LoggingRecorder()
         if connect is not None:
             limits = config.client_connection if config is not None else cfg.ClientConnection()
             self._component = Component(connect, self.metrics, qps=limits.qps, burst=limits.burst)
-            client = self._component.writer
+            client = Writer(self._component.writer)
             recorder = EventRecorder(self._component.events)
-            writer = make_writer(client) if make_writer is not None else None
         self.cluster: WatchedCluster = WatchedCluster(self._component, plan.reads)
         handle = ExtenderHandle(
             plan.scheduler_name,
             cache=self.cluster.cache,
-            client=BindingClient(client, writer),
+            client=client,
             recorder=recorder,
         )
         self.served: ServedPlugins = ServedPlugins(
@@ -163,10 +161,12 @@ class App:
         try:
             if on_started is not None:
                 on_started(self.port)
+            on_synced = partial(self._on_synced, on_ready)
             if self._component is None:
+                on_synced()
                 await self._serving.run()
             else:
-                await self._component.run(self._serving, lambda: self._on_synced(on_ready))
+                await self._component.run(self._serving, on_synced)
         finally:
             await self._listener.close(0.0)
             self.served.profile.close()
@@ -180,8 +180,9 @@ class App:
     def _on_synced(self, on_ready: Callable[[], None] | None) -> None:
         if on_ready is not None:
             on_ready()
-        extra = {"v": 0, "nodes": len(self.cluster.cache.nodes)}
-        log.info("Ready: nodes and pods are known", extra=extra)
+        if self.cluster.is_connected:
+            extra = {"v": 0, "nodes": len(self.cluster.cache.nodes)}
+            log.info("Ready: nodes and pods are known", extra=extra)
 
     def _introduce(self) -> None:
         options = self.options
@@ -243,7 +244,6 @@ async def serve(
     *,
     config: cfg.KubeSchedulerConfiguration | None = None,
     functions: Sequence[PreemptFunction] = (),
-    make_writer: Callable[[ApiClient], Client] | None = None,
     tls: Tls | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, with a watchdog for plugins that hang; raises ConfigError."""
@@ -262,7 +262,6 @@ async def serve(
         options=options,
         config=config,
         functions=functions,
-        make_writer=make_writer,
         tls=tls,
         metrics=metrics,
     )

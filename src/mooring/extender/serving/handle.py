@@ -5,10 +5,8 @@ An extender has no queue: no pod waits at Permit, none is nominated, and none ca
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,9 +16,9 @@ from mooring.cache.cache import Cache
 from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.client.client import ApiClient
 from mooring.errors import ApiError
 from mooring.framework.handle import Client, Recorder, WaitingPod, WhatIf
+from mooring.runtime.clock import SystemClock
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +32,14 @@ class ExtenderHandle:
         *,
         cache: Cache,
         client: Client,
-        recorder: Recorder | None = None,
+        recorder: Recorder,
         rng: random.Random | None = None,
     ) -> None:
         self.scheduler_name: str = scheduler_name
-        self.clock: WallClock = WallClock()
+        self.clock: SystemClock = SystemClock()
         self.random: random.Random = rng or random.Random()
         self.client: Client = client
-        self.recorder: Recorder = recorder or LoggingRecorder()
+        self.recorder: Recorder = recorder
         self.waiting: NoWaitingPods = NoWaitingPods()
         self.nominator: NoNominatedPods = NoNominatedPods()
         self.what_if: WhatIf
@@ -67,16 +65,6 @@ class ExtenderHandle:
             yield
         finally:
             self._seen = self._cache
-
-
-class WallClock:
-    """The time of the real world."""
-
-    def now(self) -> float:
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class NoWaitingPods:
@@ -108,34 +96,23 @@ class LoggingRecorder:
         log.info("event", extra={"pod": pod.key, "type": type_, "reason": reason, "note": note})
 
 
-class BindingClient:
-    """Fulfils `framework.Client`: binds at once or not at all, and leaves other writes to `others`.
-
-    The calling scheduler gives up after some seconds and decides again, so nothing is retried here:
-    a late bind could conflict with another decision.
-    """
-
-    def __init__(self, api: ApiClient | None, others: Client | None = None) -> None:
-        self._api = api
-        self._others = others
+class NoCluster:
+    """Fulfils `framework.Client` where there is no cluster to write to."""
 
     async def bind(self, binding: core.Binding) -> None:
-        if self._api is None:
-            raise ApiError("this extender is not connected to a cluster")
-        await self._api.bind(binding)
+        raise _not_connected()
 
     async def patch_pod_status(
         self, pod: Pod, condition: Condition | None, nominated_node: str | None
     ) -> None:
-        await self._writer().patch_pod_status(pod, condition, nominated_node)
+        raise _not_connected()
 
     async def delete_pod(self, pod: Pod) -> None:
-        await self._writer().delete_pod(pod)
+        raise _not_connected()
 
     async def update(self, value: Object) -> None:
-        await self._writer().update(value)
+        raise _not_connected()
 
-    def _writer(self) -> Client:
-        if self._others is None:
-            raise ApiError("this extender was made without a client for writes other than binds")
-        return self._others
+
+def _not_connected() -> ApiError:
+    return ApiError("this extender is not connected to a cluster")
