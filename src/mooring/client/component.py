@@ -47,23 +47,18 @@ _WRITTEN: Final = (core.Pod, core.PersistentVolume, core.PersistentVolumeClaim)
 
 
 class Work(Protocol):
-    """What a component is there for."""
+    """What a component is there for: `run` returns when all work under way has ended after `stop`.
 
-    async def run(self) -> None:
-        """Work until `stop`; returns when all work under way has ended."""
-        ...
+    While there are holds, nothing new is begun.
+    """
 
-    def stop(self) -> None:
-        """Begin nothing new."""
-        ...
+    async def run(self) -> None: ...
 
-    def hold(self, why: str) -> None:
-        """Begin nothing new until `release(why)`."""
-        ...
+    def stop(self) -> None: ...
 
-    def release(self, why: str) -> None:
-        """Remove one hold; work goes on when none is left."""
-        ...
+    def hold(self, why: str) -> None: ...
+
+    def release(self, why: str) -> None: ...
 
 
 class _Closable(Protocol):

@@ -16,11 +16,11 @@ from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
+from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
 from mooring.scheduler.binding import Binder
 from mooring.scheduler.cycle import Cycle
-from mooring.scheduler.handle import SchedulerHandle
 
 _CAN_REFUSE = (
     contract.PreEnqueue,
@@ -36,7 +36,7 @@ class ProfileRuntime(msgspec.Struct, frozen=True):
     """Everything that one schedulerName runs: plugins, cycle and binding."""
 
     profile: Profile
-    handle: SchedulerHandle
+    handle: ProfileHandle
     runner: Runner
     evaluator: PodEvaluator
     committer: Committer

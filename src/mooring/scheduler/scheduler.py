@@ -32,6 +32,7 @@ from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
@@ -47,7 +48,6 @@ from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.failure import FailureHandler
-from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
 from mooring.scheduler.profiles import ProfileRuntime, all_registrations, asked_for_every_pod
 from mooring.scheduler.recheck import Recheck
@@ -127,7 +127,7 @@ class Scheduler:
         self._stopping = False
         self._holds: set[str] = set()
 
-        handles: dict[str, SchedulerHandle] = {}
+        handles: dict[str, ProfileHandle] = {}
         profiles: dict[str, Profile] = {}
         self.plans: list[ProfilePlan] = plan_profiles(config, Registry.discover(plugins))
         for plan in self.plans:
@@ -175,8 +175,8 @@ class Scheduler:
 
     # --- wiring --------------------------------------------------------------------------------
 
-    def _make_handle(self, scheduler_name: str) -> SchedulerHandle:
-        return SchedulerHandle(
+    def _make_handle(self, scheduler_name: str) -> ProfileHandle:
+        return ProfileHandle(
             scheduler_name,
             cache=self.cache,
             clock=self._clock,
@@ -204,7 +204,7 @@ class Scheduler:
             on_ready=self._ready.set,
         )
 
-    def _make_runtime(self, profile: Profile, handle: SchedulerHandle) -> ProfileRuntime:
+    def _make_runtime(self, profile: Profile, handle: ProfileHandle) -> ProfileRuntime:
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
         nominator, is_ours = self.queue.nominator, self.handlers.is_ours

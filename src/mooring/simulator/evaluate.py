@@ -31,13 +31,13 @@ from mooring.observe.metrics import Metrics
 from mooring.preemption.candidates import PreemptionReport
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.guard import Guard
+from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
-from mooring.scheduler.handle import SchedulerHandle
 from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.scenario import BadLine, Scenario, read_scenarios
 
@@ -121,7 +121,7 @@ class Trial:
         cache = _filled(scenario, self.nominator)
         self.nodes: Nodes = cache.nodes
         cluster = LocalCluster()
-        handle = SchedulerHandle(
+        handle = ProfileHandle(
             plan.scheduler_name,
             cache=cache,
             clock=_FrozenClock(),

@@ -7,55 +7,43 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mooring.api import core
 from mooring.api.meta import Condition, Object
 from mooring.cache.cache import Cache
-from mooring.cache.objects import Objects
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import ApiError
-from mooring.framework.handle import Client, Recorder, WaitingPod, WhatIf
+from mooring.framework.handle import Client, Recorder
 from mooring.runtime.clock import SystemClock
+from mooring.runtime.handle import ProfileHandle
+from mooring.runtime.waiting import WaitingPods
 
 log = logging.getLogger(__name__)
 
 
-class ExtenderHandle:
-    """Fulfils `framework.Handle`; `what_if` is attached once there are plugins to ask."""
+class ExtenderHandle(ProfileHandle):
+    """A handle whose nodes are those of the request that is being answered."""
 
     def __init__(
-        self,
-        scheduler_name: str,
-        *,
-        cache: Cache,
-        client: Client,
-        recorder: Recorder,
-        rng: random.Random | None = None,
+        self, scheduler_name: str, *, cache: Cache, client: Client, recorder: Recorder
     ) -> None:
-        self.scheduler_name: str = scheduler_name
-        self.clock: SystemClock = SystemClock()
-        self.random: random.Random = rng or random.Random()
-        self.client: Client = client
-        self.recorder: Recorder = recorder
-        self.waiting: NoWaitingPods = NoWaitingPods()
-        self.nominator: NoNominatedPods = NoNominatedPods()
-        self.what_if: WhatIf
-        self._cache = cache
+        super().__init__(
+            scheduler_name,
+            cache=cache,
+            clock=SystemClock(),
+            rng=random.Random(),
+            client=client,
+            recorder=recorder,
+            waiting=WaitingPods(),
+        )
         self._seen = cache
 
     @property
     def nodes(self) -> Nodes:
         return self._seen.nodes
-
-    @property
-    def objects(self) -> Objects:
-        return self._cache.objects
-
-    def activate(self, pods: Iterable[str]) -> None:
-        """Does nothing: there is no queue."""
 
     @contextmanager
     def looking_at(self, seen: Cache) -> Iterator[None]:
@@ -65,26 +53,6 @@ class ExtenderHandle:
             yield
         finally:
             self._seen = self._cache
-
-
-class NoWaitingPods:
-    """No pod is held at Permit."""
-
-    def __iter__(self) -> Iterator[WaitingPod]:
-        return iter(())
-
-    def get(self, uid: str) -> WaitingPod | None:
-        return None
-
-
-class NoNominatedPods:
-    """Nominated pods are known to the calling scheduler only."""
-
-    def nominated_on(self, node_name: str) -> Sequence[Pod]:
-        return ()
-
-    def nominated_nodes(self) -> Sequence[str]:
-        return ()
 
 
 class LoggingRecorder:

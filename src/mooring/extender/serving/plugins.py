@@ -21,6 +21,7 @@ from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure
 from mooring.framework.plugin import Base
+from mooring.queue.nominator import NominatedPods
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -118,11 +119,12 @@ class ServedPlugins:
         self.guard.record_plugins = True
         self.profile: Profile = plan.build(handle)
         self.runner: Runner = Runner(self.profile, self.guard)
+        nominator = NominatedPods()  # none: they are known to the calling scheduler only
         self.evaluator: PodEvaluator = PodEvaluator(
-            DecisionPlugins(self.profile, self.guard), handle.nominator
+            DecisionPlugins(self.profile, self.guard), nominator
         )
         self.committer: Committer = Committer(self.profile, self.guard)
-        handle.what_if = self.evaluator.what_if
+        handle.attach(nominator, self.evaluator.what_if, activate=lambda pods: None)
 
     @property
     def filters(self) -> bool:

@@ -1,4 +1,4 @@
-"""The handle that plugins of one profile get: a narrow window on the scheduler."""
+"""The handle that the plugins of one profile get, in a scheduler and in an extender."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.framework.handle import Client, Clock, Nominator, Recorder, WhatIf
 from mooring.runtime.waiting import WaitingPods
 
 
-class SchedulerHandle:
+class ProfileHandle:
     """Fulfils `framework.Handle`.
 
     Profiles are built before the queue, because the queue is sorted by one of their plugins; so the
@@ -44,10 +44,7 @@ class SchedulerHandle:
         self._activate: Callable[[Iterable[str]], None]
 
     def attach(
-        self,
-        nominator: Nominator,
-        what_if: WhatIf,
-        activate: Callable[[Iterable[str]], None],
+        self, nominator: Nominator, what_if: WhatIf, activate: Callable[[Iterable[str]], None]
     ) -> None:
         self.nominator = nominator
         self.what_if = what_if
