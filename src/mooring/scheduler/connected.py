@@ -25,7 +25,7 @@ from mooring.scheduler.watching import add_informers, kinds_to_watch
 
 
 class ConnectedScheduler:
-    """One scheduler as the work of a component; `await run()` until `stop()`."""
+    """One scheduler as the work of a component; `await run()` until `component.stop()`."""
 
     def __init__(
         self,
@@ -83,12 +83,8 @@ class ConnectedScheduler:
         )
 
     async def run(self, on_synced: Callable[[], None] | None = None) -> None:
-        """Schedule until `stop`; binds under way may end, and Events are written."""
+        """Schedule; at the end binds under way may end, and Events are written."""
         await self.component.run(self.scheduler, on_synced)
-
-    def stop(self) -> None:
-        """Decide about no further pod; `run` comes to its end."""
-        self.component.stop()
 
     def _on_congestion(self, is_congested: bool) -> None:
         if is_congested:

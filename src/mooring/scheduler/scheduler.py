@@ -132,7 +132,15 @@ class Scheduler:
         self.plans: list[ProfilePlan] = plan_profiles(config, Registry.discover(plugins))
         for plan in self.plans:
             name = plan.scheduler_name
-            handles[name] = self._make_handle(name)
+            handles[name] = ProfileHandle(
+                name,
+                cache=self.cache,
+                clock=clock,
+                rng=self._random,
+                client=client,
+                recorder=recorder,
+                waiting=self.waiting,
+            )
             profiles[name] = plan.build(handles[name])
         slow = asked_for_every_pod(profiles.values())
         if slow:
@@ -140,18 +148,18 @@ class Scheduler:
                 "asked about every node for every pod, because they declare no depends_on",
                 extra={"plugins": ", ".join(slow)},
             )
-        self._runtimes: dict[str, ProfileRuntime] = {}
+        self.runtimes: dict[str, ProfileRuntime] = {}  # by schedulerName
         self.queue: SchedulingQueue = self._make_queue(profiles)
         self.handlers: Handlers = Handlers(
             self.cache,
             self.queue,
             self.waiting,
-            lambda pod: pod.scheduler_name in self._runtimes,
+            lambda pod: pod.scheduler_name in self.runtimes,
             self._conflict,
             self.metrics.event_handling_duration,
         )
         for name, profile in profiles.items():
-            self._runtimes[name] = self._make_runtime(profile, handles[name])
+            self.runtimes[name] = self._make_runtime(profile, handles[name])
         self._failures = FailureHandler(
             cache=self.cache,
             queue=self.queue,
@@ -174,17 +182,6 @@ class Scheduler:
         )
 
     # --- wiring --------------------------------------------------------------------------------
-
-    def _make_handle(self, scheduler_name: str) -> ProfileHandle:
-        return ProfileHandle(
-            scheduler_name,
-            cache=self.cache,
-            clock=self._clock,
-            rng=self._random,
-            client=self._client,
-            recorder=self._recorder,
-            waiting=self.waiting,
-        )
 
     def _make_queue(self, profiles: dict[str, Profile]) -> SchedulingQueue:
         first = next(iter(profiles.values()))
@@ -237,16 +234,11 @@ class Scheduler:
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
 
     def _gate(self, pod: Pod, first: str) -> Status:
-        runtime = self._runtimes.get(pod.scheduler_name)
+        runtime = self.runtimes.get(pod.scheduler_name)
         if runtime is None:
             return OK
         status = self._evictor.gate(pod)
         return runtime.runner.pre_enqueue(pod, first) if status.ok else status
-
-    @property
-    def runtimes(self) -> dict[str, ProfileRuntime]:
-        """The live profiles by schedulerName."""
-        return self._runtimes
 
     # --- running -------------------------------------------------------------------------------
 
@@ -264,7 +256,7 @@ class Scheduler:
                 self._tasks.drain()
         finally:
             self._tasks = None
-            for runtime in self._runtimes.values():
+            for runtime in self.runtimes.values():
                 runtime.profile.close()
 
     def stop(self) -> None:
@@ -336,7 +328,7 @@ class Scheduler:
         if queued is None:
             return False
         pod = queued.pod
-        runtime = self._runtimes.get(pod.scheduler_name)
+        runtime = self.runtimes.get(pod.scheduler_name)
         if runtime is None:
             log.error("no profile for the pod's scheduler", extra={"pod": pod.key})
             self.queue.done(pod.uid)

@@ -10,7 +10,6 @@ from mooring.cli.config import print_problems
 from mooring.cli.run.options import RunOptions
 from mooring.cli.run.process import run_process
 from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
-from mooring.client.incluster import find_endpoint
 from mooring.errors import ConfigError
 from mooring.observe import log as logs
 
@@ -22,17 +21,11 @@ def run(options: RunOptions) -> int:
         settings = complete_settings(options)
         if options.write_config_to:
             return _write_config(settings)
-        asyncio.run(_run(settings))
+        warn_of_ignored(options)
+        asyncio.run(run_process(settings))
     except ConfigError as error:
         return print_problems(error, options.config or "mooring")
     return 0
-
-
-async def _run(settings: Settings) -> None:
-    warn_of_ignored(settings.options)
-    kubeconfig, options = settings.config.client_connection.kubeconfig, settings.options
-    endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
-    await run_process(settings, endpoint)
 
 
 def _write_config(settings: Settings) -> int:

@@ -10,7 +10,7 @@ from mooring.cli.run.component import run_component
 from mooring.cli.run.options import USER_AGENT
 from mooring.cli.run.settings import Settings, election_of
 from mooring.client.component import Component, connector
-from mooring.client.endpoint import Endpoint
+from mooring.client.incluster import find_endpoint
 from mooring.observe import garbage_collection
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
@@ -22,9 +22,11 @@ from mooring.scheduler.scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 
-async def run_process(settings: Settings, endpoint: Endpoint) -> None:
+async def run_process(settings: Settings) -> None:
     """Schedule until SIGTERM or SIGINT."""
     config, options = settings.config, settings.options
+    kubeconfig = config.client_connection.kubeconfig
+    endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
     metrics = Metrics()
     add_process_metrics(metrics)
     component = Component(

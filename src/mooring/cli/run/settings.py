@@ -34,11 +34,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     known_plugins: tuple[str, ...]
     options: RunOptions
 
-    @property
-    def scheduler_name(self) -> str:
-        """The first profile's schedulerName."""
-        return self.plans[0].scheduler_name
-
     def to_document(self) -> Any:
         """The configuration in effect, as plain data."""
         return yaml.safe_load(self.to_yaml())
