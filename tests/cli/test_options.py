@@ -55,3 +55,8 @@ def test_ignored_flags_are_noted_whatever_their_value() -> None:
     words = ["run", "--profiling=false", "--vmodule", "x=1", "--contention-profiling"]
     options = from_namespace(RunOptions, _parser().parse_args(words))
     assert set(options.ignored) == {"--profiling", "--vmodule", "--contention-profiling"}
+
+
+def test_a_controller_has_no_flag_of_scheduling_decisions() -> None:
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["controller", "a:b", "--check-decisions", "0.1"])

@@ -9,8 +9,8 @@ import pytest
 
 import mooring.controller
 import mooring.framework as fw
-from mooring.client.permissions import binding_permissions, lease_permissions, rules
 from mooring.controller import Election, Options, Runner, controller
+from mooring.controller.rbac import cluster_permissions, lease_permissions, rules
 from mooring.testing.sandbox import Sandbox
 
 
@@ -50,7 +50,7 @@ def test_refuses_a_function_that_does_not_take_a_pod_and_nodes() -> None:
 
 
 def test_asks_for_the_rights_it_needs_and_for_no_others() -> None:
-    assert rules(binding_permissions(reviews=False)) == [
+    assert rules(cluster_permissions(reviews=False)) == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
         {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},

@@ -29,7 +29,7 @@ from tests.integration.chaos.verdict import metrics
 from tests.integration.looking import wait_for_event
 from tests.integration.starting import ROOT, Mooring
 
-from mooring.client.permissions import binding_permissions, lease_permissions, rules
+from mooring.controller.rbac import cluster_permissions, lease_permissions, rules
 
 NAME = "my-scheduler"
 EXAMPLE = ROOT / "examples" / "random_controller"
@@ -58,7 +58,7 @@ def control_plane(own_control_plane: ControlPlane) -> Iterator[ControlPlane]:
 def controller_user(control_plane: ControlPlane, name: str = "controller") -> User:
     """Somebody who may do what a controller says it needs, and nothing else."""
     user = control_plane.add_user(name)
-    control_plane.grant(user, rules(binding_permissions(reviews=True)))
+    control_plane.grant(user, rules(cluster_permissions(reviews=True)))
     control_plane.grant(user, rules(lease_permissions("kube-system", NAME)), "kube-system")
     binding = users.role_and_binding(f"{user.file_name}-client-ca", user, [], "kube-system")[1]
     binding["roleRef"]["name"] = "extension-apiserver-authentication-reader"
