@@ -22,15 +22,6 @@ from mooring.scheduler.binding import Binder
 from mooring.scheduler.cycle import Cycle
 from mooring.scheduler.handle import SchedulerHandle
 
-_CAN_REFUSE = (
-    contract.PreEnqueue,
-    contract.PreFilter,
-    contract.Filter,
-    contract.PostFilter,  # what it nominates is gated in its name while the victims leave
-    contract.Reserve,
-    contract.Permit,
-)
-
 
 class ProfileRuntime(msgspec.Struct, frozen=True):
     """Everything that one schedulerName runs: plugins, cycle and binding."""
@@ -48,7 +39,7 @@ def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
     """What wakes the pods that each plugin of a profile may refuse."""
     found: list[Registration] = []
     for plugin in profile.plugins.values():
-        if not isinstance(plugin, _CAN_REFUSE):
+        if not isinstance(plugin, contract.CAN_REFUSE):
             continue
         events = DEFAULT_WAKES_ON if plugin.wakes_on is None else plugin.wakes_on
         own_hint = type(plugin).hint is not contract.Base.hint
@@ -62,7 +53,7 @@ def asked_for_every_pod(profiles: Iterable[Profile]) -> list[str]:
     names = {
         plugin.name
         for profile in profiles
-        for plugin in (*profile.at("filter", contract.Filter), *profile.at("score", contract.Score))
+        for plugin in (*profile.at(contract.Filter), *profile.at(contract.Score))
         if not isinstance(plugin, InternalPlugin) and plugin.depends_on is None
     }
     return sorted(names)

@@ -188,7 +188,7 @@ class Scheduler:
         first = next(iter(profiles.values()))
         return SchedulingQueue(
             now=self._clock.now,
-            sort=GuardedSort(first.at("queueSort", contract.QueueSort)[0], self.guard),
+            sort=GuardedSort(first.at(contract.QueueSort)[0], self.guard),
             gate=self._gate,
             registrations=all_registrations(
                 profiles, self.guard, has_extenders=self._extender_stage is not None

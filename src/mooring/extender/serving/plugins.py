@@ -20,17 +20,26 @@ from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure
-from mooring.framework.plugin import Base
+from mooring.framework.plugin import (
+    IN_DECISIONS,
+    POINTS,
+    Base,
+    Bind,
+    Filter,
+    PostFilter,
+    PreFilter,
+    Score,
+)
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
-from mooring.runtime.registry import POINTS, Registry, implements
+from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SERVED: Final = ("preFilter", "filter", "postFilter", "preScore", "score", "bind")
+SERVED: Final[tuple[type[Base], ...]] = (*IN_DECISIONS, PostFilter, Bind)
 """The extension points that a verb of the protocol carries."""
 
 _EVERYTHING: Final = cfg.PluginRef("*")
@@ -63,7 +72,7 @@ def plan_serving(
     problems = [
         Problem(f"plugin {name}", f"no verb of an extender carries what it does: {_points(found)}")
         for name, found in plan.classes.items()
-        if name != _SORTER.name and not any(implements(found, point) for point in SERVED)
+        if name != _SORTER.name and not issubclass(found, SERVED)
     ]
     if problems:
         raise ConfigError(problems)
@@ -96,12 +105,16 @@ def _resolved(name: str, registry: Registry) -> str:
 
 
 def _points(plugin: type[Base]) -> str:
-    return ", ".join(point for point in POINTS if implements(plugin, point))
+    return ", ".join(name for name, point in POINTS.items() if issubclass(plugin, point))
 
 
 def _tell_of_unserved(plan: ProfilePlan) -> None:
     for name, found in plan.classes.items():
-        others = [point for point in POINTS if point not in SERVED and implements(found, point)]
+        others = [
+            point
+            for point, contract in POINTS.items()
+            if contract not in SERVED and issubclass(found, contract)
+        ]
         if others and name != _SORTER.name:
             extra = {"plugin": name, "points": ", ".join(others)}
             log.warning("no verb of an extender carries these points; never called", extra=extra)
@@ -126,20 +139,20 @@ class ServedPlugins:
 
     @property
     def filters(self) -> bool:
-        return bool(self._at("preFilter") or self._at("filter"))
+        return bool(self.profile.at(PreFilter) or self.profile.at(Filter))
 
     @property
     def scores(self) -> bool:
-        return bool(self._at("score"))
+        return bool(self.profile.at(Score))
 
     @property
     def preempts(self) -> bool:
-        return bool(self._at("postFilter"))
+        return bool(self.profile.at(PostFilter))
 
     @property
     def binds(self) -> bool:
         """Whether there is a Bind plugin besides DefaultBinder, which is always there."""
-        return any(plugin.name != _BINDER.name for plugin in self._at("bind"))
+        return any(plugin.name != _BINDER.name for plugin in self.profile.at(Bind))
 
     async def wait_for(
         self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: object
@@ -154,6 +167,3 @@ class ServedPlugins:
             raise Failure(f"{running}: {late}", plugin.name) from error
         except PluginError as error:
             raise Failure(f"{running}: {error}", plugin.name) from error
-
-    def _at(self, point: str) -> tuple[Base, ...]:
-        return self.profile.at(point, Base)
