@@ -45,7 +45,6 @@ from mooring.scheduler.counting import AttemptCounts
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
-from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
@@ -111,7 +110,7 @@ class Scheduler:
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
-        self._extenders = extenders
+        self._extenders = extenders or None  # none to call: nothing to wait for
         self._check = None
         if check_share:
             # With random numbers of its own: a check must not change what happens.
@@ -120,7 +119,6 @@ class Scheduler:
             # A scheduler that ignored its extenders would be worse than none.
             text = "this scheduler was started without a way to call extenders"
             raise ConfigError([Problem("extenders", text)])
-        self._extender_stage = ExtenderStage(extenders, self._random) if extenders else None
         self._tasks: TaskPool | None = None
         self._ready = asyncio.Event()
         self._stopping = False
@@ -191,7 +189,7 @@ class Scheduler:
             sort=GuardedSort(first.at(contract.QueueSort)[0], self.guard),
             gate=self._gate,
             registrations=all_registrations(
-                profiles, self.guard, has_extenders=self._extender_stage is not None
+                profiles, self.guard, has_extenders=self._extenders is not None
             ),
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
@@ -228,7 +226,8 @@ class Scheduler:
             runner,
             percentage,
             self._rotation,
-            self._extender_stage,
+            self._extenders,
+            self._random,
             self._check,
             is_observed=self._on_attempt is not None,
         )
@@ -344,7 +343,7 @@ class Scheduler:
             self.queue.done(pod.uid)
         elif self.cache.is_assumed(pod.uid):
             self.queue.done(pod.uid)
-        elif self._extender_stage is None:
+        elif self._extenders is None:
             await self._attempt(runtime, queued)  # in one go: there is nothing to wait for
         else:
             with self.handlers.held():
