@@ -116,7 +116,7 @@ def serve(
                 embedded = EmbeddedCluster(kubelets=False, controllers=())
                 await resources.enter_async_context(embedded)
                 embedded.apply(*objects)
-            functions = served.preempt_functions if isinstance(served, Extender) else ()
+            functions = served.functions if isinstance(served, Extender) else {}
             app = App(
                 served.plugins if isinstance(served, Extender) else served,
                 client=embedded.client() if embedded is not None else None,

@@ -19,8 +19,8 @@ from mooring.client.events import EventSink
 from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.app import App, Options, connected, serve
-from mooring.extender.serving.functions import Extender
 from mooring.extender.serving.metrics import ExtenderMetrics
+from mooring.extender.serving.verbs import Extender
 from mooring.framework.plugin import Base
 from mooring.observe import log as logs
 from mooring.observe.texts import named
@@ -155,7 +155,7 @@ def _app(
         client=client,
         options=served.options,
         config=served.config,
-        functions=served.extender.preempt_functions,
+        functions=served.extender.functions,
         writer=writer,
         recorder=EventRecorder(events) if events is not None else None,
         tls=served.tls,

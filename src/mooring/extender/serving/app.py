@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -19,15 +19,13 @@ from mooring.client.flowcontrol import RateLimiter
 from mooring.client.http import HttpTransport, OnAnswer
 from mooring.client.incluster import find_endpoint
 from mooring.errors import ConfigError, Problem
-from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
-from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
-from mooring.extender.serving.functions import Extender, PreemptFunction
 from mooring.extender.serving.handle import BindingClient, ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins, plan_serving
-from mooring.extender.serving.preempt import PreemptHandler
-from mooring.extender.serving.server import Server, VerbHandler
+from mooring.extender.serving.request import VerbHandler
+from mooring.extender.serving.server import Server
+from mooring.extender.serving.verbs import Extender, make_handlers
 from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
@@ -77,7 +75,7 @@ class App:
         client: ApiClient | None = None,
         options: Options | None = None,
         config: cfg.KubeSchedulerConfiguration | None = None,
-        functions: Sequence[PreemptFunction] = (),
+        functions: Mapping[str, Sequence[Callable[..., Any]]] | None = None,
         writer: Client | None = None,
         recorder: Recorder | None = None,
         tls: Tls | None = None,
@@ -99,7 +97,13 @@ class App:
         self.served: ServedPlugins = ServedPlugins(
             plan, handle, self.metrics, self.options.plugin_seconds
         )
-        self.answers: dict[str, VerbHandler] = self._make_handlers(functions)
+        self.answers: dict[str, VerbHandler] = make_handlers(
+            self.served,
+            self.cluster,
+            self.metrics,
+            functions or {},
+            serve_bind=self.options.serve_bind,
+        )
         server = Server(
             self.answers,
             self.metrics,
@@ -119,24 +123,6 @@ class App:
         )
         self.metrics.before_scrape(self._measure)
         self._stop = asyncio.Event()
-
-    def _make_handlers(self, functions: Sequence[PreemptFunction]) -> dict[str, VerbHandler]:
-        served, cluster = self.served, self.cluster
-        answering = FilterPrioritizeHandler(served, cluster, self.metrics)
-        found: dict[str, VerbHandler] = {}
-        if served.filters:
-            found["filter"] = answering.filter
-        if served.scores:
-            found["prioritize"] = answering.prioritize
-        if served.preempts or functions:
-            found["preempt"] = PreemptHandler(served, cluster, functions).preempt
-        if served.binds or self.options.serve_bind:
-            if not cluster.is_connected:
-                raise ConfigError([Problem("", "binding pods needs a cluster")])
-            found["bind"] = BindHandler(served, cluster).bind
-        if not found:
-            raise ConfigError([Problem("", "there is nothing to serve: no plugin, no function")])
-        return found
 
     # --- living --------------------------------------------------------------------------------
 
@@ -212,7 +198,7 @@ async def _run(extender: Extender, options: Options) -> None:
             extender.plugins,
             client=client,
             options=options,
-            functions=extender.preempt_functions,
+            functions=extender.functions,
             metrics=metrics,
         )
         await serve(app)

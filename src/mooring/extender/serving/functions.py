@@ -1,16 +1,4 @@
-"""An extender in three lines: plain functions, made into plugins.
-
-    from mooring.extender import Extender
-
-    extender = Extender()
-
-    @extender.filter
-    def only_ssd(pod, node):
-        return "ssd" in node.labels or "node has no ssd"
-
-Functions may be `async def`. They get the `Pod` and `Node` of `mooring.framework`. What needs
-arguments, or an answer for all nodes at once, is better written as a plugin class.
-"""
+"""Plain functions, made into plugins; `verbs.Extender` collects them."""
 
 from __future__ import annotations
 
@@ -19,7 +7,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -36,9 +24,6 @@ from mooring.framework.verdicts import Verdicts
 from mooring.observe.signals import is_ctrl_c
 from mooring.observe.texts import named
 
-if TYPE_CHECKING:
-    from mooring.extender.serving.app import Options
-
 FilterAnswer = str | bool | Status | None
 """Yes: True, None or "". No: False, or the reason. A `Status` says it exactly."""
 
@@ -53,79 +38,8 @@ PrioritizeFunction = Callable[[Pod, Node], ScoreAnswer | Awaitable[ScoreAnswer]]
 BindFunction = Callable[[Pod, str], FilterAnswer | Awaitable[FilterAnswer]]
 PreemptFunction = Callable[[Pod, str, tuple[Pod, ...]], PreemptAnswer | Awaitable[PreemptAnswer]]
 
-_F = TypeVar("_F", bound=FilterFunction)
-_S = TypeVar("_S", bound=PrioritizeFunction)
-_B = TypeVar("_B", bound=BindFunction)
-_P = TypeVar("_P", bound=PreemptFunction)
-
 _NUMBERS: Final = (int, float, np.number)
 _AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
-
-
-class Extender:
-    """Functions under the verbs they answer. Decorating leaves a function as it is.
-
-    Several functions of a verb are called in turn: a node must pass all filters, gets the mean of
-    all scores, and stays a candidate for preemption unless a function objects.
-    """
-
-    def __init__(self) -> None:
-        self.plugins: list[type[Base]] = []
-        self.preempt_functions: list[PreemptFunction] = []
-        self._names: set[str] = set()
-
-    def filter(self, function: _F) -> _F:
-        """`(pod, node)`: may it go there? True, or why not."""
-        self._check("filter", function, "pod, node")
-        self.plugins.append(_filter_plugin(function))
-        return function
-
-    def prioritize(self, function: _S) -> _S:
-        """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
-        self._check("prioritize", function, "pod, node")
-        self.plugins.append(_score_plugin(function))
-        return function
-
-    def bind(self, function: _B) -> _B:
-        """`(pod, node_name)`: may it be bound there? If so, mooring creates the Binding.
-
-        Return the status OK if the function has bound the pod itself.
-        """
-        self._check("bind", function, "pod, node_name")
-        self.plugins.append(_bind_plugin(function))
-        return function
-
-    def preempt(self, function: _P) -> _P:
-        """`(pod, node_name, victims)`: may these pods be evicted? True, which pods, or why not.
-
-        Pods that were not offered as victims can't be chosen.
-        """
-        self._check("preempt", function, "pod, node_name, victims")
-        self.preempt_functions.append(function)
-        return function
-
-    def run(self, options: Options | None = None, **changes: Any) -> None:
-        """Serve until SIGTERM or Ctrl-C: `extender.run(port=8888)`.
-
-        The options are those of `serving.app.Options`; `mooring extender` does the same from the
-        command line, also with TLS.
-        """
-        from mooring.extender.serving.app import run
-
-        run(self, options, **changes)
-
-    def _check(self, verb: str, function: Callable[..., object], expected: str) -> None:
-        name = function.__name__
-        try:
-            inspect.signature(function).bind(*expected.split(", "))
-        except TypeError:
-            raise TypeError(f"@extender.{verb}: {name}() must take ({expected})") from None
-        if name in self._names:
-            raise ValueError(f"@extender.{verb}: there is a function {name}() already")
-        self._names.add(name)
-
-
-# --- functions as plugins ------------------------------------------------------------------------
 
 
 class AsyncFunctionPlugin(Base):
@@ -137,7 +51,7 @@ class AsyncFunctionPlugin(Base):
     async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None: ...
 
 
-def _filter_plugin(function: FilterFunction) -> type[Filter]:
+def filter_plugin(function: FilterFunction) -> type[Filter]:
     if inspect.iscoroutinefunction(function):
         return _async_filter_plugin(function)
     ask: Callable[..., Any] = function
@@ -175,7 +89,7 @@ def _async_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter
     return FunctionFilter
 
 
-def _score_plugin(function: PrioritizeFunction) -> type[Score]:
+def score_plugin(function: PrioritizeFunction) -> type[Score]:
     if inspect.iscoroutinefunction(function):
         return _async_score_plugin(function)
     ask: Callable[..., Any] = function
@@ -209,7 +123,7 @@ def _async_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
     return FunctionScore
 
 
-def _bind_plugin(function: BindFunction) -> type[Bind]:
+def bind_plugin(function: BindFunction) -> type[Bind]:
     class FunctionBind(Bind):
         name = function.__name__
 

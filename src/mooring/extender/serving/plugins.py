@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -20,16 +21,8 @@ from mooring.errors import ConfigError, PluginError, Problem
 from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure
-from mooring.framework.plugin import (
-    IN_DECISIONS,
-    POINTS,
-    Base,
-    Bind,
-    Filter,
-    PostFilter,
-    PreFilter,
-    Score,
-)
+from mooring.extender.wire import VERBS, Verb
+from mooring.framework.plugin import IN_DECISIONS, POINTS, Base
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -39,7 +32,10 @@ from mooring.runtime.runner import Runner
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SERVED: Final[tuple[type[Base], ...]] = (*IN_DECISIONS, PostFilter, Bind)
+SERVED: Final[tuple[type[Base], ...]] = (
+    *IN_DECISIONS,
+    *(point for verb in VERBS for point in verb.points),
+)
 """The extension points that a verb of the protocol carries."""
 
 _EVERYTHING: Final = cfg.PluginRef("*")
@@ -137,22 +133,10 @@ class ServedPlugins:
         self.committer: Committer = Committer(self.profile, self.guard)
         handle.what_if = self.evaluator.what_if
 
-    @property
-    def filters(self) -> bool:
-        return bool(self.profile.at(PreFilter) or self.profile.at(Filter))
-
-    @property
-    def scores(self) -> bool:
-        return bool(self.profile.at(Score))
-
-    @property
-    def preempts(self) -> bool:
-        return bool(self.profile.at(PostFilter))
-
-    @property
-    def binds(self) -> bool:
-        """Whether there is a Bind plugin besides DefaultBinder, which is always there."""
-        return any(plugin.name != _BINDER.name for plugin in self.profile.at(Bind))
+    def answers(self, verb: Verb[Any, Any]) -> bool:
+        """Whether a plugin answers a verb, besides DefaultBinder, which is always there."""
+        plugins = chain.from_iterable(map(self.profile.at, verb.points))
+        return any(plugin.name != _BINDER.name for plugin in plugins)
 
     async def wait_for(
         self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: object

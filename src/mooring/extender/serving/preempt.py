@@ -23,6 +23,7 @@ from mooring.extender.serving.functions import PreemptFunction, as_status
 from mooring.extender.serving.plugins import ServedPlugins
 from mooring.extender.serving.request import Failure, read_pod, select
 from mooring.extender.wire import (
+    PREEMPT,
     ExtenderPreemptionArgs,
     ExtenderPreemptionResult,
     MetaPod,
@@ -64,7 +65,7 @@ class PreemptHandler:
                 for candidate in candidates
             ]
             candidates = [candidate for candidate in left if candidate is not None]
-        if self._served.preempts and candidates:
+        if self._served.answers(PREEMPT) and candidates:
             candidates = await self._nominated(pod, candidates)
         return ExtenderPreemptionResult(
             {candidate.node_name: _to_wire(candidate) for candidate in candidates}
