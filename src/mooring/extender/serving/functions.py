@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import abc
 import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.extender.wire import BIND, FILTER, PRIORITIZE, Verb
 from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
 from mooring.framework.plugin import Base, Bind, Filter, Score
 from mooring.framework.scores import MAX_SCORE
@@ -42,101 +43,79 @@ _NUMBERS: Final = (int, float, np.number)
 _AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
 
 
-class AsyncFunctionPlugin(Base):
-    """A plugin of an `async` function, which is awaited for all nodes before the plugins run."""
+class FunctionPlugin(Base):
+    """A plugin of a function. An `async` one is awaited for all nodes before the plugins run."""
 
-    verb: ClassVar[str]
+    verb: ClassVar[Verb[Any, Any]]
+    function: ClassVar[Callable[..., Any]]
+    is_async: ClassVar[bool]
+    results: ClassVar[StateKey[dict[str, Any]]]  # of an async function, by node
 
-    @abc.abstractmethod
-    async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None: ...
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> type[Base]:
+        """The class of a plugin that is named after the function."""
+        members = {
+            "name": function.__name__,
+            "function": staticmethod(function),
+            "is_async": inspect.iscoroutinefunction(function),
+            "results": StateKey(function.__name__),
+        }
+        return type(cls.__name__, (cls,), members)
 
+    async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state[self.results] = await _of_each(self.function, pod, nodes)
 
-def filter_plugin(function: FilterFunction) -> type[Filter]:
-    if inspect.iscoroutinefunction(function):
-        return _async_filter_plugin(function)
-    ask: Callable[..., Any] = function
-
-    class FunctionFilter(Filter):
-        name = function.__name__
-
-        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
-            return as_status(ask(pod, node), self.name)
-
-        def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
-            verdicts = Verdicts.passing(nodes)
-            for row, node in enumerate(nodes):
-                answer = ask(pod, node)
-                if answer is not True:
-                    verdicts.set(row, as_status(answer, self.name))
-            return verdicts
-
-    return FunctionFilter
-
-
-def _async_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter]:
-    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
-
-    class FunctionFilter(AsyncFunctionPlugin, Filter):
-        name = function.__name__
-        verb = "filter"
-
-        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-            state[answers] = await _of_each(function, pod, nodes)
-
-        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
-            return as_status(state[answers][node.name], self.name)
-
-    return FunctionFilter
+    def answering(self, state: CycleState, pod: Pod) -> Callable[[Node], Any]:
+        """What says the result for a node."""
+        if not self.is_async:
+            return partial(self.function, pod)
+        results = state[self.results]
+        return lambda node: results[node.name]
 
 
-def score_plugin(function: PrioritizeFunction) -> type[Score]:
-    if inspect.iscoroutinefunction(function):
-        return _async_score_plugin(function)
-    ask: Callable[..., Any] = function
+class FunctionFilter(FunctionPlugin, Filter):
+    """`(pod, node)`; see `FilterAnswer`."""
 
-    class FunctionScore(Score):
-        name = function.__name__
+    verb = FILTER
 
-        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_score(ask(pod, node))
+    def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        return as_status(self.answering(state, pod)(node), self.name)
 
-        def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-            points = (as_score(ask(pod, node)) for node in nodes)
-            return np.fromiter(points, np.int64, len(nodes))
-
-    return FunctionScore
-
-
-def _async_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
-    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
-
-    class FunctionScore(AsyncFunctionPlugin, Score):
-        name = function.__name__
-        verb = "prioritize"
-
-        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-            state[answers] = await _of_each(function, pod, nodes)
-
-        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_score(state[answers][node.name])
-
-    return FunctionScore
+    def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+        verdicts, ask = Verdicts.passing(nodes), self.answering(state, pod)
+        for row, node in enumerate(nodes):
+            answer = ask(node)
+            if answer is not True:
+                verdicts.set(row, as_status(answer, self.name))
+        return verdicts
 
 
-def bind_plugin(function: BindFunction) -> type[Bind]:
-    class FunctionBind(Bind):
-        name = function.__name__
+class FunctionScore(FunctionPlugin, Score):
+    """`(pod, node)`; see `ScoreAnswer`."""
 
-        async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-            answer: Any = function(pod, node_name)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if isinstance(answer, Status):
-                return answer
-            status = as_status(answer, self.name)
-            return SKIP if status.ok else status  # the next one is the default, which binds
+    verb = PRIORITIZE
 
-    return FunctionBind
+    def score(self, state: CycleState, pod: Pod, node: Node) -> int:
+        return as_score(self.answering(state, pod)(node))
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+        points = map(as_score, map(self.answering(state, pod), nodes))
+        return np.fromiter(points, np.int64, len(nodes))
+
+
+class FunctionBind(FunctionPlugin, Bind):
+    """`(pod, node_name)`; see `FilterAnswer`."""
+
+    verb = BIND
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        answer = self.function(pod, node_name)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, Status):
+            return answer
+        status = as_status(answer, self.name)
+        return SKIP if status.ok else status  # the next one is the default, which binds
 
 
 async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:

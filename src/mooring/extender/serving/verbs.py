@@ -25,11 +25,11 @@ from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
 from mooring.extender.serving.functions import (
     BindFunction,
     FilterFunction,
+    FunctionBind,
+    FunctionFilter,
+    FunctionScore,
     PreemptFunction,
     PrioritizeFunction,
-    bind_plugin,
-    filter_plugin,
-    score_plugin,
 )
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins
@@ -62,13 +62,13 @@ class Extender:
     def filter(self, function: _F) -> _F:
         """`(pod, node)`: may it go there? True, or why not."""
         self._check(FILTER, function, "pod, node")
-        self.plugins.append(filter_plugin(function))
+        self.plugins.append(FunctionFilter.of(function))
         return function
 
     def prioritize(self, function: _S) -> _S:
         """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
         self._check(PRIORITIZE, function, "pod, node")
-        self.plugins.append(score_plugin(function))
+        self.plugins.append(FunctionScore.of(function))
         return function
 
     def bind(self, function: _B) -> _B:
@@ -77,7 +77,7 @@ class Extender:
         Return the status OK if the function has bound the pod itself.
         """
         self._check(BIND, function, "pod, node_name")
-        self.plugins.append(bind_plugin(function))
+        self.plugins.append(FunctionBind.of(function))
         return function
 
     def preempt(self, function: _P) -> _P:
