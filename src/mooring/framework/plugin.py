@@ -276,32 +276,27 @@ class PostBind(Base):
 class ExtensionPoint(NamedTuple):
     """What the rest of the code has to know about a point besides its class."""
 
+    name: str  # in configuration files
     contract: type[Base]
     can_refuse: bool = False  # the pod then waits for an event of the plugin's `wakes_on`
     in_decision: bool = False  # part of the evaluation of a pod on the nodes
 
-    @property
-    def name(self) -> str:
-        """The name in configuration files: `preFilter`."""
-        word = self.contract.__name__
-        return word[0].lower() + word[1:]
-
 
 _TABLE: Final = (
-    ExtensionPoint(PreEnqueue, can_refuse=True),
-    ExtensionPoint(QueueSort),
-    ExtensionPoint(PreFilter, can_refuse=True, in_decision=True),
-    ExtensionPoint(Filter, can_refuse=True, in_decision=True),
+    ExtensionPoint("preEnqueue", PreEnqueue, can_refuse=True),
+    ExtensionPoint("queueSort", QueueSort),
+    ExtensionPoint("preFilter", PreFilter, can_refuse=True, in_decision=True),
+    ExtensionPoint("filter", Filter, can_refuse=True, in_decision=True),
     # While the victims of a nomination leave, the pod is gated in the name of the plugin.
-    ExtensionPoint(PostFilter, can_refuse=True),
-    ExtensionPoint(PreScore, in_decision=True),
-    ExtensionPoint(Score, in_decision=True),
-    ExtensionPoint(Reserve, can_refuse=True),
-    ExtensionPoint(Permit, can_refuse=True),
+    ExtensionPoint("postFilter", PostFilter, can_refuse=True),
+    ExtensionPoint("preScore", PreScore, in_decision=True),
+    ExtensionPoint("score", Score, in_decision=True),
+    ExtensionPoint("reserve", Reserve, can_refuse=True),
+    ExtensionPoint("permit", Permit, can_refuse=True),
     # After a refusal by one of these the pod is tried again without waiting for an event.
-    ExtensionPoint(PreBind),
-    ExtensionPoint(Bind),
-    ExtensionPoint(PostBind),
+    ExtensionPoint("preBind", PreBind),
+    ExtensionPoint("bind", Bind),
+    ExtensionPoint("postBind", PostBind),
 )
 POINTS: Final[dict[str, type[Base]]] = {point.name: point.contract for point in _TABLE}
 """The extension points by their names in configuration files."""
