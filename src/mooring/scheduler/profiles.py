@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 import msgspec
@@ -35,8 +35,10 @@ class ProfileRuntime(msgspec.Struct, frozen=True):
     binder: Binder
 
 
-def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
-    """What wakes the pods that each plugin of a profile may refuse."""
+def registrations(
+    profile: Profile, guard: Guard, *, has_extenders: bool
+) -> tuple[Registration, ...]:
+    """What wakes the pods that each plugin of a profile, or an extender, may refuse."""
     found: list[Registration] = []
     for plugin in profile.plugins.values():
         if not isinstance(plugin, contract.CAN_REFUSE):
@@ -45,6 +47,8 @@ def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
         own_hint = type(plugin).hint is not contract.Base.hint
         hint = partial(_ask_hint, guard, plugin) if own_hint else None
         found += [Registration(event, plugin.name, hint) for event in events]
+    if has_extenders:  # what they wait for is not known
+        found += [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
     return with_taint_fallback(found)
 
 
@@ -57,20 +61,6 @@ def asked_for_every_pod(profiles: Iterable[Profile]) -> list[str]:
         if not isinstance(plugin, InternalPlugin) and plugin.depends_on is None
     }
     return sorted(names)
-
-
-def all_registrations(
-    profiles: Mapping[str, Profile], guard: Guard, *, has_extenders: bool = False
-) -> dict[str, tuple[Registration, ...]]:
-    """By schedulerName. What an extender waits for is not known, so every event wakes its pods."""
-    extenders = [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
-    return {
-        name: (
-            *registrations(profile, guard),
-            *(with_taint_fallback(extenders) if has_extenders else ()),
-        )
-        for name, profile in profiles.items()
-    }
 
 
 def _ask_hint(

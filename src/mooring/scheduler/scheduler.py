@@ -48,7 +48,7 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handle import SchedulerHandle
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import ProfileRuntime, all_registrations, asked_for_every_pod
+from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.task_pool import TaskPool
 
@@ -188,9 +188,10 @@ class Scheduler:
             now=self._clock.now,
             sort=GuardedSort(first.at(contract.QueueSort)[0], self.guard),
             gate=self._gate,
-            registrations=all_registrations(
-                profiles, self.guard, has_extenders=self._extenders is not None
-            ),
+            registrations={
+                name: registrations(profile, self.guard, has_extenders=self._extenders is not None)
+                for name, profile in profiles.items()
+            },
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
                 max_backoff=float(self.config.pod_max_backoff_seconds),
