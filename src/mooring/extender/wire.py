@@ -15,6 +15,7 @@ import msgspec
 from mooring import config as cfg
 from mooring.api.codec import DecodeError
 from mooring.framework.plugin import Base, Bind, Filter, PostFilter, PreFilter, Score
+from mooring.framework.results import Candidate
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -83,6 +84,11 @@ class MetaVictims(Payload, frozen=True, gc=False):
 
     pods: tuple[MetaPod, ...] | None = ()
     num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> MetaVictims:
+        pods = tuple(MetaPod(victim.uid) for victim in candidate.victims)
+        return cls(pods, candidate.pdb_violations)
 
 
 class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):

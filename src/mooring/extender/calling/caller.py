@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from mooring import config as cfg
-from mooring.api.codec import DecodeError
+from mooring.api import core
+from mooring.api.codec import DecodeError, encode
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.client.errors import Unreachable
+from mooring.client.raw_objects import RawObjects
 from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
-from mooring.extender.calling.documents import Documents
 from mooring.extender.wire import Verb
 
 A = TypeVar("A")
@@ -32,6 +35,29 @@ NAME: Final = "Extender"
 
 class ExtenderError(Exception):
     """An extender gave no answer, or an invalid one."""
+
+
+class Documents:
+    """Pods and nodes as extenders get them: the server's own JSON, where it was kept.
+
+    What was not kept is written from what we know of it.
+    """
+
+    def __init__(
+        self,
+        pods: RawObjects[core.Pod] | None = None,
+        nodes: RawObjects[core.Node] | None = None,
+    ) -> None:
+        self.pods: RawObjects[core.Pod] | None = pods
+        self.nodes: RawObjects[core.Node] | None = nodes
+
+    def pod(self, pod: Pod) -> msgspec.Raw:
+        found = self.pods.get(pod.uid) if self.pods is not None else None
+        return msgspec.Raw(encode(pod.api) if found is None else found)
+
+    def node(self, node: core.Node) -> msgspec.Raw:
+        found = self.nodes.get(node.metadata.uid) if self.nodes is not None else None
+        return msgspec.Raw(encode(node) if found is None else found)
 
 
 class ExtenderCaller:

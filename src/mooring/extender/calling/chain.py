@@ -234,12 +234,7 @@ def _preemption_args(
     metas: dict[str, wire.MetaVictims] | None = None
     full: dict[str, wire.Victims] | None = None
     if caller.config.node_cache_capable:
-        metas = {
-            one.node_name: wire.MetaVictims(
-                tuple(wire.MetaPod(victim.uid) for victim in one.victims), one.pdb_violations
-            )
-            for one in candidates
-        }
+        metas = {one.node_name: wire.MetaVictims.of(one) for one in candidates}
     else:
         full = {
             one.node_name: wire.Victims(tuple(map(document, one.victims)), one.pdb_violations)

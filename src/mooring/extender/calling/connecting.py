@@ -12,9 +12,8 @@ from mooring.client.raw_objects import RawObjects
 from mooring.client.tls import Identity, Pem, ReloadingTls
 from mooring.client.transport import Fence
 from mooring.errors import ConfigError, Problem
-from mooring.extender.calling.caller import ExtenderCaller
+from mooring.extender.calling.caller import Documents, ExtenderCaller
 from mooring.extender.calling.chain import Extenders
-from mooring.extender.calling.documents import Documents
 from mooring.extender.wire import VERBS
 from mooring.observe.family import MetricValue
 

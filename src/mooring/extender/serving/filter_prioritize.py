@@ -110,29 +110,20 @@ class FilterPrioritizeHandler:
     async def _read(
         self, verb: Verb[Any, Any], args: ExtenderArgs
     ) -> tuple[ExtenderRequest, CycleState]:
-        request = await read_request(args, self._cluster)
-        state = CycleState()
-        return await self._run_async_functions(verb, request, state), state
+        """The request, and a state with the results of the async functions of the verb.
 
-    async def _run_async_functions(
-        self, verb: Verb[Any, Any], request: ExtenderRequest, state: CycleState
-    ) -> ExtenderRequest:
-        """Await the async functions of a verb; the request that the plugins then get.
-
-        The cluster changes meanwhile, so async functions get a copy of the nodes.
+        The cluster changes while they are awaited, so they get a copy of the nodes.
         """
+        request, state = await read_request(args, self._cluster), CycleState()
         asked = [plugin for plugin in self._async_functions if plugin.verb is verb]
-        if not asked:
-            return request
-        if self._cluster.is_live(request.cache):
+        if asked and self._cluster.is_live(request.cache):
             cache = self._cluster.copy(request.nodes.names)
             nodes, places = select(cache, request.names)
             request = msgspec.structs.replace(request, cache=cache, nodes=nodes, places=places)
         for plugin in asked:
-            await self._served.wait_for(
-                plugin, verb.name, plugin.ask, state, request.pod, request.nodes
-            )
-        return request
+            ask = plugin.ask
+            await self._served.wait_for(plugin, verb.name, ask, state, request.pod, request.nodes)
+        return request, state
 
 
 def expect_unbroken(status: Status) -> None:

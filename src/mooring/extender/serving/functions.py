@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class FunctionPlugin(Base):
     results: ClassVar[StateKey[dict[str, Any]]]  # of an async function, by node
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> type[Base]:
+    def of(cls, function: Callable[..., Any]) -> type[Self]:
         """The class of a plugin that is named after the function."""
         members = {
             "name": function.__name__,

@@ -65,14 +65,20 @@ def plan_serving(
         extenders=(),
     )
     (plan,) = plan_profiles(alone, registry)
-    problems = [
-        Problem(f"plugin {name}", f"no verb of an extender carries what it does: {_points(found)}")
-        for name, found in plan.classes.items()
-        if name != _SORTER.name and not issubclass(found, SERVED)
-    ]
+    problems: list[Problem] = []
+    for name, found in plan.classes.items():
+        points = {point: kind for point, kind in POINTS.items() if issubclass(found, kind)}
+        unserved = ", ".join(point for point, kind in points.items() if kind not in SERVED)
+        if not unserved or name == _SORTER.name:
+            continue
+        if not issubclass(found, SERVED):
+            text = f"no verb of an extender carries what it does: {unserved}"
+            problems.append(Problem(f"plugin {name}", text))
+        else:
+            extra = {"plugin": name, "points": unserved}
+            log.warning("no verb of an extender carries these points; never called", extra=extra)
     if problems:
         raise ConfigError(problems)
-    _tell_of_unserved(plan)
     return plan
 
 
@@ -98,22 +104,6 @@ def _resolved(name: str, registry: Registry) -> str:
         return registry.add_path(name)
     except LookupError:
         return name  # the planner reports it, with its place
-
-
-def _points(plugin: type[Base]) -> str:
-    return ", ".join(name for name, point in POINTS.items() if issubclass(plugin, point))
-
-
-def _tell_of_unserved(plan: ProfilePlan) -> None:
-    for name, found in plan.classes.items():
-        others = [
-            point
-            for point, contract in POINTS.items()
-            if contract not in SERVED and issubclass(found, contract)
-        ]
-        if others and name != _SORTER.name:
-            extra = {"plugin": name, "points": ", ".join(others)}
-            log.warning("no verb of an extender carries these points; never called", extra=extra)
 
 
 class ServedPlugins:

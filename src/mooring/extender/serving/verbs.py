@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.errors import ConfigError, Problem
-from mooring.extender.serving.bind import BindHandler
+from mooring.extender.serving.bind import bind
 from mooring.extender.serving.cluster import WatchedCluster
 from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
 from mooring.extender.serving.functions import (
@@ -124,7 +125,7 @@ def make_handlers(
         FILTER: answering.filter,
         PRIORITIZE: answering.prioritize,
         PREEMPT: PreemptHandler(served, cluster, functions.get(PREEMPT.name, ())).preempt,
-        BIND: BindHandler(served, cluster).bind,
+        BIND: partial(bind, served, cluster),
     }
     found = {
         verb.name: handler
