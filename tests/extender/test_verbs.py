@@ -9,9 +9,10 @@ from mooring import config as cfg
 from mooring.api.codec import encode
 from mooring.extender import Extender
 from mooring.extender.calling.connecting import documents_for
+from mooring.extender.serving.functions import FunctionPlugin
 from mooring.extender.serving.plugins import SERVED
 from mooring.extender.serving.server import PATHS
-from mooring.extender.wire import VERBS, Verb
+from mooring.extender.wire import PREEMPT, VERBS, Verb
 from mooring.testing import pod
 
 every_verb = pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
@@ -33,8 +34,11 @@ def test_a_function_can_answer_each_verb(verb: Verb[Any, Any]) -> None:
         return True
 
     getattr(extender, verb.name)(answer)
-    answering = {point for plugin in extender.plugins for point in plugin.__mro__}
-    assert answering & set(verb.points) or extender.functions == {verb.name: [answer]}
+    (plugin,) = extender.plugins
+    assert issubclass(plugin, FunctionPlugin)
+    assert plugin.verb is verb
+    assert plugin.function is answer
+    assert issubclass(plugin, verb.points) or verb is PREEMPT
 
 
 @every_verb

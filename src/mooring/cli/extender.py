@@ -155,7 +155,6 @@ def _app(
         client=client,
         options=served.options,
         config=served.config,
-        functions=served.extender.functions,
         writer=writer,
         recorder=EventRecorder(events) if events is not None else None,
         tls=served.tls,

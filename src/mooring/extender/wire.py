@@ -141,6 +141,8 @@ class Verb(msgspec.Struct, Generic[A, R], frozen=True):
         return path
 
 
+AnyVerb = Verb[Any, Any]
+
 FILTER: Final = Verb(
     "filter",
     ExtenderArgs,
@@ -167,7 +169,7 @@ PREEMPT: Final = Verb(
 BIND: Final = Verb(
     "bind", ExtenderBindingArgs, ExtenderBindingResult, points=(Bind,), says_errors=True
 )
-VERBS: Final[tuple[Verb[Any, Any], ...]] = (FILTER, PRIORITIZE, PREEMPT, BIND)
+VERBS: Final[tuple[AnyVerb, ...]] = (FILTER, PRIORITIZE, PREEMPT, BIND)
 
 
 # --- reading and writing -------------------------------------------------------------------------

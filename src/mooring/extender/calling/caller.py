@@ -6,7 +6,7 @@ Events of a pod. Texts are kube-scheduler's where it has one.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from mooring.client.errors import Unreachable
 from mooring.client.raw_objects import RawObjects
 from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
-from mooring.extender.wire import Verb
+from mooring.extender.wire import AnyVerb, Verb
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -86,7 +86,7 @@ class ExtenderCaller:
             for container in (*spec.containers, *spec.init_containers)
         )
 
-    def serves(self, verb: Verb[Any, Any]) -> bool:
+    def serves(self, verb: AnyVerb) -> bool:
         return bool(verb.path_at(self.config))
 
     def about(self, pod: Pod, nodes: Nodes) -> wire.ExtenderArgs:
@@ -119,11 +119,11 @@ class ExtenderCaller:
         except DecodeError as error:
             raise self.failure(verb, error) from error
 
-    def failure(self, verb: Verb[Any, Any], why: object) -> ExtenderError:
+    def failure(self, verb: AnyVerb, why: object) -> ExtenderError:
         return ExtenderError(f'Post "{self._url(verb)}": {why}')
 
     async def close(self) -> None:
         await self._transport.close()
 
-    def _url(self, verb: Verb[Any, Any]) -> str:
+    def _url(self, verb: AnyVerb) -> str:
         return f"{self.name.rstrip('/')}/{verb.path_at(self.config)}"

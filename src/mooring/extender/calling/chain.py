@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from mooring.client.transport import Fence
 from mooring.decision.scoring import PluginScores, Scores
 from mooring.extender import wire
 from mooring.extender.calling.caller import NAME, ExtenderCaller, ExtenderError
-from mooring.extender.wire import BIND, FILTER, PREEMPT, PRIORITIZE, Verb
+from mooring.extender.wire import BIND, FILTER, PREEMPT, PRIORITIZE, AnyVerb
 from mooring.framework import scores as plugin_scores
 from mooring.framework.results import Candidate
 from mooring.framework.status import OK, Status
@@ -184,7 +184,7 @@ class Extenders:
     def _interested(self, pod: Pod) -> list[ExtenderCaller]:
         return [caller for caller in self._callers if caller.is_interested(pod)]
 
-    def _to_ask(self, verb: Verb[Any, Any], pod: Pod) -> list[ExtenderCaller]:
+    def _to_ask(self, verb: AnyVerb, pod: Pod) -> list[ExtenderCaller]:
         return [caller for caller in self._interested(pod) if caller.serves(verb)]
 
     def _is_ignored(self, caller: ExtenderCaller, pod: Pod, error: ExtenderError) -> bool:

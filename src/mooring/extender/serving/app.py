@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -75,7 +75,6 @@ class App:
         client: ApiClient | None = None,
         options: Options | None = None,
         config: cfg.KubeSchedulerConfiguration | None = None,
-        functions: Mapping[str, Sequence[Callable[..., Any]]] | None = None,
         writer: Client | None = None,
         recorder: Recorder | None = None,
         tls: Tls | None = None,
@@ -95,14 +94,10 @@ class App:
             recorder=recorder,
         )
         self.served: ServedPlugins = ServedPlugins(
-            plan, handle, self.metrics, self.options.plugin_seconds
+            plan, plugins, handle, self.metrics, self.options.plugin_seconds
         )
         self.answers: dict[str, VerbHandler] = make_handlers(
-            self.served,
-            self.cluster,
-            self.metrics,
-            functions or {},
-            serve_bind=self.options.serve_bind,
+            self.served, self.cluster, self.metrics, serve_bind=self.options.serve_bind
         )
         server = Server(
             self.answers,
@@ -198,7 +193,6 @@ async def _run(extender: Extender, options: Options) -> None:
             extender.plugins,
             client=client,
             options=options,
-            functions=extender.functions,
             metrics=metrics,
         )
         await serve(app)

@@ -17,11 +17,11 @@ from mooring.extender.serving.score_scale import to_extender_scores
 from mooring.extender.wire import (
     FILTER,
     PRIORITIZE,
+    AnyVerb,
     ExtenderArgs,
     ExtenderFilterResult,
     HostPriority,
     HostPriorityList,
-    Verb,
 )
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
@@ -107,9 +107,7 @@ class FilterPrioritizeHandler:
         kept = msgspec.structs.replace(listed, items=left)
         return ExtenderFilterResult(kept, None, failed, unresolvable)
 
-    async def _read(
-        self, verb: Verb[Any, Any], args: ExtenderArgs
-    ) -> tuple[ExtenderRequest, CycleState]:
+    async def _read(self, verb: AnyVerb, args: ExtenderArgs) -> tuple[ExtenderRequest, CycleState]:
         """The request, and a state with the results of the async functions of the verb.
 
         The cluster changes while they are awaited, so they get a copy of the nodes.

@@ -15,8 +15,8 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.extender.wire import BIND, FILTER, PRIORITIZE, Verb
 from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
+from mooring.extender.wire import AnyVerb
 from mooring.framework.plugin import Base, Bind, Filter, Score
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState, StateKey
@@ -46,16 +46,17 @@ _AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
 class FunctionPlugin(Base):
     """A plugin of a function. An `async` one is awaited for all nodes before the plugins run."""
 
-    verb: ClassVar[Verb[Any, Any]]
+    verb: ClassVar[AnyVerb]
     function: ClassVar[Callable[..., Any]]
     is_async: ClassVar[bool]
     results: ClassVar[StateKey[dict[str, Any]]]  # of an async function, by node
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> type[Self]:
+    def of(cls, verb: AnyVerb, function: Callable[..., Any]) -> type[Self]:
         """The class of a plugin that is named after the function."""
         members = {
             "name": function.__name__,
+            "verb": verb,
             "function": staticmethod(function),
             "is_async": inspect.iscoroutinefunction(function),
             "results": StateKey(function.__name__),
@@ -76,8 +77,6 @@ class FunctionPlugin(Base):
 class FunctionFilter(FunctionPlugin, Filter):
     """`(pod, node)`; see `FilterAnswer`."""
 
-    verb = FILTER
-
     def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
         return as_status(self.answering(state, pod)(node), self.name)
 
@@ -93,8 +92,6 @@ class FunctionFilter(FunctionPlugin, Filter):
 class FunctionScore(FunctionPlugin, Score):
     """`(pod, node)`; see `ScoreAnswer`."""
 
-    verb = PRIORITIZE
-
     def score(self, state: CycleState, pod: Pod, node: Node) -> int:
         return as_score(self.answering(state, pod)(node))
 
@@ -105,8 +102,6 @@ class FunctionScore(FunctionPlugin, Score):
 
 class FunctionBind(FunctionPlugin, Bind):
     """`(pod, node_name)`; see `FilterAnswer`."""
-
-    verb = BIND
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         answer = self.function(pod, node_name)

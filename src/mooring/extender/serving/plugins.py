@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 
@@ -18,11 +18,12 @@ from mooring import config as cfg
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
 from mooring.errors import ConfigError, PluginError, Problem
+from mooring.extender.serving.functions import FunctionPlugin
 from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure
-from mooring.extender.wire import VERBS, Verb
-from mooring.framework.plugin import IN_DECISIONS, POINTS, Base
+from mooring.extender.wire import VERBS, AnyVerb
+from mooring.framework.plugin import IN_DECISIONS, POINTS, Args, Base
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -51,6 +52,7 @@ def plan_serving(
 
     Arguments and weights come from the configuration's one profile. Raises ConfigError.
     """
+    plugins = [plugin for plugin in plugins if not _is_only_a_function(plugin)]
     config = cfg.default_configuration() if config is None else config
     if len(config.profiles) != 1:
         text = f"an extender serves one profile, found {len(config.profiles)}"
@@ -97,6 +99,12 @@ def _chosen(given: cfg.Plugins, names: Iterable[str], registry: Registry) -> cfg
     return cfg.Plugins.of_points(sets)
 
 
+def _is_only_a_function(plugin: type[Base]) -> TypeGuard[type[FunctionPlugin]]:
+    """Whether a handler has to call it, because it has no extension point."""
+    is_plugin = issubclass(plugin, tuple(POINTS.values()))
+    return issubclass(plugin, FunctionPlugin) and not is_plugin
+
+
 def _resolved(name: str, registry: Registry) -> str:
     if ":" not in name:
         return name
@@ -107,11 +115,17 @@ def _resolved(name: str, registry: Registry) -> str:
 
 
 class ServedPlugins:
-    """The plugins of one plan, and what runs them."""
+    """The plugins of one plan, and what runs them; and the functions that are no plugins."""
 
     def __init__(
-        self, plan: ProfilePlan, handle: ExtenderHandle, metrics: ExtenderMetrics, budget: float
+        self,
+        plan: ProfilePlan,
+        plugins: Iterable[type[Base]],
+        handle: ExtenderHandle,
+        metrics: ExtenderMetrics,
+        budget: float,
     ) -> None:
+        self._functions = [one(Args(), handle) for one in plugins if _is_only_a_function(one)]
         self.handle: ExtenderHandle = handle
         self.guard: Guard = Guard(metrics, budget=budget)
         self.guard.record_plugins = True
@@ -123,7 +137,11 @@ class ServedPlugins:
         self.committer: Committer = Committer(self.profile, self.guard)
         handle.what_if = self.evaluator.what_if
 
-    def answers(self, verb: Verb[Any, Any]) -> bool:
+    def functions(self, verb: AnyVerb) -> list[FunctionPlugin]:
+        """The functions that answer a verb and are called by its handler."""
+        return [function for function in self._functions if function.verb is verb]
+
+    def answers(self, verb: AnyVerb) -> bool:
         """Whether a plugin answers a verb, besides DefaultBinder, which is always there."""
         plugins = chain.from_iterable(map(self.profile.at, verb.points))
         return any(plugin.name != _BINDER.name for plugin in plugins)

@@ -20,7 +20,7 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.extender.serving.cluster import WatchedCluster
 from mooring.extender.serving.filter_prioritize import expect_unbroken
-from mooring.extender.serving.functions import FunctionPlugin, PreemptFunction, as_status
+from mooring.extender.serving.functions import PreemptFunction, as_status
 from mooring.extender.serving.plugins import ServedPlugins
 from mooring.extender.serving.request import Failure, read_pod, select
 from mooring.extender.wire import (
@@ -29,7 +29,6 @@ from mooring.extender.wire import (
     ExtenderPreemptionResult,
     MetaVictims,
 )
-from mooring.framework.plugin import Args
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
@@ -43,16 +42,9 @@ _OFFERED = Status.unschedulable("node has no room, and pods that could be evicte
 class PreemptHandler:
     """Runs the preempt functions of an extender, then its PostFilter plugins."""
 
-    def __init__(
-        self,
-        served: ServedPlugins,
-        cluster: WatchedCluster,
-        functions: Sequence[PreemptFunction] = (),
-    ) -> None:
+    def __init__(self, served: ServedPlugins, cluster: WatchedCluster) -> None:
         self._served = served
         self._cluster = cluster
-        kinds = map(FunctionPlugin.of, functions)  # by their names in messages and metrics
-        self._functions = [kind(Args(), served.handle) for kind in kinds]
 
     async def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
         problem = self._cluster.problem()
@@ -60,7 +52,7 @@ class PreemptHandler:
             raise Failure(f"the extender is not ready: {problem}")
         pod = read_pod(args.pod)
         candidates = list(self._read(args))
-        for plugin in self._functions:
+        for plugin in self._served.functions(PREEMPT):
             ask = partial(_ask, plugin.function)
             left = [
                 await self._served.wait_for(plugin, "preempt", ask, pod, candidate)

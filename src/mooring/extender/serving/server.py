@@ -23,7 +23,7 @@ from aiohttp import web
 from mooring.api.codec import DecodeError
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure, VerbHandler
-from mooring.extender.wire import VERBS, Verb, decode, encode
+from mooring.extender.wire import VERBS, AnyVerb, decode, encode
 from mooring.observe import exposition
 from mooring.observe.texts import type_name
 
@@ -122,7 +122,7 @@ class Server:
 
     # --- verbs ---------------------------------------------------------------------------------
 
-    async def _reply(self, request: web.BaseRequest, verb: Verb[Any, Any] | None) -> HttpReply:
+    async def _reply(self, request: web.BaseRequest, verb: AnyVerb | None) -> HttpReply:
         try:
             self._check_caller(request)
             if verb is None:
@@ -136,9 +136,7 @@ class Server:
         except RequestRejected as refusal:
             return refusal.reply
 
-    async def _ask(
-        self, request: web.BaseRequest, verb: Verb[Any, Any], answer: VerbHandler
-    ) -> HttpReply:
+    async def _ask(self, request: web.BaseRequest, verb: AnyVerb, answer: VerbHandler) -> HttpReply:
         held: list[bytes] = []
         try:
             await self._read(request, held)
@@ -219,7 +217,7 @@ class Server:
         return HttpReply(503 if problem else 200, (problem or "ok").encode(), _TEXT)
 
 
-def _failure_reply(verb: Verb[Any, Any], code: int, text: str) -> HttpReply:
+def _failure_reply(verb: AnyVerb, code: int, text: str) -> HttpReply:
     """A failure, in the place where schedulers look for it."""
     if verb.says_errors:
         return HttpReply(200, encode(verb.result(error=text)))

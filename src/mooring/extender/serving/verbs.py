@@ -15,7 +15,7 @@ arguments, or an answer for all nodes at once, is better written as a plugin cla
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,7 @@ from mooring.extender.serving.functions import (
     FilterFunction,
     FunctionBind,
     FunctionFilter,
+    FunctionPlugin,
     FunctionScore,
     PreemptFunction,
     PrioritizeFunction,
@@ -36,7 +37,7 @@ from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins
 from mooring.extender.serving.preempt import PreemptHandler
 from mooring.extender.serving.request import VerbHandler
-from mooring.extender.wire import BIND, FILTER, PREEMPT, PRIORITIZE, Verb
+from mooring.extender.wire import BIND, FILTER, PREEMPT, PRIORITIZE, AnyVerb
 from mooring.framework.plugin import Base
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _F = TypeVar("_F", bound=FilterFunction)
 _S = TypeVar("_S", bound=PrioritizeFunction)
 _B = TypeVar("_B", bound=BindFunction)
 _P = TypeVar("_P", bound=PreemptFunction)
+_A = TypeVar("_A", bound=Callable[..., Any])
 
 
 class Extender:
@@ -57,38 +59,29 @@ class Extender:
 
     def __init__(self) -> None:
         self.plugins: list[type[Base]] = []
-        self.functions: dict[str, list[Callable[..., Any]]] = {}  # by verb; not made into plugins
         self._names: set[str] = set()
 
     def filter(self, function: _F) -> _F:
         """`(pod, node)`: may it go there? True, or why not."""
-        self._check(FILTER, function, "pod, node")
-        self.plugins.append(FunctionFilter.of(function))
-        return function
+        return self._add(FILTER, FunctionFilter, function, "pod, node")
 
     def prioritize(self, function: _S) -> _S:
         """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
-        self._check(PRIORITIZE, function, "pod, node")
-        self.plugins.append(FunctionScore.of(function))
-        return function
+        return self._add(PRIORITIZE, FunctionScore, function, "pod, node")
 
     def bind(self, function: _B) -> _B:
         """`(pod, node_name)`: may it be bound there? If so, mooring creates the Binding.
 
         Return the status OK if the function has bound the pod itself.
         """
-        self._check(BIND, function, "pod, node_name")
-        self.plugins.append(FunctionBind.of(function))
-        return function
+        return self._add(BIND, FunctionBind, function, "pod, node_name")
 
     def preempt(self, function: _P) -> _P:
         """`(pod, node_name, victims)`: may these pods be evicted? True, which pods, or why not.
 
         Pods that were not offered as victims can't be chosen.
         """
-        self._check(PREEMPT, function, "pod, node_name, victims")
-        self.functions.setdefault(PREEMPT.name, []).append(function)
-        return function
+        return self._add(PREEMPT, FunctionPlugin, function, "pod, node_name, victims")
 
     def run(self, options: Options | None = None, **changes: Any) -> None:
         """Serve until SIGTERM or Ctrl-C: `extender.run(port=8888)`.
@@ -100,37 +93,38 @@ class Extender:
 
         run(self, options, **changes)
 
-    def _check(self, verb: Verb[Any, Any], function: Callable[..., object], expected: str) -> None:
-        name = function.__name__
+    def _add(self, verb: AnyVerb, kind: type[FunctionPlugin], function: _A, expected: str) -> _A:
+        name, decorator = function.__name__, f"@extender.{verb.name}"
         try:
             inspect.signature(function).bind(*expected.split(", "))
         except TypeError:
-            raise TypeError(f"@extender.{verb.name}: {name}() must take ({expected})") from None
+            raise TypeError(f"{decorator}: {name}() must take ({expected})") from None
         if name in self._names:
-            raise ValueError(f"@extender.{verb.name}: there is a function {name}() already")
+            raise ValueError(f"{decorator}: there is a function {name}() already")
         self._names.add(name)
+        self.plugins.append(kind.of(verb, function))
+        return function
 
 
 def make_handlers(
     served: ServedPlugins,
     cluster: WatchedCluster,
     metrics: ExtenderMetrics,
-    functions: Mapping[str, Sequence[Callable[..., Any]]],
     *,
     serve_bind: bool,
 ) -> dict[str, VerbHandler]:
     """The handlers of the verbs that a plugin or a function answers, by name of the verb."""
     answering = FilterPrioritizeHandler(served, cluster, metrics)
-    handlers: dict[Verb[Any, Any], VerbHandler] = {
+    handlers: dict[AnyVerb, VerbHandler] = {
         FILTER: answering.filter,
         PRIORITIZE: answering.prioritize,
-        PREEMPT: PreemptHandler(served, cluster, functions.get(PREEMPT.name, ())).preempt,
+        PREEMPT: PreemptHandler(served, cluster).preempt,
         BIND: partial(bind, served, cluster),
     }
     found = {
         verb.name: handler
         for verb, handler in handlers.items()
-        if served.answers(verb) or verb.name in functions or (verb is BIND and serve_bind)
+        if served.answers(verb) or served.functions(verb) or (verb is BIND and serve_bind)
     }
     if BIND.name in found and not cluster.is_connected:
         raise ConfigError([Problem("", "binding pods needs a cluster")])
