@@ -270,9 +270,6 @@ class PostBind(Base):
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
 
 
-# --- the table -----------------------------------------------------------------------------------
-
-
 class ExtensionPoint(NamedTuple):
     """What the rest of the code has to know about a point besides its class."""
 

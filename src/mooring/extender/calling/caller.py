@@ -6,7 +6,7 @@ Events of a pod. Texts are kube-scheduler's where it has one.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -19,10 +19,7 @@ from mooring.client.errors import Unreachable
 from mooring.client.raw_objects import RawObjects
 from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
-from mooring.extender.wire import AnyVerb, Verb
-
-A = TypeVar("A")
-R = TypeVar("R")
+from mooring.extender.wire import A, AnyVerb, R, Verb
 
 # The most bytes of an answer: a constant, and a multiple of the request, since names and nodes come
 # back with a reason each.
