@@ -98,7 +98,7 @@ class Walk(msgspec.Struct, eq=False):
 
     def pre_filter(self) -> fw.Status:
         result, around = fw.OK, (self.state, self.pod, self.nodes)
-        for plugin in self.profile.at("preFilter", fw.PreFilter):
+        for plugin in self.profile.at(fw.PreFilter):
             running = f'running PreFilter plugin "{plugin.name}"'
             answer = ask(plugin, running, (SKIP, *REFUSED), plugin.pre_filter, *around)
             if isinstance(answer, fw.OnlyNodes):
@@ -124,7 +124,7 @@ class Walk(msgspec.Struct, eq=False):
             if other.priority >= self.pod.priority and other.uid != self.pod.uid:
                 state = self.state.clone() if crowded is node else state
                 crowded = crowded.with_pod(other)
-                for plugin in self.profile.at("preFilter", fw.PreFilter):
+                for plugin in self.profile.at(fw.PreFilter):
                     running = f'running AddPod on PreFilter plugin "{plugin.name}"'
                     around = (state, self.pod, other, crowded)
                     if plugin.name not in state.skip_filter:
@@ -137,7 +137,7 @@ class Walk(msgspec.Struct, eq=False):
 
     def filter_once(self, state: fw.CycleState, node: fw.Node) -> fw.Status:
         accepted, around = (*REFUSED, fw.Code.PENDING), (state, self.pod, node)
-        for plugin in self.profile.at("filter", fw.Filter):
+        for plugin in self.profile.at(fw.Filter):
             if plugin.name not in state.skip_filter:
                 running = f'running "{plugin.name}" filter plugin'
                 status: fw.Status = ask(plugin, running, accepted, plugin.filter, *around)
@@ -147,8 +147,8 @@ class Walk(msgspec.Struct, eq=False):
 
     def score(self, nodes: fw.Nodes) -> fw.Status:
         """Compare the feasible nodes."""
-        state, pod, scorers = self.state, self.pod, self.profile.at("score", fw.Score)
-        for plugin in self.profile.at("preScore", fw.PreScore) if scorers else ():
+        state, pod, scorers = self.state, self.pod, self.profile.at(fw.Score)
+        for plugin in self.profile.at(fw.PreScore) if scorers else ():
             running = f'running PreScore plugin "{plugin.name}"'
             status: fw.Status = ask(plugin, running, (SKIP,), plugin.pre_score, state, pod, nodes)
             if status.skipped:

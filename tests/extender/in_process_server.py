@@ -116,13 +116,11 @@ def serve(
                 embedded = EmbeddedCluster(kubelets=False, controllers=())
                 await resources.enter_async_context(embedded)
                 embedded.apply(*objects)
-            functions = served.preempt_functions if isinstance(served, Extender) else ()
             app = App(
                 served.plugins if isinstance(served, Extender) else served,
                 connect=embedded.transport if embedded is not None else None,
                 options=Options(port=0, cluster=embedded is not None, **options),
                 config=cfg.load_text(config) if config else None,
-                functions=functions,
                 tls=tls,
             )
             started = asyncio.Event()

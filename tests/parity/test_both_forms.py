@@ -41,7 +41,7 @@ def compare(trial: Trial, name: str, compared: Counter[str]) -> None:
     evaluation = trial.evaluator.begin(state, pod, nodes, use_memory=False)
     if not evaluation.passed_pre_filter:
         return
-    for plugin in trial.profile.at("filter", Filter):
+    for plugin in trial.profile.at(Filter):
         if plugin.name not in state.skip_filter:
             answers = plugin.filter_all(state, pod, nodes)
             for row, node in enumerate(nodes):
@@ -58,7 +58,7 @@ def compare(trial: Trial, name: str, compared: Counter[str]) -> None:
 def compare_scores(
     trial: Trial, feasible: Nodes, scores: Scores, name: str, compared: Counter[str]
 ) -> None:
-    scorers = {plugin.name: plugin for plugin in trial.profile.at("score", Score)}
+    scorers = {plugin.name: plugin for plugin in trial.profile.at(Score)}
     for table in scores.plugins:
         plugin = scorers[table.plugin]
         expected = [plugin.score(trial.state, trial.pod, node) for node in feasible]

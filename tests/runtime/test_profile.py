@@ -200,7 +200,7 @@ def build(found: ProfilePlan) -> Any:
 
 def test_builds_each_plugin_once() -> None:
     profile = build(only("- plugins: {multiPoint: {enabled: [{name: Warm}]}}"))
-    assert profile.at("filter", fw.Filter)[-1] is profile.at("score", fw.Score)[-1]
+    assert profile.at(fw.Filter)[-1] is profile.at(fw.Score)[-1]
     assert profile.plugins["Warm"].args == WarmArgs()
     assert profile.plugins["Warm"].handle.scheduler_name == "default-scheduler"
 

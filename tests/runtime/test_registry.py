@@ -12,7 +12,7 @@ from mooring.errors import ConfigError
 from mooring.framework.plugin import Base
 from mooring.plugins.nodename import NodeName
 from mooring.runtime import registry as registries
-from mooring.runtime.registry import POINTS, Registry, contract_faults, implements
+from mooring.runtime.registry import Registry, contract_faults
 
 
 class Picky(fw.Filter):
@@ -48,8 +48,6 @@ def test_knows_our_own_plugins_by_their_entry_points() -> None:
 def test_knows_classes_handed_over_in_code() -> None:
     registry = Registry.discover([Picky])
     assert registry.get("Picky") is Picky
-    assert implements(Picky, "filter")
-    assert not implements(Picky, "score")
 
 
 def test_the_same_class_may_come_in_by_several_doors() -> None:
@@ -249,8 +247,3 @@ def test_old_words_are_free_where_they_never_declared_anything() -> None:
 def test_names_all_faults_of_a_class() -> None:
     faults = contract_faults(make(name="", base=fw.Reserve, reserve=waits))
     assert len(faults) == 3
-
-
-def test_has_a_contract_for_every_point_of_the_file_that_is_served() -> None:
-    assert list(POINTS)[:4] == ["preEnqueue", "queueSort", "preFilter", "filter"]
-    assert len(POINTS) == 12

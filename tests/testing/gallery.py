@@ -229,6 +229,17 @@ class NeverWakes(fw.Filter):
         return fw.OK
 
 
+class NeverWakesPreemptors(fw.PostFilter):
+    """Its pods are gated while victims leave, and no event is said to end that."""
+
+    name = "NeverWakesPreemptors"
+
+    def post_filter(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
+    ) -> fw.Status:
+        return fw.Status.unschedulable("no pod can be evicted")
+
+
 class SaysNone(fw.Filter):
     """Falls off the end of the method."""
 

@@ -17,6 +17,7 @@ BROKEN: list[tuple[type[Base], str, str]] = [
     (gallery.CannotBeBuilt, "check_contract", "shards must be positive"),
     (gallery.AcceptsAnything, "check_unknown_args_are_refused", "noSuchArgument was accepted"),
     (gallery.NeverWakes, "check_wakes_on_is_declared", "has no wakes_on"),
+    (gallery.NeverWakesPreemptors, "check_wakes_on_is_declared", "has no wakes_on"),
     (gallery.WritesToColumn, "check_columns_untouched", "ValueError: output array is read-only"),
     (gallery.ForcesColumn, "check_columns_untouched", "it changed labels"),
     (gallery.ForcesColumnPerNode, "check_columns_untouched", "it changed labels"),

@@ -119,7 +119,7 @@ def _add_extender(commands: Commands) -> None:
     extender = commands.add_parser(
         "extender",
         help="serve plugins or functions over HTTP to a kube-scheduler with `extenders:`",
-        description="Serve /filter, /prioritize, /bind and /preempt as a scheduler extender.",
+        description="Serve the verbs of a scheduler extender that plugins or functions answer.",
         allow_abbrev=False,
     )
     extender.set_defaults(run=calls("extender:run", "ExtenderOptions"))

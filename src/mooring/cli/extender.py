@@ -14,7 +14,7 @@ from mooring.cli.options import CommandOptions
 from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
 from mooring.extender.serving.app import Options, serve
-from mooring.extender.serving.functions import Extender
+from mooring.extender.serving.verbs import Extender
 from mooring.observe import log as logs
 from mooring.observe.texts import named
 from mooring.ui.serving_tls import ServingTls
@@ -89,7 +89,6 @@ async def _serve(flags: ExtenderOptions) -> None:
         [*plugins, *extender.plugins],
         options,
         config=config,
-        functions=extender.preempt_functions,
         tls=tls,
     )
 

@@ -13,35 +13,40 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from mooring.cli.options import CommandOptions
 
-POINTS: Final[Mapping[str, str]] = {
-    "pre-enqueue": "fw.PreEnqueue",
-    "filter": "fw.Filter",
-    "score": "fw.Score",
-    "post-bind": "fw.PostBind",
+
+class PointTemplate(NamedTuple):
+    """What the templates say about a point, besides its method."""
+
+    base: str
+    does: str
+    events: tuple[str, ...] = ()  # that wake the pods it refused
+    example: str = ""  # of its argument
+
+
+POINTS: Final = {
+    "pre-enqueue": PointTemplate(
+        "fw.PreEnqueue",
+        "hold pods with a label",
+        ("fw.Event.POD_LABELS_CHANGED",),
+        '"hold": "later"',
+    ),
+    "filter": PointTemplate(
+        "fw.Filter",
+        "refuse nodes by a label",
+        ("fw.Event.NODE_ADDED", "fw.Event.NODE_LABELS_CHANGED"),
+        '"avoid": "x"',
+    ),
+    "score": PointTemplate("fw.Score", "prefer nodes by a label", example='"prefer": "y"'),
+    "post-bind": PointTemplate("fw.PostBind", "say where pods were placed"),
 }
 USUAL_POINTS: Final = ("filter", "score")
-
-_DOES: Final = {
-    "pre-enqueue": "hold pods with a label",
-    "filter": "refuse nodes by a label",
-    "score": "prefer nodes by a label",
-    "post-bind": "say where pods were placed",
-}
-_EVENTS: Final = {
-    "pre-enqueue": ("fw.Event.POD_LABELS_CHANGED",),
-    "filter": ("fw.Event.NODE_ADDED", "fw.Event.NODE_LABELS_CHANGED"),
-}
-_EXAMPLES: Final = {
-    "filter": '"avoid": "x"',
-    "score": '"prefer": "y"',
-    "pre-enqueue": '"hold": "later"',
-}
+_BOTH_USUAL: Final = "refuse and prefer nodes by a label"
 _FILES: Final = {
     "plugin.py.txt": "{{module}}.py",
     "test_plugin.py.txt": "test_{{module}}.py",
@@ -145,10 +150,11 @@ def _files(names: Names, points: Collection[str]) -> dict[str, str]:
 
 
 def _words(names: Names, points: Collection[str]) -> dict[str, str]:
-    bases = [f"fw.Plugin[{names.class_}Args]", *(POINTS[point] for point in points)]
-    events = [event for point in points for event in _EVENTS.get(point, ())]
+    chosen = [POINTS[point] for point in points]
+    bases = [f"fw.Plugin[{names.class_}Args]", *(point.base for point in chosen)]
+    events = [event for point in chosen for event in point.events]
     examples = ['"label": "zone"'] if set(points) - {"pre-enqueue"} else []
-    examples += [_EXAMPLES[point] for point in points if point in _EXAMPLES]
+    examples += [point.example for point in chosen if point.example]
     asks = bool({"filter", "score"} & set(points))
     kit = ["Simulation", *(["build"] if asks else []), "check_plugin", "node", "pod"]
     return {
@@ -164,10 +170,9 @@ def _words(names: Names, points: Collection[str]) -> dict[str, str]:
 
 
 def _summary(points: Collection[str]) -> str:
-    does = [_DOES[point] for point in points]
-    if {"filter", "score"} <= set(points):
-        does = [text for text in does if text not in (_DOES["filter"], _DOES["score"])]
-        does.insert(0, "refuse and prefer nodes by a label")
+    has_both = set(USUAL_POINTS) <= set(points)
+    does = [_BOTH_USUAL] if has_both else []
+    does += [POINTS[one].does for one in points if not (has_both and one in USUAL_POINTS)]
     text = " and ".join(filter(None, (", ".join(does[:-1]), does[-1])))
     return f"{text[0].upper()}{text[1:]}."
 

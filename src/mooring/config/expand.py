@@ -14,7 +14,7 @@ with the sets that `merge_plugins` has merged.
 from collections.abc import Callable
 
 from mooring.config.source import child_path
-from mooring.config.types import POINTS, PluginRef, Plugins
+from mooring.config.types import PluginRef, Plugins
 from mooring.errors import ConfigError, Problem
 
 SCORING_POINTS = frozenset({"score", "placementScore"})
@@ -74,7 +74,7 @@ def expand_point(
 
 def enabled_names(plugins: Plugins) -> tuple[str, ...]:
     """Every plugin that is enabled anywhere, once: these are the ones to build."""
-    sets = (plugins.multi_point, *(plugins.at(point) for point in POINTS))
+    sets = plugins.by_point().values()
     return tuple(dict.fromkeys(ref.name for chosen in sets for ref in chosen.enabled))
 
 

@@ -38,10 +38,10 @@ class DecisionPlugins:
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.caller: DecisionCaller = DecisionCaller(profile, guard)
-        self.pre_filters: tuple[PreFilter, ...] = profile.at("preFilter", PreFilter)
-        self.filters: tuple[Filter, ...] = profile.at("filter", Filter)
-        self.pre_scorers: tuple[PreScore, ...] = profile.at("preScore", PreScore)
-        self.scorers: tuple[Score, ...] = profile.at("score", Score)
+        self.pre_filters: tuple[PreFilter, ...] = profile.at(PreFilter)
+        self.filters: tuple[Filter, ...] = profile.at(Filter)
+        self.pre_scorers: tuple[PreScore, ...] = profile.at(PreScore)
+        self.scorers: tuple[Score, ...] = profile.at(Score)
         self.weights: Mapping[str, int] = profile.weights
         at_all = (*self.pre_filters, *self.filters, *self.pre_scorers, *self.scorers)
         self.all: tuple[Base, ...] = tuple({one.name: one for one in at_all}.values())

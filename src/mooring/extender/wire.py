@@ -1,4 +1,4 @@
-"""The payloads between schedulers and extenders, as JSON.
+"""The verbs of the extender protocol, and their payloads as JSON.
 
 The field names are those of the Go types, `Pod` and not `pod`; since Go reads them in any case,
 and Kubernetes 1.15 wrote them in lower case, any case is read here too. Pods and nodes travel as
@@ -8,13 +8,18 @@ the raw JSON that the API server wrote: our own structs hold only some of their 
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from mooring import config as cfg
 from mooring.api.codec import DecodeError
+from mooring.framework.plugin import Base, Bind, Filter, PostFilter, PreFilter, Score
+from mooring.framework.results import Candidate
 
 T = TypeVar("T")
+A = TypeVar("A")
+R = TypeVar("R")
 
 MAX_SCORE: Final = 10
 """The best score of an extender; the scheduler's own go up to ten times as much."""
@@ -80,6 +85,11 @@ class MetaVictims(Payload, frozen=True, gc=False):
     pods: tuple[MetaPod, ...] | None = ()
     num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
+    @classmethod
+    def of(cls, candidate: Candidate) -> MetaVictims:
+        pods = tuple(MetaPod(victim.uid) for victim in candidate.victims)
+        return cls(pods, candidate.pdb_violations)
+
 
 class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):
     """Candidate nodes with their victims; of the two forms one is None."""
@@ -108,6 +118,61 @@ class ExtenderBindingResult(Payload, frozen=True, gc=False):
     """Empty if the pod is bound."""
 
     error: str = ""
+
+
+# --- the table of verbs --------------------------------------------------------------------------
+
+
+class Verb(msgspec.Struct, Generic[A, R], frozen=True):
+    """What both sides have to know about a verb: an extender serves `filter` at /filter."""
+
+    name: str
+    args: type[A]
+    result: type[R]
+    points: tuple[type[Base], ...]  # the extension points whose plugins answer it
+    other_paths: tuple[str, ...] = ()
+    says_errors: bool = False  # the result has a field for the error
+    sends_nodes: bool = False  # in full, unless the extender is nodeCacheCapable
+    sends_running_pods: bool = False  # likewise
+
+    def path_at(self, extender: cfg.Extender) -> str:
+        """The path of a configuration, such as `filterVerb`; empty: the extender is not asked."""
+        path: str = getattr(extender, f"{self.name}_verb")
+        return path
+
+
+AnyVerb = Verb[Any, Any]
+
+FILTER: Final = Verb(
+    "filter",
+    ExtenderArgs,
+    ExtenderFilterResult,
+    points=(PreFilter, Filter),
+    says_errors=True,
+    sends_nodes=True,
+)
+PRIORITIZE: Final = Verb(
+    "prioritize",
+    ExtenderArgs,
+    HostPriorityList,
+    points=(Score,),
+    other_paths=("priority",),
+    sends_nodes=True,
+)
+PREEMPT: Final = Verb(
+    "preempt",
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    points=(PostFilter,),
+    sends_running_pods=True,
+)
+BIND: Final = Verb(
+    "bind", ExtenderBindingArgs, ExtenderBindingResult, points=(Bind,), says_errors=True
+)
+VERBS: Final[tuple[AnyVerb, ...]] = (FILTER, PRIORITIZE, PREEMPT, BIND)
+
+
+# --- reading and writing -------------------------------------------------------------------------
 
 
 def encode(payload: Any) -> bytes:

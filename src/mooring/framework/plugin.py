@@ -16,7 +16,7 @@ from __future__ import annotations
 import abc
 import operator
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -268,3 +268,35 @@ class PostBind(Base):
 
     @abc.abstractmethod
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
+
+
+class ExtensionPoint(NamedTuple):
+    """What the rest of the code has to know about a point besides its class."""
+
+    name: str  # in configuration files
+    contract: type[Base]
+    can_refuse: bool = False  # the pod then waits for an event of the plugin's `wakes_on`
+    in_decision: bool = False  # part of the evaluation of a pod on the nodes
+
+
+_TABLE: Final = (
+    ExtensionPoint("preEnqueue", PreEnqueue, can_refuse=True),
+    ExtensionPoint("queueSort", QueueSort),
+    ExtensionPoint("preFilter", PreFilter, can_refuse=True, in_decision=True),
+    ExtensionPoint("filter", Filter, can_refuse=True, in_decision=True),
+    # While the victims of a nomination leave, the pod is gated in the name of the plugin.
+    ExtensionPoint("postFilter", PostFilter, can_refuse=True),
+    ExtensionPoint("preScore", PreScore, in_decision=True),
+    ExtensionPoint("score", Score, in_decision=True),
+    ExtensionPoint("reserve", Reserve, can_refuse=True),
+    ExtensionPoint("permit", Permit, can_refuse=True),
+    # After a refusal by one of these the pod is tried again without waiting for an event.
+    ExtensionPoint("preBind", PreBind),
+    ExtensionPoint("bind", Bind),
+    ExtensionPoint("postBind", PostBind),
+)
+POINTS: Final[dict[str, type[Base]]] = {point.name: point.contract for point in _TABLE}
+"""The extension points by their names in configuration files."""
+
+CAN_REFUSE: Final = tuple(point.contract for point in _TABLE if point.can_refuse)
+IN_DECISIONS: Final = tuple(point.contract for point in _TABLE if point.in_decision)

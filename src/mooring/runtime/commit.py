@@ -29,14 +29,14 @@ class Committer(PluginCaller):
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
-        self._reserve = profile.at("reserve", contract.Reserve)
-        self._permit = profile.at("permit", contract.Permit)
-        self._pre_bind = profile.at("preBind", contract.PreBind)
+        self._reserve = profile.at(contract.Reserve)
+        self._permit = profile.at(contract.Permit)
+        self._pre_bind = profile.at(contract.PreBind)
         # Neighbours that allow it run together; a plugin that does not stands alone and divides.
         together = groupby(self._pre_bind, key=lambda one: True if one.parallel else one.name)
         self._pre_bind_groups = [list(group) for _, group in together]
-        self._bind = profile.at("bind", contract.Bind)
-        self._post_bind = profile.at("postBind", contract.PostBind)
+        self._bind = profile.at(contract.Bind)
+        self._post_bind = profile.at(contract.PostBind)
         after = {one.name: one for one in (*self._reserve, *self._permit, *self._pre_bind)}
         self._final = frozenset(name for name, one in after.items() if skip_is_final(one))
         # The plugins that have nothing to say for some pods.

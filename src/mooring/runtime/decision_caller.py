@@ -55,16 +55,14 @@ class DecisionCaller(PluginCaller):
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
-        at = profile.at
-        self._pre_filtered = self.evaluations("PreFilter", at("preFilter", contract.PreFilter))
+        self._pre_filtered = self.evaluations(contract.PreFilter)
         self.pre_score_seconds: float = 0.0  # in PreScore since this was set to zero
-        self.filtered: Mapping[str, MetricValue] = self.evaluations(
-            "Filter", at("filter", contract.Filter)
-        )
-        self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
-        scorers = at("score", contract.Score)
-        self._scored = self.evaluations("Score", scorers)
-        self._by_label = {one.name: one for one in scorers if isinstance(one, ScoreByLabel)}
+        self.filtered: Mapping[str, MetricValue] = self.evaluations(contract.Filter)
+        self._pre_scored = self.evaluations(contract.PreScore)
+        self._scored = self.evaluations(contract.Score)
+        self._by_label = {
+            one.name: one for one in profile.at(contract.Score) if isinstance(one, ScoreByLabel)
+        }
 
     # --- PreFilter and PreScore ----------------------------------------------------------------
 

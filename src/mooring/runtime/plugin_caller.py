@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -86,10 +86,13 @@ class PluginCaller:
         duration.observe(self.guard.timer() - started)
         return status
 
-    def evaluations(self, point: str, plugins: Iterable[Base]) -> dict[str, MetricValue]:
+    def evaluations(self, point: type[Base]) -> dict[str, MetricValue]:
         """How often each plugin is asked at a point: counters to keep, by plugin."""
-        family, profile = self.guard.metrics.plugin_evaluations, self.profile.scheduler_name
-        return {plugin.name: family.labels(plugin.name, point, profile) for plugin in plugins}
+        family, profile = self.guard.metrics.plugin_evaluations, self.profile
+        return {
+            plugin.name: family.labels(plugin.name, point.__name__, profile.scheduler_name)
+            for plugin in profile.at(point)
+        }
 
     def _signed(
         self, plugin: Base, point: str, answer: object, accept: tuple[type[Any], ...] = ()

@@ -20,10 +20,10 @@ from mooring.config import types as cfg_types
 from mooring.config.managed_resources import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework.handle import Handle
-from mooring.framework.plugin import Args, Base
+from mooring.framework.plugin import POINTS, Args, Base
 from mooring.framework.scores import MAX_SCORE
 from mooring.observe.texts import named
-from mooring.runtime.registry import POINTS, Registry, implements
+from mooring.runtime.registry import Registry
 
 log = logging.getLogger(__name__)
 P = TypeVar("P", bound=Base)
@@ -70,11 +70,12 @@ class Profile:
         self.weights: dict[str, int] = plan.weights
         self.plugins = plugins
         self._points = {
-            point: tuple(plugins[name] for name in names) for point, names in plan.points.items()
+            POINTS[point]: tuple(plugins[name] for name in names)
+            for point, names in plan.points.items()
         }
 
-    def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
-        """The plugins of a point, in order, typed by its contract class."""
+    def at(self, point: type[P]) -> tuple[P, ...]:
+        """The plugins of a point, in order: `at(Filter)`."""
         return cast("tuple[P, ...]", self._points[point])
 
     def close(self) -> None:
@@ -175,7 +176,7 @@ class _Planner:
     ) -> tuple[cfg_types.PluginRef, ...]:
         def serves(name: str) -> bool:
             # What does not exist was reported; it must not be reported again for each point.
-            return name not in classes or implements(classes[name], point)
+            return name not in classes or issubclass(classes[name], POINTS[point])
 
         try:
             return cfg.expand_point(plugins, point, serves, f"{self.path}.plugins")

@@ -20,31 +20,13 @@ from mooring.framework import plugin as contract
 from mooring.framework._renamed import MEMBERS
 from mooring.framework.depends_on import DependsOn
 from mooring.framework.events import ClusterEvent
-from mooring.framework.plugin import Base
+from mooring.framework.plugin import IN_DECISIONS, POINTS, Base
 from mooring.framework.scores import Normalizer
 from mooring.observe.texts import named
 
 _CONTRACT: Final = (contract.__name__, _internal.__name__)
 
 GROUP: Final = "mooring.plugins"
-
-POINTS: Final[dict[str, type[Base]]] = {
-    "preEnqueue": contract.PreEnqueue,
-    "queueSort": contract.QueueSort,
-    "preFilter": contract.PreFilter,
-    "filter": contract.Filter,
-    "postFilter": contract.PostFilter,
-    "preScore": contract.PreScore,
-    "score": contract.Score,
-    "reserve": contract.Reserve,
-    "permit": contract.Permit,
-    "preBind": contract.PreBind,
-    "bind": contract.Bind,
-    "postBind": contract.PostBind,
-}
-"""The extension points by their name in configuration files."""
-
-_IN_DECISIONS: Final = (contract.PreFilter, contract.Filter, contract.PreScore, contract.Score)
 
 
 class Registry:
@@ -127,10 +109,6 @@ class Registry:
             return False
 
 
-def implements(plugin: type[Base], point: str) -> bool:
-    return issubclass(plugin, POINTS[point])
-
-
 def _origin(source: EntryPoint | type[Base]) -> str:
     """Where a plugin comes from, for messages; found out only then, because it reads files."""
     if not isinstance(source, EntryPoint):
@@ -163,7 +141,7 @@ def contract_faults(candidate: object) -> list[str]:
         faults.append("its depends_on must be NODE or NODE_AND_PODS of mooring.framework, or None")
     if issubclass(candidate, contract.Score) and candidate.normalizer is not None:
         faults += _normalizer_faults(candidate)
-    if issubclass(candidate, _IN_DECISIONS):
+    if issubclass(candidate, IN_DECISIONS):
         # Members that declared something in earlier versions, with what to write now. Elsewhere
         # they did not: a PostBind plugin may call anything of its own a `stamp`.
         own = {member for base in candidate.__mro__ for member in vars(base)}

@@ -41,8 +41,8 @@ class Runner(PluginCaller):
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
-        self._pre_enqueue = profile.at("preEnqueue", contract.PreEnqueue)
-        self._post_filter = profile.at("postFilter", contract.PostFilter)
+        self._pre_enqueue = profile.at(contract.PreEnqueue)
+        self._post_filter = profile.at(contract.PostFilter)
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status:
         """The first refusal, if any; the plugin that gated the pod last time is asked first."""

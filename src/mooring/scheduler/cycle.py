@@ -7,6 +7,8 @@ extenders, and only they make a decision wait: its caller keeps the nodes as the
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import numpy as np
 
@@ -18,6 +20,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.scoring import Scores, best_row
+from mooring.extender.calling.chain import Extenders
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
@@ -25,7 +28,6 @@ from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.doublecheck import DoubleCheck
-from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.sampling import nodes_to_find
 
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
@@ -73,7 +75,8 @@ class Cycle:
         runner: Runner,
         percentage_of_nodes_to_score: int | None,
         rotation: Rotation,
-        extenders: ExtenderStage | None = None,
+        extenders: Extenders | None,
+        rng: random.Random,
         check: DoubleCheck | None = None,
         *,
         is_observed: bool = False,
@@ -84,11 +87,12 @@ class Cycle:
         self._percentage = percentage_of_nodes_to_score
         self._rotation = rotation
         self._extenders = extenders
+        self._random = rng
         self._check = check
         self._is_observed = is_observed
         ways = runner.guard.metrics.decisions
         self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
-        has_opinions = extenders is not None and extenders.has_opinions
+        has_opinions = extenders is not None and extenders.have_opinions
         # With nothing to compare them by, the first node that fits is as good as any.
         self._takes_first = not (evaluator.plugins.scorers or has_opinions)
         self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
@@ -172,10 +176,11 @@ class Cycle:
             return True
         row = np.array([nodes.index_of(node.name)], dtype=np.int64)
         one = nodes.take(row)
-        agreed = await self._extenders.filter(pod, one, None, Verdicts.passing(one))
+        passed = np.ones(1, dtype=np.bool_)
+        agreed = await self._extenders.filter(pod, one, passed, Verdicts.passing(one))
         return not isinstance(agreed, Status) and bool(agreed.any())
 
-    async def _ask_extenders(self, extenders: ExtenderStage, evaluation: Evaluation) -> Status:
+    async def _ask_extenders(self, extenders: Extenders, evaluation: Evaluation) -> Status:
         verdicts = evaluation.verdicts().copy()
         if not evaluation.status.ok:
             return evaluation.status
@@ -260,14 +265,18 @@ class Cycle:
         self._runner.took("Score", started + spent, evaluation.status)
 
     async def _choose_with_extenders(
-        self, extenders: ExtenderStage, evaluation: Evaluation
+        self, extenders: Extenders, evaluation: Evaluation
     ) -> Decision:
         scores = evaluation.scores()
         if scores is None:
             return Decision(evaluation.status, nominate="")
         nodes, rows = evaluation.nodes, evaluation.rows
-        scores, named = await extenders.score(evaluation.pod, nodes.take(rows), scores)
-        winner = named or nodes.names[best_row(nodes, rows, scores.totals)]
+        scores, scored = await extenders.score(evaluation.pod, nodes.take(rows), scores)
+        # Of equally good nodes, one that an extender scored is chosen, at random.
+        if scored:
+            winner = self._random.choice(scored)
+        else:
+            winner = nodes.names[best_row(nodes, rows, scores.totals)]
         return self._decided(evaluation, winner, scores)
 
     def _decided(

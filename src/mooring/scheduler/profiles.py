@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 import msgspec
@@ -22,15 +22,6 @@ from mooring.runtime.runner import Runner
 from mooring.scheduler.binding import Binder
 from mooring.scheduler.cycle import Cycle
 
-_CAN_REFUSE = (
-    contract.PreEnqueue,
-    contract.PreFilter,
-    contract.Filter,
-    contract.PostFilter,  # what it nominates is gated in its name while the victims leave
-    contract.Reserve,
-    contract.Permit,
-)
-
 
 class ProfileRuntime(msgspec.Struct, frozen=True):
     """Everything that one schedulerName runs: plugins, cycle and binding."""
@@ -44,16 +35,20 @@ class ProfileRuntime(msgspec.Struct, frozen=True):
     binder: Binder
 
 
-def registrations(profile: Profile, guard: Guard) -> tuple[Registration, ...]:
-    """What wakes the pods that each plugin of a profile may refuse."""
+def registrations(
+    profile: Profile, guard: Guard, *, has_extenders: bool
+) -> tuple[Registration, ...]:
+    """What wakes the pods that each plugin of a profile, or an extender, may refuse."""
     found: list[Registration] = []
     for plugin in profile.plugins.values():
-        if not isinstance(plugin, _CAN_REFUSE):
+        if not isinstance(plugin, contract.CAN_REFUSE):
             continue
         events = DEFAULT_WAKES_ON if plugin.wakes_on is None else plugin.wakes_on
         own_hint = type(plugin).hint is not contract.Base.hint
         hint = partial(_ask_hint, guard, plugin) if own_hint else None
         found += [Registration(event, plugin.name, hint) for event in events]
+    if has_extenders:  # what they wait for is not known
+        found += [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
     return with_taint_fallback(found)
 
 
@@ -62,24 +57,10 @@ def asked_for_every_pod(profiles: Iterable[Profile]) -> list[str]:
     names = {
         plugin.name
         for profile in profiles
-        for plugin in (*profile.at("filter", contract.Filter), *profile.at("score", contract.Score))
+        for plugin in (*profile.at(contract.Filter), *profile.at(contract.Score))
         if not isinstance(plugin, InternalPlugin) and plugin.depends_on is None
     }
     return sorted(names)
-
-
-def all_registrations(
-    profiles: Mapping[str, Profile], guard: Guard, *, has_extenders: bool = False
-) -> dict[str, tuple[Registration, ...]]:
-    """By schedulerName. What an extender waits for is not known, so every event wakes its pods."""
-    extenders = [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
-    return {
-        name: (
-            *registrations(profile, guard),
-            *(with_taint_fallback(extenders) if has_extenders else ()),
-        )
-        for name, profile in profiles.items()
-    }
 
 
 def _ask_hint(

@@ -23,7 +23,7 @@ class Recheck:
         self._evaluator = evaluator
         self._cache = cache
         # These plugins have reserved for this very pod already, and would find no room for it.
-        self._reserving = {plugin.name for plugin in profile.at("reserve", contract.Reserve)}
+        self._reserving = {plugin.name for plugin in profile.at(contract.Reserve)}
 
     def ask(self, pod: Pod, assumed: Pod) -> Status:
         """Whether the pod still fits on the node where it is assumed."""

@@ -46,10 +46,9 @@ from mooring.scheduler.counting import AttemptCounts
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
-from mooring.scheduler.extender_stage import ExtenderStage
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
-from mooring.scheduler.profiles import ProfileRuntime, all_registrations, asked_for_every_pod
+from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.task_pool import TaskPool
 
@@ -112,7 +111,7 @@ class Scheduler:
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
-        self._extenders = extenders
+        self._extenders = extenders or None  # none to call: nothing to wait for
         self._check = None
         if check_share:
             # With random numbers of its own: a check must not change what happens.
@@ -121,7 +120,6 @@ class Scheduler:
             # A scheduler that ignored its extenders would be worse than none.
             text = "this scheduler was started without a way to call extenders"
             raise ConfigError([Problem("extenders", text)])
-        self._extender_stage = ExtenderStage(extenders, self._random) if extenders else None
         self._tasks: TaskPool | None = None
         self._ready = asyncio.Event()
         self._stopping = False
@@ -187,11 +185,12 @@ class Scheduler:
         first = next(iter(profiles.values()))
         return SchedulingQueue(
             now=self._clock.now,
-            sort=GuardedSort(first.at("queueSort", contract.QueueSort)[0], self.guard),
+            sort=GuardedSort(first.at(contract.QueueSort)[0], self.guard),
             gate=self._gate,
-            registrations=all_registrations(
-                profiles, self.guard, has_extenders=self._extender_stage is not None
-            ),
+            registrations={
+                name: registrations(profile, self.guard, has_extenders=self._extenders is not None)
+                for name, profile in profiles.items()
+            },
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
                 max_backoff=float(self.config.pod_max_backoff_seconds),
@@ -227,7 +226,8 @@ class Scheduler:
             runner,
             percentage,
             self._rotation,
-            self._extender_stage,
+            self._extenders,
+            self._random,
             self._check,
             is_observed=self._on_attempt is not None,
         )
@@ -338,7 +338,7 @@ class Scheduler:
             self.queue.done(pod.uid)
         elif self.cache.is_assumed(pod.uid):
             self.queue.done(pod.uid)
-        elif self._extender_stage is None:
+        elif self._extenders is None:
             await self._attempt(runtime, queued)  # in one go: there is nothing to wait for
         else:
             with self.handlers.held():

@@ -11,7 +11,7 @@ from mooring.api.meta import Object
 from mooring.client.client import ApiClient
 from mooring.client.informer import Informer, Informers, nodes_and_pods
 from mooring.client.paths import group_of
-from mooring.extender.calling.documents import Documents
+from mooring.extender.calling.caller import Documents
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.handlers import Handlers
 

@@ -25,14 +25,23 @@ from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
 from mooring.errors import ConfigError, PluginError
-from mooring.framework.plugin import Args, Base, Filter, Permit, PreBind, PreEnqueue, Reserve, Score
+from mooring.framework.plugin import (
+    POINTS,
+    Args,
+    Base,
+    Filter,
+    Permit,
+    PreBind,
+    PreEnqueue,
+    Reserve,
+    Score,
+)
 from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.observe.metrics import Metrics
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import ProfilePlan
-from mooring.runtime.registry import POINTS, implements
 from mooring.testing._random_clusters import Cluster
 from mooring.testing.build import START, StubHandle, StubNominator
 
@@ -346,8 +355,11 @@ def _plan(plugin_class: type[Base], args: Args) -> ProfilePlan:
         percentage_of_nodes_to_score=None,
         classes={name: plugin_class},
         args={name: args},
-        points={point: (name,) if implements(plugin_class, point) else () for point in POINTS},
-        weights={name: 1} if implements(plugin_class, "score") else {},
+        points={
+            point: (name,) if issubclass(plugin_class, contract) else ()
+            for point, contract in POINTS.items()
+        },
+        weights={name: 1} if issubclass(plugin_class, Score) else {},
     )
 
 

@@ -14,16 +14,7 @@ from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.framework._internal import InternalPlugin, depends_on_of, may_depend_on
 from mooring.framework.depends_on import NODE, NODE_AND_PODS, everything_of
-from mooring.framework.plugin import (
-    Base,
-    Filter,
-    Permit,
-    PreBind,
-    PreFilter,
-    PreScore,
-    Reserve,
-    Score,
-)
+from mooring.framework.plugin import IN_DECISIONS, Base, Permit, PreBind, Reserve
 from mooring.framework.status import Status
 from mooring.testing._bench import Answers, Bench, Difference, Fault, describe, difference, show
 from mooring.testing._changes import Change, changes
@@ -72,7 +63,7 @@ def steps(bench: Bench) -> Iterator[Step]:
 # --- depends_on and cache_key -------------------------------------------------------------------
 
 
-@on_every_case(PreFilter, Filter, PreScore, Score)
+@on_every_case(*IN_DECISIONS)
 def check_declarations_are_true(bench: Bench) -> None:
     """With `depends_on`, `cache_key` or `applies_to`: kept answers are those asked for anew."""
     if declares(bench.plugin_class) and bench.case.cluster.nodes:
@@ -202,7 +193,7 @@ def _key_of(bench: Bench, pod: Pod) -> Hashable:
 # --- applies_to ---------------------------------------------------------------------------------
 
 
-@on_every_case(PreFilter, Filter, PreScore, Score, Reserve, Permit, PreBind)
+@on_every_case(*IN_DECISIONS, Reserve, Permit, PreBind)
 def check_applies_to_is_true(bench: Bench) -> None:
     """With `applies_to`: it looks at the pod alone; if it is False, no point changes anything."""
     if bench.plugin_class.applies_to is Base.applies_to:

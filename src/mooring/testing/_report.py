@@ -15,7 +15,7 @@ from mooring.api.frozen import FrozenDict
 from mooring.cache.pods import Pod
 from mooring.framework._internal import may_depend_on
 from mooring.framework.depends_on import NODE, NODE_AND_PODS
-from mooring.framework.plugin import Args, Base, Filter, PreFilter, PreScore, Score
+from mooring.framework.plugin import IN_DECISIONS, Args, Base, Score
 from mooring.framework.scores import BEST_IS_100, LEAST_IS_100, MIN_MAX
 from mooring.testing._bench import Bench, Case, Fault, Members, changed_in, difference, varied
 from mooring.testing._check import Examples
@@ -27,7 +27,6 @@ _NODES: Final = 500
 _PODS: Final = 100
 _ROUNDS: Final = 3
 _WORTH_IT: Final = 1.2  # times cheaper
-_POINTS: Final = (PreFilter, Filter, PreScore, Score)
 _ALIKE: Final = "pods alike"
 _NORMALIZERS: Final = {
     "BEST_IS_100": BEST_IS_100,
@@ -61,7 +60,7 @@ def report_on(plugin_class: type[Base], args: Mapping[str, Any], examples: Examp
     """What is known of a plugin that passed all checks, as text."""
     given = f" with args {dict(args)}" if args else ""
     name = f"{plugin_class.name}{given}"
-    if not issubclass(plugin_class, _POINTS):
+    if not issubclass(plugin_class, IN_DECISIONS):
         return f"{name} takes no part in decisions: there is nothing to declare."
     decoded, cases = arguments(plugin_class, args), list(examples.cases())
     reads = watch(plugin_class, decoded, cases)

@@ -26,17 +26,7 @@ import numpy as np
 
 from mooring.cache.snapshot import Nodes
 from mooring.errors import ConfigError
-from mooring.framework.plugin import (
-    Args,
-    Base,
-    Filter,
-    Permit,
-    PreEnqueue,
-    PreFilter,
-    PreScore,
-    Reserve,
-    Score,
-)
+from mooring.framework.plugin import CAN_REFUSE, IN_DECISIONS, Args, Base, Filter, Reserve, Score
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.runtime.decision_caller import PluginFault
@@ -70,7 +60,6 @@ from mooring.testing.build import StubHandle, arguments
 
 __all__ = ["CHECKS", "Check", "Examples", "check_plugin", "plugin_checks"]
 
-_CAN_REFUSE: Final = (PreEnqueue, PreFilter, Filter, Reserve, Permit)
 _READ_ONLY: Final = ("read-only", "immutable")  # how numpy, msgspec and our own views refuse
 
 
@@ -162,7 +151,7 @@ def check_unknown_args_are_refused(plugin_class: type[Base], args: Mapping[str, 
         raise Fault(f"the unknown argument noSuchArgument was accepted: {show(value)}")
 
 
-@on_the_class(*_CAN_REFUSE)
+@on_the_class(*CAN_REFUSE)
 def check_wakes_on_is_declared(plugin_class: type[Base], args: Mapping[str, Any]) -> None:
     """A plugin that can refuse a pod says which events may change its mind."""
     if plugin_class.wakes_on is None:
@@ -196,7 +185,7 @@ def check_answers_are_accepted(bench: Bench) -> None:
         list(form.said())
 
 
-@on_every_case(PreFilter, Filter, PreScore, Score)
+@on_every_case(*IN_DECISIONS)
 def check_same_seed_same_answer(bench: Bench) -> None:
     """Asked again, by the same plugin or a new one, it answers the same."""
     first = bench.evaluate()
@@ -213,7 +202,7 @@ def check_both_forms_agree(bench: Bench) -> None:
         expect_same(vectorised, scalar, "by the vectorised form", "by the per-node form")
 
 
-@on_every_case(PreFilter, Filter, PreScore, Score)
+@on_every_case(*IN_DECISIONS)
 def check_node_order_does_not_matter(bench: Bench) -> None:
     """The same cluster, seen in another order, gets the same answers node by node."""
     cluster = bench.case.cluster
@@ -256,7 +245,7 @@ def _some(nodes: Nodes, names: Collection[str], dice: random.Random) -> Nodes:
     return nodes.take(np.array(chosen, np.bool_))
 
 
-@on_every_case(*_CAN_REFUSE)
+@on_every_case(*CAN_REFUSE)
 def check_refusals_say_why(bench: Bench) -> None:
     """Every answer that is not a yes has a reason that people can read."""
     for what, status in itertools.chain.from_iterable(form.said() for form in bench.forms()):

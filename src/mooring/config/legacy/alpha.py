@@ -16,6 +16,7 @@ from mooring.config.legacy.sections import (
     decode_legacy,
 )
 from mooring.config.legacy.types import (
+    POINTS,
     Alpha,
     OldProfile,
     PluginSets,
@@ -151,11 +152,14 @@ def _add_hard_affinity(profile: Document, weight: int, findings: Findings) -> No
 
 
 def _v1_points(sets: PluginSets, path: str, findings: Findings) -> PluginSets:
-    """The sets by extension points of v1, where `unreserve` is part of `reserve`."""
+    """The sets by extension points of v1, where `unreserve` is part of `reserve`.
+
+    Those of v1alpha1 are named as in v1alpha2.
+    """
     known = {
         point: chosen
         for point, chosen in sets.items()
-        if point in names.POINTS_BEFORE_POST_FILTER and point != "unreserve"
+        if point in POINTS["v1alpha2"] and point != "unreserve"
     }
     undoing = sets.get("unreserve")
     if undoing is not None and undoing.enabled:

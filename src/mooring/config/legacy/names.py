@@ -100,10 +100,4 @@ ALPHA_SCORES: Final[tuple[PluginRef, ...]] = (
     PluginRef("DefaultPodTopologySpread", 1),
 )
 
-# What v1alpha1 and v1alpha2 knew, once v1alpha1's postFilter goes by the name of preScore.
-POINTS_BEFORE_POST_FILTER: Final = frozenset(
-    {"queueSort", "preFilter", "filter", "preScore", "score", "reserve", "unreserve"}
-    | {"permit", "preBind", "bind", "postBind"}
-)
-
 LEASE_LOCKS: Final = frozenset({"endpoints", "configmaps", "endpointsleases", "configmapsleases"})

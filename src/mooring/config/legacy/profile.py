@@ -46,7 +46,11 @@ def convert_profile(
         wanted, args, f"{place}.score", findings, spread_is_by_selector=spread_is_by_selector
     )
     plugins["score"] = _score_set(converted, everything_off=_is_off("*", chosen))
-    note_weights(f"{place}.score", findings)
+    text = (
+        "written out with the weights that were the default then;"
+        " v1 has TaintToleration 3, NodeAffinity 2 and InterPodAffinity 2"
+    )
+    findings.note(f"{place}.score", text)
     return to_profile(old.scheduler_name, plugins, args)
 
 
@@ -128,15 +132,6 @@ def refuse_removed(sets: dict[str, PluginSet], args: Args, path: str, findings: 
 def removed_message(name: str) -> str:
     """The message for a plugin without a counterpart."""
     return f"{name} has no counterpart in v1{names.ALTERNATIVES.get(name, '')}"
-
-
-def note_weights(path: str, findings: Findings) -> None:
-    """Say why the scores are all written out."""
-    text = (
-        "written out with the weights that were the default then;"
-        " v1 has TaintToleration 3, NodeAffinity 2 and InterPodAffinity 2"
-    )
-    findings.note(path, text)
 
 
 def _convert_set(chosen: PluginSet, path: str, findings: Findings) -> PluginSet:

@@ -1,4 +1,4 @@
-"""The client of one extender: a method per verb, with checks of the answer.
+"""The client of one extender: sends a verb and reads the result.
 
 Every failure is an `ExtenderError` that names the extender and the verb, because it ends up in the
 Events of a pod. Texts are kube-scheduler's where it has one.
@@ -6,23 +6,20 @@ Events of a pod. Texts are kube-scheduler's where it has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from mooring import config as cfg
-from mooring.api.codec import DecodeError
+from mooring.api import core
+from mooring.api.codec import DecodeError, encode
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.client.errors import Unreachable
+from mooring.client.raw_objects import RawObjects
 from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
-from mooring.extender.calling.documents import Documents
-from mooring.framework.results import Candidate
-from mooring.framework.status import Status
-
-T = TypeVar("T")
+from mooring.extender.wire import A, AnyVerb, R, Verb
 
 # The most bytes of an answer: a constant, and a multiple of the request, since names and nodes come
 # back with a reason each.
@@ -37,11 +34,27 @@ class ExtenderError(Exception):
     """An extender gave no answer, or an invalid one."""
 
 
-class Filtered(msgspec.Struct, frozen=True):
-    """The result of filter: the nodes that are left, and reasons for others."""
+class Documents:
+    """Pods and nodes as extenders get them: the server's own JSON, where it was kept.
 
-    left: frozenset[str]
-    refused: dict[str, Status]  # a node that is not left need not have a reason
+    What was not kept is written from what we know of it.
+    """
+
+    def __init__(
+        self,
+        pods: RawObjects[core.Pod] | None = None,
+        nodes: RawObjects[core.Node] | None = None,
+    ) -> None:
+        self.pods: RawObjects[core.Pod] | None = pods
+        self.nodes: RawObjects[core.Node] | None = nodes
+
+    def pod(self, pod: Pod) -> msgspec.Raw:
+        found = self.pods.get(pod.uid) if self.pods is not None else None
+        return msgspec.Raw(encode(pod.api) if found is None else found)
+
+    def node(self, node: core.Node) -> msgspec.Raw:
+        found = self.nodes.get(node.metadata.uid) if self.nodes is not None else None
+        return msgspec.Raw(encode(node) if found is None else found)
 
 
 class ExtenderCaller:
@@ -53,7 +66,7 @@ class ExtenderCaller:
         self.config: cfg.Extender = config
         self.name: str = config.url_prefix
         self._transport = transport
-        self._documents = documents or Documents()
+        self.documents = documents or Documents()
         self._managed = frozenset(resource.name for resource in config.managed_resources)
 
     def __repr__(self) -> str:
@@ -70,116 +83,23 @@ class ExtenderCaller:
             for container in (*spec.containers, *spec.init_containers)
         )
 
-    # --- the verbs -----------------------------------------------------------------------------
+    def serves(self, verb: AnyVerb) -> bool:
+        return bool(verb.path_at(self.config))
 
-    async def filter(self, pod: Pod, nodes: Nodes) -> Filtered:
-        verb = self.config.filter_verb
-        result = await self._ask(verb, self._about(pod, nodes), wire.ExtenderFilterResult)
-        if result.error:
-            raise ExtenderError(result.error)
-        names: Iterable[str] = ()
-        if self.config.node_cache_capable and result.node_names is not None:
-            names = result.node_names
-        elif result.nodes is not None:
-            names = self._names_of(verb, result.nodes)
-        left = frozenset(names)
-        unknown = left.difference(nodes.names)
-        if unknown:
-            raise ExtenderError(
-                f'extender "{self.name}" claims a filtered node "{min(unknown)}" which is not'
-                " found in the input node list"
-            )
-        failed = result.failed_nodes or {}
-        unresolvable = result.failed_and_unresolvable_nodes or {}
-        refused = {name: Status.unschedulable(why).by(NAME) for name, why in failed.items()}
-        refused |= {name: Status.unresolvable(why).by(NAME) for name, why in unresolvable.items()}
-        return Filtered(left, refused)
-
-    async def prioritize(self, pod: Pod, nodes: Nodes) -> dict[str, int]:
-        """Scores by node name."""
-        verb = self.config.prioritize_verb
-        if not verb:
-            return dict.fromkeys(nodes.names, 0)
-        result = await self._ask(verb, self._about(pod, nodes), wire.HostPriorityList)
-        scores: dict[str, int] = {}
-        for one in result:
-            scores[one.host] = scores.get(one.host, 0) + one.score
-        return scores
-
-    async def preempt(
-        self, pod: Pod, candidates: Sequence[Candidate], nodes: Nodes
-    ) -> list[Candidate]:
-        """The candidates that are left, possibly with other victims."""
-        config, document = self.config, self._documents.pod
-        metas: dict[str, wire.MetaVictims] | None = None
-        full: dict[str, wire.Victims] | None = None
-        if config.node_cache_capable:
-            metas = {
-                one.node_name: wire.MetaVictims(
-                    tuple(wire.MetaPod(victim.uid) for victim in one.victims), one.pdb_violations
-                )
-                for one in candidates
-            }
-        else:
-            full = {
-                one.node_name: wire.Victims(
-                    tuple(document(victim) for victim in one.victims), one.pdb_violations
-                )
-                for one in candidates
-            }
-        args = wire.ExtenderPreemptionArgs(document(pod), full, metas)
-        result = await self._ask(config.preempt_verb, args, wire.ExtenderPreemptionResult)
-        kept = (result.node_name_to_meta_victims or {}).items()
-        return [self._candidate(nodes, name, victims) for name, victims in kept]
-
-    async def bind(self, pod: Pod, node_name: str, fence: Fence | None = None) -> None:
-        """Have the pod bound; `fence` is checked at the moment of sending."""
-        args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
-        verb = self.config.bind_verb
-        result = await self._ask(verb, args, wire.ExtenderBindingResult, fence)
-        if result.error:
-            raise ExtenderError(result.error)
-
-    async def close(self) -> None:
-        await self._transport.close()
-
-    # --- inside --------------------------------------------------------------------------------
-
-    def _about(self, pod: Pod, nodes: Nodes) -> wire.ExtenderArgs:
-        document = self._documents.pod(pod)
+    def about(self, pod: Pod, nodes: Nodes) -> wire.ExtenderArgs:
+        """The arguments of filter and prioritize."""
+        document = self.documents.pod(pod)
         if self.config.node_cache_capable:
             return wire.ExtenderArgs(document, node_names=nodes.names)
-        items = tuple(self._documents.node(node.api) for node in nodes)
+        items = tuple(self.documents.node(node.api) for node in nodes)
         return wire.ExtenderArgs(document, nodes=wire.NodeList(items=items))
 
-    def _names_of(self, verb: str, nodes: wire.NodeList) -> list[str]:
-        try:
-            return [wire.name_of(item) for item in nodes.items or ()]
-        except DecodeError as error:
-            raise ExtenderError(f"{self._at(verb)}: Nodes: {error}") from error
-
-    def _candidate(self, nodes: Nodes, name: str, victims: wire.MetaVictims) -> Candidate:
-        node = nodes.get(name)
-        if node is None:
-            text = f'extender "{self.name}" claims to preempt on a node "{name}" which is not found'
-            raise ExtenderError(text)
-        here = {pod.uid: pod for pod in node.pods}
-        found = []
-        for meta in victims.pods or ():
-            victim = here.get(meta.uid)
-            if victim is None:
-                raise ExtenderError(
-                    f"extender: {self.name} claims to preempt pod (UID: {meta.uid}) on node:"
-                    f" {name}, but the pod is not found on that node"
-                )
-            found.append(victim)
-        return Candidate(name, tuple(found), victims.num_pdb_violations)
-
-    async def _ask(self, verb: str, payload: Any, type_: type[T], fence: Fence | None = None) -> T:
-        body = wire.encode(payload)
+    async def ask(self, verb: Verb[A, R], args: A, fence: Fence | None = None) -> R:
+        """The result of a verb; `fence` is checked at the moment of sending."""
+        path, body = verb.path_at(self.config), wire.encode(args)
         request = Request(
             method="POST",
-            path=f"/{verb}",
+            path=f"/{path}",
             body=body,
             timeout=self.config.http_timeout.seconds,
             max_answer=_MOST_ALWAYS + _MOST_TIMES * len(body),
@@ -187,15 +107,20 @@ class ExtenderCaller:
         try:
             answer = await self._transport.send(request, fence)
         except Unreachable as error:
-            raise ExtenderError(f"{self._at(verb)}: {error}") from error
+            raise self.failure(verb, error) from error
         if answer.status != 200:
-            at = f"{self.name.rstrip('/')}/{verb}"
-            text = f"failed {verb} with extender at URL {at}, code {answer.status}"
+            text = f"failed {path} with extender at URL {self._url(verb)}, code {answer.status}"
             raise ExtenderError(text)
         try:
-            return wire.decode(answer.body, type_)
+            return wire.decode(answer.body, verb.result)
         except DecodeError as error:
-            raise ExtenderError(f"{self._at(verb)}: {error}") from error
+            raise self.failure(verb, error) from error
 
-    def _at(self, verb: str) -> str:
-        return f'Post "{self.name.rstrip("/")}/{verb}"'
+    def failure(self, verb: AnyVerb, why: object) -> ExtenderError:
+        return ExtenderError(f'Post "{self._url(verb)}": {why}')
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def _url(self, verb: AnyVerb) -> str:
+        return f"{self.name.rstrip('/')}/{verb.path_at(self.config)}"

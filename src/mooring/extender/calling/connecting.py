@@ -12,9 +12,9 @@ from mooring.client.raw_objects import RawObjects
 from mooring.client.tls import Identity, Pem, ReloadingTls
 from mooring.client.transport import Fence
 from mooring.errors import ConfigError, Problem
-from mooring.extender.calling.caller import ExtenderCaller
+from mooring.extender.calling.caller import Documents, ExtenderCaller
 from mooring.extender.calling.chain import Extenders
-from mooring.extender.calling.documents import Documents
+from mooring.extender.wire import VERBS
 from mooring.observe.family import MetricValue
 
 
@@ -25,8 +25,9 @@ def documents_for(extenders: Iterable[cfg.Extender]) -> Documents:
     only for one that is not nodeCacheCapable.
     """
     full = [one for one in extenders if not one.node_cache_capable]
-    all_pods = any(one.preempt_verb for one in full)
-    asks_nodes = any(one.filter_verb or one.prioritize_verb for one in full)
+    asked = {verb for verb in VERBS if any(map(verb.path_at, full))}
+    all_pods = any(verb.sends_running_pods for verb in asked)
+    asks_nodes = any(verb.sends_nodes for verb in asked)
     pods: RawObjects[core.Pod] = RawObjects(lambda pod: all_pods or not pod.spec.node_name)
     return Documents(pods, RawObjects() if asks_nodes else None)
 

@@ -18,15 +18,13 @@ from mooring.client.endpoint import Tls
 from mooring.client.incluster import find_endpoint
 from mooring.client.transport import Transport
 from mooring.errors import ConfigError, Problem
-from mooring.extender.serving.bind import BindHandler
 from mooring.extender.serving.cluster import WatchedCluster
-from mooring.extender.serving.filter_prioritize import FilterPrioritizeHandler
-from mooring.extender.serving.functions import Extender, PreemptFunction
 from mooring.extender.serving.handle import ExtenderHandle, LoggingRecorder, NoCluster
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins, plan_serving
-from mooring.extender.serving.preempt import PreemptHandler
-from mooring.extender.serving.server import Server, VerbHandler
+from mooring.extender.serving.request import VerbHandler
+from mooring.extender.serving.server import Server
+from mooring.extender.serving.verbs import Extender, make_handlers
 from mooring.framework.handle import Client, Recorder
 from mooring.framework.plugin import Base
 from mooring.observe import garbage_collection
@@ -78,7 +76,6 @@ class App:
         connect: Callable[[], Transport] | None = None,
         options: Options | None = None,
         config: cfg.KubeSchedulerConfiguration | None = None,
-        functions: Sequence[PreemptFunction] = (),
         tls: Tls | None = None,
         metrics: ExtenderMetrics | None = None,
     ) -> None:
@@ -104,9 +101,11 @@ class App:
             recorder=recorder,
         )
         self.served: ServedPlugins = ServedPlugins(
-            plan, handle, self.metrics, self.options.plugin_seconds
+            plan, plugins, handle, self.metrics, self.options.plugin_seconds
         )
-        self.answers: dict[str, VerbHandler] = self._make_handlers(functions)
+        self.answers: dict[str, VerbHandler] = make_handlers(
+            self.served, self.cluster, self.metrics, serve_bind=self.options.serve_bind
+        )
         server = Server(
             self.answers,
             self.metrics,
@@ -126,24 +125,6 @@ class App:
         )
         self.metrics.before_scrape(self._measure)
         self._serving = _Serving(self._listener)
-
-    def _make_handlers(self, functions: Sequence[PreemptFunction]) -> dict[str, VerbHandler]:
-        served, cluster = self.served, self.cluster
-        answering = FilterPrioritizeHandler(served, cluster, self.metrics)
-        found: dict[str, VerbHandler] = {}
-        if served.filters:
-            found["filter"] = answering.filter
-        if served.scores:
-            found["prioritize"] = answering.prioritize
-        if served.preempts or functions:
-            found["preempt"] = PreemptHandler(served, cluster, functions).preempt
-        if served.binds or self.options.serve_bind:
-            if not cluster.is_connected:
-                raise ConfigError([Problem("", "binding pods needs a cluster")])
-            found["bind"] = BindHandler(served, cluster).bind
-        if not found:
-            raise ConfigError([Problem("", "there is nothing to serve: no plugin, no function")])
-        return found
 
     # --- living --------------------------------------------------------------------------------
 
@@ -235,7 +216,7 @@ def run(extender: Extender, options: Options | None = None, **changes: Any) -> N
     """Serve the functions of an extender until SIGTERM or SIGINT."""
     logs.configure(0, "text", sys.stderr)
     options = msgspec.structs.replace(options or Options(), **changes)
-    asyncio.run(serve(extender.plugins, options, functions=extender.preempt_functions))
+    asyncio.run(serve(extender.plugins, options))
 
 
 async def serve(
@@ -243,7 +224,6 @@ async def serve(
     options: Options,
     *,
     config: cfg.KubeSchedulerConfiguration | None = None,
-    functions: Sequence[PreemptFunction] = (),
     tls: Tls | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, with a watchdog for plugins that hang; raises ConfigError."""
@@ -261,7 +241,6 @@ async def serve(
         connect=connect,
         options=options,
         config=config,
-        functions=functions,
         tls=tls,
         metrics=metrics,
     )

@@ -9,12 +9,15 @@ import numpy as np
 
 from mooring.decision.evaluation import Evaluation
 from mooring.extender.serving.cluster import WatchedCluster
-from mooring.extender.serving.functions import AsyncFunctionPlugin
+from mooring.extender.serving.functions import FunctionPlugin
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.plugins import ServedPlugins
 from mooring.extender.serving.request import ExtenderRequest, Failure, read_request, select
 from mooring.extender.serving.score_scale import to_extender_scores
 from mooring.extender.wire import (
+    FILTER,
+    PRIORITIZE,
+    AnyVerb,
     ExtenderArgs,
     ExtenderFilterResult,
     HostPriority,
@@ -38,11 +41,11 @@ class FilterPrioritizeHandler:
         self._metrics = metrics
         plugins = served.profile.plugins.values()
         self._async_functions = [
-            plugin for plugin in plugins if isinstance(plugin, AsyncFunctionPlugin)
+            one for one in plugins if isinstance(one, FunctionPlugin) and one.is_async
         ]
 
     async def filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        request, state = await self._read("filter", args)
+        request, state = await self._read(FILTER, args)
         verdicts = Verdicts.passing(request.nodes)
         if len(request.nodes):
             with self._served.handle.looking_at(request.cache):
@@ -56,7 +59,7 @@ class FilterPrioritizeHandler:
         return self._filter_result(request, verdicts)
 
     async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
-        request, state = await self._read("prioritize", args)
+        request, state = await self._read(PRIORITIZE, args)
         points = np.zeros(len(request.names), dtype=np.int64)  # unknown nodes keep 0
         if len(request.nodes):
             with self._served.handle.looking_at(request.cache):
@@ -104,30 +107,21 @@ class FilterPrioritizeHandler:
         kept = msgspec.structs.replace(listed, items=left)
         return ExtenderFilterResult(kept, None, failed, unresolvable)
 
-    async def _read(self, verb: str, args: ExtenderArgs) -> tuple[ExtenderRequest, CycleState]:
-        request = await read_request(args, self._cluster)
-        state = CycleState()
-        return await self._run_async_functions(verb, request, state), state
+    async def _read(self, verb: AnyVerb, args: ExtenderArgs) -> tuple[ExtenderRequest, CycleState]:
+        """The request, and a state with the results of the async functions of the verb.
 
-    async def _run_async_functions(
-        self, verb: str, request: ExtenderRequest, state: CycleState
-    ) -> ExtenderRequest:
-        """Await the async functions of a verb; the request that the plugins then get.
-
-        The cluster changes meanwhile, so async functions get a copy of the nodes.
+        The cluster changes while they are awaited, so they get a copy of the nodes.
         """
-        asked = [plugin for plugin in self._async_functions if plugin.verb == verb]
-        if not asked:
-            return request
-        if self._cluster.is_live(request.cache):
+        request, state = await read_request(args, self._cluster), CycleState()
+        asked = [plugin for plugin in self._async_functions if plugin.verb is verb]
+        if asked and self._cluster.is_live(request.cache):
             cache = self._cluster.copy(request.nodes.names)
             nodes, places = select(cache, request.names)
             request = msgspec.structs.replace(request, cache=cache, nodes=nodes, places=places)
         for plugin in asked:
-            await self._served.wait_for(
-                plugin, plugin.verb, plugin.ask, state, request.pod, request.nodes
-            )
-        return request
+            ask = plugin.ask
+            await self._served.wait_for(plugin, verb.name, ask, state, request.pod, request.nodes)
+        return request, state
 
 
 def expect_unbroken(status: Status) -> None:

@@ -1,25 +1,13 @@
-"""An extender in three lines: plain functions, made into plugins.
-
-    from mooring.extender import Extender
-
-    extender = Extender()
-
-    @extender.filter
-    def only_ssd(pod, node):
-        return "ssd" in node.labels or "node has no ssd"
-
-Functions may be `async def`. They get the `Pod` and `Node` of `mooring.framework`. What needs
-arguments, or an answer for all nodes at once, is better written as a plugin class.
-"""
+"""Plain functions, made into plugins; `verbs.Extender` collects them."""
 
 from __future__ import annotations
 
-import abc
 import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -28,6 +16,7 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.extender.wire import MAX_SCORE as EXTENDER_MAX
+from mooring.extender.wire import AnyVerb
 from mooring.framework.plugin import Base, Bind, Filter, Score
 from mooring.framework.scores import MAX_SCORE
 from mooring.framework.state import CycleState, StateKey
@@ -35,9 +24,6 @@ from mooring.framework.status import OK, SKIP, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.observe.signals import is_ctrl_c
 from mooring.observe.texts import named
-
-if TYPE_CHECKING:
-    from mooring.extender.serving.app import Options
 
 FilterAnswer = str | bool | Status | None
 """Yes: True, None or "". No: False, or the reason. A `Status` says it exactly."""
@@ -53,176 +39,78 @@ PrioritizeFunction = Callable[[Pod, Node], ScoreAnswer | Awaitable[ScoreAnswer]]
 BindFunction = Callable[[Pod, str], FilterAnswer | Awaitable[FilterAnswer]]
 PreemptFunction = Callable[[Pod, str, tuple[Pod, ...]], PreemptAnswer | Awaitable[PreemptAnswer]]
 
-_F = TypeVar("_F", bound=FilterFunction)
-_S = TypeVar("_S", bound=PrioritizeFunction)
-_B = TypeVar("_B", bound=BindFunction)
-_P = TypeVar("_P", bound=PreemptFunction)
-
 _NUMBERS: Final = (int, float, np.number)
 _AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
 
 
-class Extender:
-    """Functions under the verbs they answer. Decorating leaves a function as it is.
+class FunctionPlugin(Base):
+    """A plugin of a function. An `async` one is awaited for all nodes before the plugins run."""
 
-    Several functions of a verb are called in turn: a node must pass all filters, gets the mean of
-    all scores, and stays a candidate for preemption unless a function objects.
-    """
+    verb: ClassVar[AnyVerb]
+    function: ClassVar[Callable[..., Any]]
+    is_async: ClassVar[bool]
+    results: ClassVar[StateKey[dict[str, Any]]]  # of an async function, by node
 
-    def __init__(self) -> None:
-        self.plugins: list[type[Base]] = []
-        self.preempt_functions: list[PreemptFunction] = []
-        self._names: set[str] = set()
+    @classmethod
+    def of(cls, verb: AnyVerb, function: Callable[..., Any]) -> type[Self]:
+        """The class of a plugin that is named after the function."""
+        members = {
+            "name": function.__name__,
+            "verb": verb,
+            "function": staticmethod(function),
+            "is_async": inspect.iscoroutinefunction(function),
+            "results": StateKey(function.__name__),
+        }
+        return type(cls.__name__, (cls,), members)
 
-    def filter(self, function: _F) -> _F:
-        """`(pod, node)`: may it go there? True, or why not."""
-        self._check("filter", function, "pod, node")
-        self.plugins.append(_filter_plugin(function))
-        return function
+    async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state[self.results] = await _of_each(self.function, pod, nodes)
 
-    def prioritize(self, function: _S) -> _S:
-        """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
-        self._check("prioritize", function, "pod, node")
-        self.plugins.append(_score_plugin(function))
-        return function
-
-    def bind(self, function: _B) -> _B:
-        """`(pod, node_name)`: may it be bound there? If so, mooring creates the Binding.
-
-        Return the status OK if the function has bound the pod itself.
-        """
-        self._check("bind", function, "pod, node_name")
-        self.plugins.append(_bind_plugin(function))
-        return function
-
-    def preempt(self, function: _P) -> _P:
-        """`(pod, node_name, victims)`: may these pods be evicted? True, which pods, or why not.
-
-        Pods that were not offered as victims can't be chosen.
-        """
-        self._check("preempt", function, "pod, node_name, victims")
-        self.preempt_functions.append(function)
-        return function
-
-    def run(self, options: Options | None = None, **changes: Any) -> None:
-        """Serve until SIGTERM or Ctrl-C: `extender.run(port=8888)`.
-
-        The options are those of `serving.app.Options`; `mooring extender` does the same from the
-        command line, also with TLS.
-        """
-        from mooring.extender.serving.app import run
-
-        run(self, options, **changes)
-
-    def _check(self, verb: str, function: Callable[..., object], expected: str) -> None:
-        name = function.__name__
-        try:
-            inspect.signature(function).bind(*expected.split(", "))
-        except TypeError:
-            raise TypeError(f"@extender.{verb}: {name}() must take ({expected})") from None
-        if name in self._names:
-            raise ValueError(f"@extender.{verb}: there is a function {name}() already")
-        self._names.add(name)
+    def answering(self, state: CycleState, pod: Pod) -> Callable[[Node], Any]:
+        """What says the result for a node."""
+        if not self.is_async:
+            return partial(self.function, pod)
+        results = state[self.results]
+        return lambda node: results[node.name]
 
 
-# --- functions as plugins ------------------------------------------------------------------------
+class FunctionFilter(FunctionPlugin, Filter):
+    """`(pod, node)`; see `FilterAnswer`."""
+
+    def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        return as_status(self.answering(state, pod)(node), self.name)
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+        verdicts, ask = Verdicts.passing(nodes), self.answering(state, pod)
+        for row, node in enumerate(nodes):
+            answer = ask(node)
+            if answer is not True:
+                verdicts.set(row, as_status(answer, self.name))
+        return verdicts
 
 
-class AsyncFunctionPlugin(Base):
-    """A plugin of an `async` function, which is awaited for all nodes before the plugins run."""
+class FunctionScore(FunctionPlugin, Score):
+    """`(pod, node)`; see `ScoreAnswer`."""
 
-    verb: ClassVar[str]
+    def score(self, state: CycleState, pod: Pod, node: Node) -> int:
+        return as_score(self.answering(state, pod)(node))
 
-    @abc.abstractmethod
-    async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None: ...
-
-
-def _filter_plugin(function: FilterFunction) -> type[Filter]:
-    if inspect.iscoroutinefunction(function):
-        return _async_filter_plugin(function)
-    ask: Callable[..., Any] = function
-
-    class FunctionFilter(Filter):
-        name = function.__name__
-
-        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
-            return as_status(ask(pod, node), self.name)
-
-        def filter_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
-            verdicts = Verdicts.passing(nodes)
-            for row, node in enumerate(nodes):
-                answer = ask(pod, node)
-                if answer is not True:
-                    verdicts.set(row, as_status(answer, self.name))
-            return verdicts
-
-    return FunctionFilter
+    def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+        points = map(as_score, map(self.answering(state, pod), nodes))
+        return np.fromiter(points, np.int64, len(nodes))
 
 
-def _async_filter_plugin(function: Callable[..., Awaitable[Any]]) -> type[Filter]:
-    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
+class FunctionBind(FunctionPlugin, Bind):
+    """`(pod, node_name)`; see `FilterAnswer`."""
 
-    class FunctionFilter(AsyncFunctionPlugin, Filter):
-        name = function.__name__
-        verb = "filter"
-
-        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-            state[answers] = await _of_each(function, pod, nodes)
-
-        def filter(self, state: CycleState, pod: Pod, node: Node) -> Status:
-            return as_status(state[answers][node.name], self.name)
-
-    return FunctionFilter
-
-
-def _score_plugin(function: PrioritizeFunction) -> type[Score]:
-    if inspect.iscoroutinefunction(function):
-        return _async_score_plugin(function)
-    ask: Callable[..., Any] = function
-
-    class FunctionScore(Score):
-        name = function.__name__
-
-        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_score(ask(pod, node))
-
-        def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-            points = (as_score(ask(pod, node)) for node in nodes)
-            return np.fromiter(points, np.int64, len(nodes))
-
-    return FunctionScore
-
-
-def _async_score_plugin(function: Callable[..., Awaitable[Any]]) -> type[Score]:
-    answers: StateKey[dict[str, Any]] = StateKey(function.__name__)
-
-    class FunctionScore(AsyncFunctionPlugin, Score):
-        name = function.__name__
-        verb = "prioritize"
-
-        async def ask(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-            state[answers] = await _of_each(function, pod, nodes)
-
-        def score(self, state: CycleState, pod: Pod, node: Node) -> int:
-            return as_score(state[answers][node.name])
-
-    return FunctionScore
-
-
-def _bind_plugin(function: BindFunction) -> type[Bind]:
-    class FunctionBind(Bind):
-        name = function.__name__
-
-        async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-            answer: Any = function(pod, node_name)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if isinstance(answer, Status):
-                return answer
-            status = as_status(answer, self.name)
-            return SKIP if status.ok else status  # the next one is the default, which binds
-
-    return FunctionBind
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        answer = self.function(pod, node_name)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, Status):
+            return answer
+        status = as_status(answer, self.name)
+        return SKIP if status.ok else status  # the next one is the default, which binds
 
 
 async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 
@@ -17,21 +18,26 @@ from mooring import config as cfg
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
 from mooring.errors import ConfigError, PluginError, Problem
+from mooring.extender.serving.functions import FunctionPlugin
 from mooring.extender.serving.handle import ExtenderHandle
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.request import Failure
-from mooring.framework.plugin import Base
+from mooring.extender.wire import VERBS, AnyVerb
+from mooring.framework.plugin import IN_DECISIONS, POINTS, Args, Base
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
-from mooring.runtime.registry import POINTS, Registry, implements
+from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SERVED: Final = ("preFilter", "filter", "postFilter", "preScore", "score", "bind")
+SERVED: Final[tuple[type[Base], ...]] = (
+    *IN_DECISIONS,
+    *(point for verb in VERBS for point in verb.points),
+)
 """The extension points that a verb of the protocol carries."""
 
 _EVERYTHING: Final = cfg.PluginRef("*")
@@ -47,6 +53,7 @@ def plan_serving(
 
     Arguments and weights come from the configuration's one profile. Raises ConfigError.
     """
+    plugins = [plugin for plugin in plugins if not _is_only_a_function(plugin)]
     config = cfg.default_configuration() if config is None else config
     if len(config.profiles) != 1:
         text = f"an extender serves one profile, found {len(config.profiles)}"
@@ -61,14 +68,20 @@ def plan_serving(
         extenders=(),
     )
     (plan,) = plan_profiles(alone, registry)
-    problems = [
-        Problem(f"plugin {name}", f"no verb of an extender carries what it does: {_points(found)}")
-        for name, found in plan.classes.items()
-        if name != _SORTER.name and not any(implements(found, point) for point in SERVED)
-    ]
+    problems: list[Problem] = []
+    for name, found in plan.classes.items():
+        points = {point: kind for point, kind in POINTS.items() if issubclass(found, kind)}
+        unserved = ", ".join(point for point, kind in points.items() if kind not in SERVED)
+        if not unserved or name == _SORTER.name:
+            continue
+        if not issubclass(found, SERVED):
+            text = f"no verb of an extender carries what it does: {unserved}"
+            problems.append(Problem(f"plugin {name}", text))
+        else:
+            extra = {"plugin": name, "points": unserved}
+            log.warning("no verb of an extender carries these points; never called", extra=extra)
     if problems:
         raise ConfigError(problems)
-    _tell_of_unserved(plan)
     return plan
 
 
@@ -87,6 +100,12 @@ def _chosen(given: cfg.Plugins, names: Iterable[str], registry: Registry) -> cfg
     return cfg.Plugins.of_points(sets)
 
 
+def _is_only_a_function(plugin: type[Base]) -> TypeGuard[type[FunctionPlugin]]:
+    """Whether a handler has to call it, because it has no extension point."""
+    is_plugin = issubclass(plugin, tuple(POINTS.values()))
+    return issubclass(plugin, FunctionPlugin) and not is_plugin
+
+
 def _resolved(name: str, registry: Registry) -> str:
     if ":" not in name:
         return name
@@ -96,24 +115,18 @@ def _resolved(name: str, registry: Registry) -> str:
         return name  # the planner reports it, with its place
 
 
-def _points(plugin: type[Base]) -> str:
-    return ", ".join(point for point in POINTS if implements(plugin, point))
-
-
-def _tell_of_unserved(plan: ProfilePlan) -> None:
-    for name, found in plan.classes.items():
-        others = [point for point in POINTS if point not in SERVED and implements(found, point)]
-        if others and name != _SORTER.name:
-            extra = {"plugin": name, "points": ", ".join(others)}
-            log.warning("no verb of an extender carries these points; never called", extra=extra)
-
-
 class ServedPlugins:
-    """The plugins of one plan, and what runs them."""
+    """The plugins of one plan, and what runs them; and the functions that are no plugins."""
 
     def __init__(
-        self, plan: ProfilePlan, handle: ExtenderHandle, metrics: ExtenderMetrics, budget: float
+        self,
+        plan: ProfilePlan,
+        plugins: Iterable[type[Base]],
+        handle: ExtenderHandle,
+        metrics: ExtenderMetrics,
+        budget: float,
     ) -> None:
+        self._functions = [one(Args(), handle) for one in plugins if _is_only_a_function(one)]
         self.handle: ExtenderHandle = handle
         self.guard: Guard = Guard(metrics, budget=budget)
         self.guard.record_plugins = True
@@ -126,22 +139,14 @@ class ServedPlugins:
         self.committer: Committer = Committer(self.profile, self.guard)
         handle.attach(nominator, self.evaluator.what_if, activate=lambda pods: None)
 
-    @property
-    def filters(self) -> bool:
-        return bool(self._at("preFilter") or self._at("filter"))
+    def functions(self, verb: AnyVerb) -> list[FunctionPlugin]:
+        """The functions that answer a verb and are called by its handler."""
+        return [function for function in self._functions if function.verb is verb]
 
-    @property
-    def scores(self) -> bool:
-        return bool(self._at("score"))
-
-    @property
-    def preempts(self) -> bool:
-        return bool(self._at("postFilter"))
-
-    @property
-    def binds(self) -> bool:
-        """Whether there is a Bind plugin besides DefaultBinder, which is always there."""
-        return any(plugin.name != _BINDER.name for plugin in self._at("bind"))
+    def answers(self, verb: AnyVerb) -> bool:
+        """Whether a plugin answers a verb, besides DefaultBinder, which is always there."""
+        plugins = chain.from_iterable(map(self.profile.at, verb.points))
+        return any(plugin.name != _BINDER.name for plugin in plugins)
 
     async def wait_for(
         self, plugin: Base, point: str, function: Callable[..., Awaitable[T]], *args: object
@@ -156,6 +161,3 @@ class ServedPlugins:
             raise Failure(f"{running}: {late}", plugin.name) from error
         except PluginError as error:
             raise Failure(f"{running}: {error}", plugin.name) from error
-
-    def _at(self, point: str) -> tuple[Base, ...]:
-        return self.profile.at(point, Base)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,12 +24,11 @@ from mooring.extender.serving.functions import PreemptFunction, as_status
 from mooring.extender.serving.plugins import ServedPlugins
 from mooring.extender.serving.request import Failure, read_pod, select
 from mooring.extender.wire import (
+    PREEMPT,
     ExtenderPreemptionArgs,
     ExtenderPreemptionResult,
-    MetaPod,
     MetaVictims,
 )
-from mooring.framework.plugin import Args, Base
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
@@ -42,15 +42,9 @@ _OFFERED = Status.unschedulable("node has no room, and pods that could be evicte
 class PreemptHandler:
     """Runs the preempt functions of an extender, then its PostFilter plugins."""
 
-    def __init__(
-        self,
-        served: ServedPlugins,
-        cluster: WatchedCluster,
-        functions: Sequence[PreemptFunction] = (),
-    ) -> None:
+    def __init__(self, served: ServedPlugins, cluster: WatchedCluster) -> None:
         self._served = served
         self._cluster = cluster
-        self._functions = [(function, _named(function, served)) for function in functions]
 
     async def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
         problem = self._cluster.problem()
@@ -58,16 +52,17 @@ class PreemptHandler:
             raise Failure(f"the extender is not ready: {problem}")
         pod = read_pod(args.pod)
         candidates = list(self._read(args))
-        for function, named in self._functions:
+        for plugin in self._served.functions(PREEMPT):
+            ask = partial(_ask, plugin.function)
             left = [
-                await self._served.wait_for(named, "preempt", _ask, function, pod, candidate)
+                await self._served.wait_for(plugin, "preempt", ask, pod, candidate)
                 for candidate in candidates
             ]
             candidates = [candidate for candidate in left if candidate is not None]
-        if self._served.preempts and candidates:
+        if self._served.answers(PREEMPT) and candidates:
             candidates = await self._nominated(pod, candidates)
         return ExtenderPreemptionResult(
-            {candidate.node_name: _to_wire(candidate) for candidate in candidates}
+            {candidate.node_name: MetaVictims.of(candidate) for candidate in candidates}
         )
 
     def _read(self, args: ExtenderPreemptionArgs) -> Iterator[Candidate]:
@@ -143,15 +138,3 @@ def _with_victims(candidate: Candidate, chosen: Iterable[Pod]) -> Candidate:
     uids = {pod.uid for pod in chosen}
     victims = tuple(pod for pod in candidate.victims if pod.uid in uids)
     return msgspec.structs.replace(candidate, victims=victims)
-
-
-def _to_wire(candidate: Candidate) -> MetaVictims:
-    return MetaVictims(
-        tuple(MetaPod(pod.uid) for pod in candidate.victims), candidate.pdb_violations
-    )
-
-
-def _named(function: PreemptFunction, served: ServedPlugins) -> Base:
-    """A plugin that names a function in messages and metrics."""
-    kind: type[Base] = type("PreemptFunction", (Base,), {"name": function.__name__})
-    return kind(Args(), served.handle)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from itertools import repeat
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,6 +25,10 @@ class Failure(Exception):
     def __init__(self, text: str, plugin: str = "") -> None:
         super().__init__(text)
         self.plugin: str = plugin
+
+
+VerbHandler = Callable[[Any], Awaitable[Any]]
+"""Payload in, payload out; raises `Failure`."""
 
 
 class ExtenderRequest(msgspec.Struct, frozen=True):

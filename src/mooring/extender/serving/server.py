@@ -1,19 +1,19 @@
 """The HTTP side of an extender: verbs for schedulers, health and metrics for others.
 
-    POST /filter, /prioritize (or /priority), /bind, /preempt
+    POST /filter and the other verbs of `wire.VERBS`
     GET  /healthz, /livez, /readyz, /metrics
 
-Of a response that is not 200 a scheduler shows only the code. So errors of filter and bind, of the
-request or of a plugin, are answered with 200 and the `Error` field, which ends up in the pod's
-event. Answers to prioritize and preempt have no such field: they fail with 400 for a bad request
-and 500 otherwise, with `{"Error": …}` for people.
+Of a response that is not 200 a scheduler shows only the code. So errors of the request or of a
+plugin are answered with 200 and the `Error` field, which ends up in the pod's event. Verbs without
+such a field in the answer fail with 400 for a bad request and 500 otherwise, with `{"Error": …}`
+for people.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from time import perf_counter
 from typing import Any, Final
 
@@ -22,16 +22,8 @@ from aiohttp import web
 
 from mooring.api.codec import DecodeError
 from mooring.extender.serving.metrics import ExtenderMetrics
-from mooring.extender.serving.request import Failure
-from mooring.extender.wire import (
-    ExtenderArgs,
-    ExtenderBindingArgs,
-    ExtenderBindingResult,
-    ExtenderFilterResult,
-    ExtenderPreemptionArgs,
-    decode,
-    encode,
-)
+from mooring.extender.serving.request import Failure, VerbHandler
+from mooring.extender.wire import VERBS, AnyVerb, decode, encode
 from mooring.observe import exposition
 from mooring.observe.texts import type_name
 
@@ -43,26 +35,11 @@ _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; charset=utf-8"
 _HEADERS: Final = {"Server": "mooring", "X-Content-Type-Options": "nosniff"}
 
-PATHS: Final[Mapping[str, str]] = {
-    "/filter": "filter",
-    "/prioritize": "prioritize",
-    "/priority": "prioritize",
-    "/bind": "bind",
-    "/preempt": "preempt",
-}
-"""The paths of the verbs."""
+PATHS: Final = {f"/{path}": verb for verb in VERBS for path in (verb.name, *verb.other_paths)}
+"""The verbs by path."""
 
-_ARGS: Final[Mapping[str, type[Any]]] = {
-    "filter": ExtenderArgs,
-    "prioritize": ExtenderArgs,
-    "bind": ExtenderBindingArgs,
-    "preempt": ExtenderPreemptionArgs,
-}
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _OTHER: Final = "other"  # the verb label of other paths
-
-VerbHandler = Callable[[Any], Awaitable[Any]]
-"""Payload in, payload out; raises `Failure`."""
 
 
 class HttpReply(msgspec.Struct, frozen=True):
@@ -114,8 +91,9 @@ class Server:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request, up to the last byte of its answer."""
         started = perf_counter()
-        verb = PATHS.get(request.path, _OTHER)
-        in_flight = self._metrics.in_flight.labels(verb)
+        verb = PATHS.get(request.path)
+        label = _OTHER if verb is None else verb.name
+        in_flight = self._metrics.in_flight.labels(label)
         in_flight.add()
         code = 0
         try:
@@ -125,7 +103,7 @@ class Server:
         finally:
             in_flight.add(-1)
             shown = str(code) if code else "gone"
-            self._metrics.requests.labels(verb, shown).observe(perf_counter() - started)
+            self._metrics.requests.labels(label, shown).observe(perf_counter() - started)
 
     async def _send(self, request: web.BaseRequest, reply: HttpReply) -> web.StreamResponse:
         response = web.Response(status=reply.code, body=reply.body, headers=_HEADERS)
@@ -144,12 +122,12 @@ class Server:
 
     # --- verbs ---------------------------------------------------------------------------------
 
-    async def _reply(self, request: web.BaseRequest, verb: str) -> HttpReply:
+    async def _reply(self, request: web.BaseRequest, verb: AnyVerb | None) -> HttpReply:
         try:
             self._check_caller(request)
-            if verb == _OTHER:
+            if verb is None:
                 return self._page(request)
-            answer = self._handlers.get(verb)
+            answer = self._handlers.get(verb.name)
             if answer is None:
                 raise RequestRejected(404, f"this extender does not serve {request.path}")
             if request.method != "POST":
@@ -158,25 +136,25 @@ class Server:
         except RequestRejected as refusal:
             return refusal.reply
 
-    async def _ask(self, request: web.BaseRequest, verb: str, answer: VerbHandler) -> HttpReply:
+    async def _ask(self, request: web.BaseRequest, verb: AnyVerb, answer: VerbHandler) -> HttpReply:
         held: list[bytes] = []
         try:
             await self._read(request, held)
             body = b"".join(held)
-            return HttpReply(200, encode(await answer(decode(body, _ARGS[verb]))))
+            return HttpReply(200, encode(await answer(decode(body, verb.args))))
         except RequestRejected:
-            self._metrics.errors.labels(verb, "").add()
+            self._metrics.errors.labels(verb.name, "").add()
             raise
         except (DecodeError, RecursionError) as error:
-            self._metrics.errors.labels(verb, "").add()
+            self._metrics.errors.labels(verb.name, "").add()
             why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             return _failure_reply(verb, 400, f"the request can't be read: {why}")
         except Failure as failure:
-            self._metrics.errors.labels(verb, failure.plugin).add()
+            self._metrics.errors.labels(verb.name, failure.plugin).add()
             return _failure_reply(verb, 500, str(failure))
         except Exception as error:
-            self._metrics.errors.labels(verb, "").add()
-            log.exception("answering a request broke", extra={"verb": verb})
+            self._metrics.errors.labels(verb.name, "").add()
+            log.exception("answering a request broke", extra={"verb": verb.name})
             return _failure_reply(verb, 500, f"the extender broke: {type_name(error)}")
         finally:
             self._held -= sum(map(len, held))
@@ -239,12 +217,10 @@ class Server:
         return HttpReply(503 if problem else 200, (problem or "ok").encode(), _TEXT)
 
 
-def _failure_reply(verb: str, code: int, text: str) -> HttpReply:
+def _failure_reply(verb: AnyVerb, code: int, text: str) -> HttpReply:
     """A failure, in the place where schedulers look for it."""
-    if verb == "filter":
-        return HttpReply(200, encode(ExtenderFilterResult(error=text)))
-    if verb == "bind":
-        return HttpReply(200, encode(ExtenderBindingResult(error=text)))
+    if verb.says_errors:
+        return HttpReply(200, encode(verb.result(error=text)))
     return _error_reply(code, text)
 
 
