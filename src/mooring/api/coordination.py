@@ -25,7 +25,5 @@ class Lease(Object, frozen=True, kw_only=True):
     """A claim to a role that lapses unless renewed."""
 
     API_VERSION: ClassVar[str] = "coordination.k8s.io/v1"
-    KIND: ClassVar[str] = "Lease"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: LeaseSpec = LeaseSpec()

@@ -16,8 +16,6 @@ class Event(Object, frozen=True, kw_only=True):
     """Something that happened to `regarding`, once or as a series."""
 
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
-    KIND: ClassVar[str] = "Event"
-    NAMESPACED: ClassVar[bool] = True
 
     event_time: str | None = None
     series: EventSeries | None = None

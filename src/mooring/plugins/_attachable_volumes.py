@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.api.storage import StorageClass, VolumeAttachment
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import (
     BY_PLUGIN,

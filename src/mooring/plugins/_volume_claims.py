@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.api.quantity import Quantity
 from mooring.api.storage import StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim, Volume
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"

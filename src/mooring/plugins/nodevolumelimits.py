@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.internals import count_features
 from mooring.framework._internal import InternalPlugin
 from mooring.plugins._attachable_volumes import (

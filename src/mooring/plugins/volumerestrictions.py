@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolumeClaim, Volume
+from mooring.api.volumes import PersistentVolumeClaim, Volume
 from mooring.cache.internals import count_features
 from mooring.framework._internal import InternalPlugin
 from mooring.framework.depends_on import DependsOn

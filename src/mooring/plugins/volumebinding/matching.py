@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import NodeSelector, PersistentVolume, PersistentVolumeClaim
+from mooring.api.placement import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.selectors import LabelRequirement, Selector, compile_node_selector
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import required_nodes
 from mooring.plugins._volume_claims import class_of_claim, class_of_volume, requested_storage

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.framework._internal import InternalPlugin
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS

@@ -3,9 +3,9 @@
 import msgspec
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.selectors import SelectorError
 from mooring.api.storage import StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._volume_claims import (
     SELECTED_NODE,

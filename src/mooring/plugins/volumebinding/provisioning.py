@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolumeClaim
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.quantity import Quantity
 from mooring.api.selectors import LabelRequirement, Selector, SelectorError
 from mooring.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, TopologySelectorTerm
+from mooring.api.volumes import PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._volume_claims import requested_storage
 from mooring.plugins.volumebinding.reasons import NONE, Reason
