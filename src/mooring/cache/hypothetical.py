@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -108,13 +108,7 @@ class HypotheticalNodes(Nodes, abc.ABC):
     def _features(self, key: Hashable, extract: Extract, parts: Parts | None) -> Features:
         return _Features(self, FeatureIndex(extract, parts, (node.pods for node in self)))
 
-    def count_pods_by(
-        self,
-        topology_key: str,
-        key: Hashable,
-        matches: Callable[[Pod], bool],
-        selector: Selector | None = None,
-    ) -> NoReturn:
+    def count_pods_by(self, topology_key: str, *args: Any, **options: Any) -> NoReturn:
         raise _too_much(f"pods by {topology_key}")
 
 

@@ -238,7 +238,9 @@ class NodeTable:
         name = self.names[old_row]
         self.names[new_row] = name
         self.row_of[name] = new_row
-        self.images.move(old_row, new_row, self.api[old_row].status.images)
+        images = self.api[old_row].status.images
+        self.images.add(new_row, images)
+        self.images.remove(old_row, images)
         self.api[new_row] = self.api[old_row]
         self.pods[new_row] = self.pods[old_row]
         for pod in self.pods[new_row].values():
