@@ -122,10 +122,6 @@ class SchedulingQueue:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
 
-    def next_backoff_at(self) -> float | None:
-        """The first moment at which `flush_backoff` would find something to do."""
-        return self._sub_queues.backoff.next_completion()
-
     # What the watch sees
 
     def add(self, pod: Pod) -> None:
