@@ -114,6 +114,14 @@ def vouches_for_reads(plugin: Base) -> bool:
     return has_key_from_spec(plugin) or has_key_version(plugin)
 
 
+# --- pods -----------------------------------------------------------------------------------------
+
+
+def is_assigned_or_nominated(pod: Pod) -> bool:
+    """Whether a pod has a node, or a claim on one: its change or deletion may help other pods."""
+    return bool(pod.node_name or pod.nominated_node_name)
+
+
 # --- answers by topology domain -------------------------------------------------------------------
 
 
@@ -199,11 +207,6 @@ def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
     """
     earlier = state._earlier
     return None if earlier is None else earlier.get(key)
-
-
-def set_earlier(state: CycleState, earlier: CycleState) -> None:
-    """Let `earlier_value` find what is in the state of an earlier pod."""
-    state.begin_like(state, earlier)
 
 
 # --- many what-ifs at once ------------------------------------------------------------------------

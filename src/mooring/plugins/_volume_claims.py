@@ -10,6 +10,8 @@ import mooring.framework as fw
 from mooring.api.quantity import Quantity
 from mooring.api.storage import StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim, Volume
+from mooring.framework._internal import InternalPlugin
+from mooring.framework.depends_on import DependsOn
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -90,3 +92,18 @@ def not_found(kind: str, name: str) -> str:
 def has_volumes(pod: fw.Pod) -> bool:
     """Whether a pod has volumes that matter to any plugin."""
     return any(volume.has_source for volume in pod.spec.volumes)
+
+
+class VolumePlugin(InternalPlugin):
+    """A plugin whose results for pods without volumes are all the same.
+
+    Not by `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
+    """
+
+    key_from_spec = True
+
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        return None if has_volumes(pod) else fw.NODE
+
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None

@@ -11,7 +11,7 @@ import mooring.framework as fw
 from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.internals import count_features
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins._attachable_volumes import (
     Attachable,
     Unusable,
@@ -130,8 +130,8 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, PersistentVolumeClaim):
             return uses_claim(pod, new)
         if isinstance(old, fw.Pod):
-            was_assigned = bool(old.node_name or old.nominated_node_name)
-            return was_assigned and any(map(is_attachable, old.spec.volumes))
+            attaches = any(map(is_attachable, old.spec.volumes))
+            return attaches and is_assigned_or_nominated(old)
         if isinstance(old, VolumeAttachment):
             return any(
                 volume.persistent_volume_claim is not None

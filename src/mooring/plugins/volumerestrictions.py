@@ -8,11 +8,9 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.volumes import PersistentVolumeClaim, Volume
 from mooring.cache.internals import count_features
-from mooring.framework._internal import InternalPlugin
-from mooring.framework.depends_on import DependsOn
 from mooring.plugins._volume_claims import (
     PVC_ADDED,
-    has_volumes,
+    VolumePlugin,
     named_claims,
     names_claim,
     not_found,
@@ -41,14 +39,13 @@ CLAIMS: fw.StateKey[ReadWriteOncePodClaims] = fw.StateKey("PreFilterVolumeRestri
 NO_STATE: Final = f'cannot read "{CLAIMS.name}" from cycleState'
 
 
-class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
+class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes where the pod's disk is in use, and all if its ReadWriteOncePod claim is.
 
     The count of uses is that of the whole cluster, so its refusal does not depend on the node.
     """
 
     name = "VolumeRestrictions"
-    key_from_spec = True
     reads = (PersistentVolumeClaim,)
     wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
 
@@ -57,13 +54,6 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
         " already in-use by another pod"
     )
-
-    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
-        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
-        return None if has_volumes(pod) else fw.NODE
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

@@ -15,7 +15,13 @@ from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.cache.internals import count_features, features_version
 from mooring.cache.snapshot import Features
-from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, earlier_value
+from mooring.framework._internal import (
+    DomainFilter,
+    DomainScore,
+    DomainTable,
+    earlier_value,
+    is_assigned_or_nominated,
+)
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
@@ -283,7 +289,3 @@ def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
     return old is not None and (
         all_include(terms.anti_affinity, old) or all_include(terms_of(old).anti_affinity, pod)
     )
-
-
-def is_assigned_or_nominated(pod: fw.Pod) -> bool:
-    return bool(pod.node_name or pod.nominated_node_name)

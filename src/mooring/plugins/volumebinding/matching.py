@@ -18,9 +18,9 @@ from mooring.api.selectors import LabelRequirement, Selector, compile_node_selec
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import required_nodes
+from mooring.plugins._node_requirements import meeting_all
 from mooring.plugins._volume_claims import class_of_claim, class_of_volume, requested_storage
 from mooring.plugins.volumebinding.assume_cache import AssumeCache
-from mooring.plugins.volumebinding.provisioning import meeting_all
 
 AVAILABLE: Final = "Available"
 _FILESYSTEM: Final = "Filesystem"

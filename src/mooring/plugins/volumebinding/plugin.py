@@ -5,13 +5,11 @@ from typing import Any, Final
 import mooring.framework as fw
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
-from mooring.framework._internal import InternalPlugin
-from mooring.framework.depends_on import DependsOn
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
-    has_volumes,
+    VolumePlugin,
     not_found,
     uses_claim,
 )
@@ -51,7 +49,7 @@ RESERVATION: fw.StateKey[Reservation] = fw.StateKey("VolumeBinding/reservation")
 
 
 class VolumeBinding(
-    InternalPlugin,
+    VolumePlugin,
     fw.Plugin[VolumeBindingArgs],
     fw.PreFilter,
     fw.Filter,
@@ -67,7 +65,6 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
-    key_from_spec = True
     skip_is_final = True
     reads = (
         PersistentVolumeClaim,
@@ -97,13 +94,6 @@ class VolumeBinding(
         self._binder = VolumeBinder(handle, self._volumes, self._claims, args.bind_timeout_seconds)
 
     # --- filter ----------------------------------------------------------------------------------
-
-    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
-        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
-        return None if has_volumes(pod) else fw.NODE
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:
