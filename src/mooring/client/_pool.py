@@ -91,6 +91,7 @@ class Pool:
             self._idle.remove(connection)
 
     def lost(self, connection: Connection) -> None:
+        """Its socket is closed, or was never opened."""
         self._alive.discard(connection)
         if self._all_closed is not None and not self._alive and not self._all_closed.done():
             self._all_closed.set_result(None)

@@ -46,7 +46,10 @@ def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_A
     if problems:
         raise ConfigError(_advised(problems))
     return Endpoint(
-        host=host.strip("[]"), port=int(port), tls=tls, credentials=WithCertificates(token, tls)
+        host=host.strip("[]"),
+        port=int(port),
+        tls=tls,
+        credentials=WithCertificates(token, tls.renew),
     )
 
 

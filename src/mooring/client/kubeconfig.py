@@ -63,12 +63,12 @@ def load_kubeconfig(
     return endpoint
 
 
-def plain_endpoint(url: str, place: str = "--master") -> Endpoint:
+def plain_endpoint(url: str) -> Endpoint:
     """A server without credentials; https is verified by the system's CAs."""
     try:
         found = parse_server(url)
     except ValueError as error:
-        raise ConfigError([Problem(place, str(error))]) from error
+        raise ConfigError([Problem("--master", str(error))]) from error
     tls = ReloadingTls() if found.secure else None
     return Endpoint(found.host, found.port, found.prefix, tls=tls)
 
@@ -132,7 +132,7 @@ class _EndpointBuilder:
         is_plain = address is not None and not address.secure
         tls = None if is_plain else self._tls(info, auth)
         # Credentials are not sent over plain http; impersonation headers are.
-        inner = WithCertificates(auth.credentials, tls) if tls is not None else None
+        inner = WithCertificates(auth.credentials, tls.renew) if tls is not None else None
         credentials = impersonated(user, inner)
         if address is None or self.problems:
             return None
