@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mooring.cli.cluster_flags import add_cluster_flags
 from mooring.cli.controller_flags import add_controller_flags
 from mooring.cli.extender_flags import add_extender_flags
-from mooring.cli.run.flags import add_flags
+from mooring.cli.run.flags import add_flags, add_plugin_flag
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -86,7 +86,7 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate.add_argument(
         "--jobs", type=int, default=0, metavar="N", help="processes (default: one per CPU)"
     )
-    add_plugin_option(evaluate)
+    add_plugin_flag(evaluate)
 
 
 def _add_cluster(commands: Commands) -> None:
@@ -164,7 +164,7 @@ def _add_config(commands: Commands) -> None:
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.set_defaults(run=calls(f"config:{name}", "ConfigOptions"))
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
-        add_plugin_option(action)
+        add_plugin_flag(action)
     convert = actions.add_parser(
         "convert",
         help="print a file of any version as v1, with comments on what changed",
@@ -206,15 +206,4 @@ def _add_manifests(commands: Commands) -> None:
         metavar="PATH",
         help="a file for everything, or a folder, or a name that ends with /, for a file each",
     )
-    add_plugin_option(manifests)
-
-
-def add_plugin_option(parser: argparse.ArgumentParser) -> None:
-    """`--plugin module:Class`, for commands that read a configuration."""
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="make a plugin class known by its name; may be repeated",
-    )
+    add_plugin_flag(manifests)

@@ -16,7 +16,7 @@ def add_controller_flags(parser: argparse.ArgumentParser) -> None:
     flags.add_connection(group)
     group.add_argument(
         "--workers",
-        type=workers,
+        type=flags.whole_number(1, 1000),
         default=16,
         metavar="N",
         help="pods that are bound at once (16)",
@@ -27,10 +27,3 @@ def add_controller_flags(parser: argparse.ArgumentParser) -> None:
     flags.add_access(parser.add_argument_group("who may read /metrics"))
     flags.add_logs(parser.add_argument_group("logs"))
     parser.set_defaults(leader_elect=False)  # most controllers start with one replica
-
-
-def workers(text: str) -> int:
-    """A number of workers."""
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"expected 1 to 1000, got {text!r}")
-    return int(text)

@@ -28,14 +28,14 @@ class _Loader(PythonLoader):
     """With JSON's floats."""
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """The safe dumper; quotes what the loader would take for a float and never aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-for _class in (_Loader, _Dumper):
+for _class in (_Loader, Dumper):
     _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
 
 
@@ -90,7 +90,7 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
 def dump_yaml(data: object) -> str:
     """Write plain data in block style, keys in the order given."""
     text = yaml.dump(
-        data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True
+        data, Dumper=Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True
     )
     assert isinstance(text, str)
     return text

@@ -9,7 +9,7 @@ import yaml
 
 from mooring import config as cfg
 from mooring.api.wellknown import HOSTNAME, ZONE
-from mooring.cli.manifests.labels import labels, selector
+from mooring.cli.manifests.labels import labels, metadata, selector
 from mooring.cli.manifests.options import Release
 from mooring.cli.manifests.rbac_objects import Object
 from mooring.config.source import dump_yaml
@@ -71,7 +71,7 @@ def _config_map(release: Release, text: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "data": {CONFIG_FILE: text},
     }
 
@@ -93,7 +93,7 @@ def _deployment(release: Release, text: str) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {
             "replicas": release.replicas,
             "selector": {"matchLabels": selector(release.name)},
@@ -181,7 +181,7 @@ def _budget(release: Release) -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(release.name)}},
     }
 
@@ -192,10 +192,6 @@ def _service(release: Release) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {"selector": selector(release.name), "ports": [port]},
     }
-
-
-def _metadata(release: Release) -> Object:
-    return {"name": release.name, "namespace": release.namespace, "labels": labels(release.name)}

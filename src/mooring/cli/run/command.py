@@ -40,13 +40,10 @@ async def _run(settings: Settings) -> int:
         log.warning(
             "without --config the pods of default-scheduler are scheduled: kube-scheduler's"
         )
-    extra = {"v": 0, "version": __version__, "profiles": _names(settings)}
+    profiles = ",".join(plan.scheduler_name for plan in settings.plans)
+    extra = {"v": 0, "version": __version__, "profiles": profiles}
     log.info("Starting mooring", extra=extra)
     return await process.run()
-
-
-def _names(settings: Settings) -> str:
-    return ",".join(plan.scheduler_name for plan in settings.plans)
 
 
 def _write_config(settings: Settings) -> int:

@@ -6,6 +6,7 @@ Only the shape of each value is checked here; `settings` checks them together.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -58,13 +59,7 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--config", metavar="FILE", default="", help="KubeSchedulerConfiguration to run with")
     add_connection(group)
-    add(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="make a plugin class known by its name; may be repeated",
-    )
+    add_plugin_flag(group)
     add("--write-config-to", metavar="FILE", default="", help="write the full configuration, exit")
     add(
         "--feature-gates",
@@ -82,11 +77,28 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_connection(group: argparse._ArgumentGroup) -> None:
-    """Which API server, and the rate of requests."""
+def add_plugin_flag(parser: argparse._ActionsContainer) -> None:
+    """`--plugin module:Class`, for commands that read a configuration."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="make a plugin class known by its name; may be repeated",
+    )
+
+
+def add_kubeconfig(group: argparse._ArgumentGroup) -> None:
+    """Which API server."""
     add = group.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
+
+
+def add_connection(group: argparse._ArgumentGroup) -> None:
+    """Which API server, and the rate of requests."""
+    add_kubeconfig(group)
+    add = group.add_argument
     add("--master", metavar="URL", default="", help="address of the API server, over kubeconfig's")
     add("--kube-api-qps", type=float, metavar="N", help="requests a second (file, or 50)")
     add("--kube-api-burst", type=int, metavar="N", help="requests at once (file, or 100)")
@@ -199,6 +211,17 @@ def duration(text: str) -> Duration:
         return Duration.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """For `type=…`: a whole number between two others."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"expected {least} to {most}, got {text!r}")
+        return int(text)
+
+    return parse
 
 
 def _share(text: str) -> float:

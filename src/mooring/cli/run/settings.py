@@ -11,7 +11,7 @@ import yaml
 
 from mooring import config as cfg
 from mooring.api.selectors import SelectorError, parse_label_query
-from mooring.cli.config import registry_with
+from mooring.cli.config import effective_yaml, registry_with
 from mooring.cli.run.feature_gates import check_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
@@ -45,13 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_yaml(self) -> str:
         """The configuration in effect, as a file."""
-        args = {
-            plan.scheduler_name: {
-                name: value for name, value in plan.args.items() if value.__struct_fields__
-            }
-            for plan in self.plans
-        }
-        return cfg.to_yaml(self.config, self.known_plugins, args)
+        return effective_yaml(self.config, self.plans, self.known_plugins)
 
 
 def complete_settings(options: RunOptions) -> Settings:
