@@ -6,7 +6,8 @@ from msgspec import Meta
 
 from mooring.api.meta import Object, Value
 
-_Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]  # what is beyond it no clock can add
+# A larger number can't be added to a time.
+_Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class LeaseSpec(Value, frozen=True, kw_only=True):

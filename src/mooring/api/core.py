@@ -270,7 +270,7 @@ class ReplicationControllerSpec(Value, frozen=True, kw_only=True):
 
 
 class ReplicationController(Object, frozen=True, kw_only=True):
-    """The elder of ReplicaSet; its selector is a plain map."""
+    """The predecessor of ReplicaSet; its selector is a plain map."""
 
     API_VERSION: ClassVar[str] = "v1"
 

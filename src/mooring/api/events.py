@@ -1,4 +1,4 @@
-"""The events.k8s.io group: what the scheduler tells people about their pods."""
+"""The events.k8s.io group: what the scheduler reports about pods."""
 
 from typing import ClassVar
 

@@ -226,7 +226,7 @@ class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True):
 
 
 class PersistentVolumeStatus(Value, frozen=True, kw_only=True):
-    """Where a piece of storage is in its life."""
+    """The phase of a piece of storage, and why."""
 
     phase: str = ""
     message: str = ""

@@ -18,7 +18,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class PythonLoader(yaml.SafeLoader):
-    """Slower, for files that people write: its messages are the better ones."""
+    """Slower, with better messages: for configuration files."""
 
     yaml_implicit_resolvers = _RESOLVERS
 
