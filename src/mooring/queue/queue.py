@@ -70,10 +70,6 @@ _DESCRIPTIONS: Final[Mapping[QueueName, str]] = {
 }
 
 
-def _ignore() -> None:
-    """The default for `on_ready`."""
-
-
 class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
@@ -91,7 +87,7 @@ class SchedulingQueue:
         registrations: Mapping[str, Sequence[Registration]],
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
-        on_ready: Callable[[], None] = _ignore,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.in_flight: InFlight = InFlight()
