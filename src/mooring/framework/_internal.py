@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.hypothetical import NodesWithoutPods
+from mooring.cache.hypothetical import NodesWithoutPods, PodLists
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn
@@ -97,11 +97,7 @@ def has_key_version(plugin: Base) -> bool:
 
 def key_version_of(plugin: Base) -> Callable[[], Hashable]:
     """What to call for the version of the cache keys of any plugin."""
-    return plugin.key_version if isinstance(plugin, InternalPlugin) else _no_version
-
-
-def _no_version() -> None:
-    return None
+    return plugin.key_version if isinstance(plugin, InternalPlugin) else lambda: None
 
 
 def skip_is_final(plugin: Base) -> bool:
@@ -216,12 +212,7 @@ class InternalWhatIf(WhatIf, Protocol):
     """The profile's filters, asked about many nodes as they might be."""
 
     def without_pods(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
+        self, state: CycleState, pod: Pod, nodes: Nodes, rows: Sequence[int], without: PodLists
     ) -> NodesWithoutPods | None:
         """Many nodes at once, each without some of its pods, which can be put back.
 
