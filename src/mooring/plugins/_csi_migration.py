@@ -20,7 +20,6 @@ from mooring.api.volumes import (
     GCEPersistentDiskVolumeSource,
     InTreeVolumeSources,
     PersistentVolume,
-    Volume,
 )
 from mooring.api.wellknown import REGION, ZONE
 
@@ -72,16 +71,12 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
     return frozenset(listed.split(",")) if listed else frozenset()
 
 
-def inline_handle(volume: Volume) -> str:
-    return _handle(volume, "")
-
-
 def handle(volume: PersistentVolume) -> str:
     labels = volume.metadata.labels
-    return _handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
+    return source_handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
 
 
-def _handle(source: InTreeVolumeSources, zones: str) -> str:
+def source_handle(source: InTreeVolumeSources, zones: str = "") -> str:
     if (ebs := source.aws_elastic_block_store) is not None:
         return _ebs_handle(ebs)
     if (disk := source.gce_persistent_disk) is not None:

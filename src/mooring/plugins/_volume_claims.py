@@ -25,6 +25,14 @@ PVC_ADDED_OR_CHANGED: Final = fw.ClusterEvent(
 PV_ADDED_OR_CHANGED: Final = fw.ClusterEvent("PersistentVolume", fw.Action.ADD | fw.Action.UPDATE)
 
 
+class Unusable(Exception):
+    """No node can serve the claims or volumes of a pod."""
+
+    def __init__(self, status: fw.Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 def claim_name(pod: fw.Pod, volume: Volume) -> str | None:
     """The claim behind a volume of a pod; None if it needs none."""
     if volume.persistent_volume_claim is not None:

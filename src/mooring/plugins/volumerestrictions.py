@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 import numpy as np
 
 import mooring.framework as fw
@@ -19,13 +20,12 @@ from mooring.plugins._volume_claims import (
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
-class ReadWriteOncePodClaims:
+class ReadWriteOncePodClaims(msgspec.Struct):
     """The ReadWriteOncePod claims of a pod, and how often others use them; follows what-ifs."""
 
-    def __init__(self, namespace: str, claims: frozenset[str], uses: int) -> None:
-        self.namespace = namespace
-        self.claims = claims
-        self.uses = uses
+    namespace: str
+    claims: frozenset[str]
+    uses: int
 
     def count(self, other: fw.Pod, sign: int) -> None:
         if other.namespace == self.namespace:

@@ -23,7 +23,6 @@ from mooring.framework._internal import (
     is_assigned_or_nominated,
 )
 from mooring.framework.depends_on import DependsOn
-from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
     AffinityCounts,
     Counted,
@@ -55,6 +54,19 @@ TOPOLOGY_SCORES: fw.StateKey[TopologyScores] = fw.StateKey(
     "InterPodAffinity/topology scores",
     'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
 )
+
+
+class InterPodAffinityArgs(fw.Args, frozen=True):
+    """How much the terms of existing pods count when another pod is placed."""
+
+    hard_pod_affinity_weight: int = 1  # of each affinity term that an existing pod requires
+    ignore_preferred_terms_of_existing_pods: bool = False  # unless the incoming pod has some too
+
+    def __post_init__(self) -> None:
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= 100:
+            text = f"Invalid value: {weight}: not in valid range [0, 100]"
+            raise ValueError(f"hardPodAffinityWeight: {text}")
 
 
 class InterPodAffinity(

@@ -49,11 +49,9 @@ def candidates_for(
 ) -> Candidates:
     """The candidates for a claim; SelectorError if its selector is invalid."""
     class_name = class_of_claim(claim)
-    selector = (
-        Selector.from_label_selector(claim.spec.selector)
-        if claim.spec.selector is not None
-        else Selector.EVERYTHING
-    )
+    selector = Selector.EVERYTHING
+    if claim.spec.selector is not None:
+        selector = Selector.from_label_selector(claim.spec.selector)
     claimed = objects.select(PersistentVolume, claim_ref_of, (claim.namespace, claim.name))
     prebound = [
         volume

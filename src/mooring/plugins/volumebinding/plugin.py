@@ -9,13 +9,14 @@ from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
+    Unusable,
     VolumePlugin,
     not_found,
     uses_claim,
 )
 from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
 from mooring.plugins.volumebinding.binding import Reservation, VolumeBinder
-from mooring.plugins.volumebinding.pod_claims import PodClaims, Unschedulable, sort_claims
+from mooring.plugins.volumebinding.pod_claims import PodClaims, sort_claims
 from mooring.plugins.volumebinding.pod_volumes import filter_nodes, find_pod_volumes
 from mooring.plugins.volumebinding.provisioning import volume_limit
 
@@ -100,8 +101,8 @@ class VolumeBinding(
             return fw.SKIP
         try:
             claims = sort_claims(pod, self.handle.objects, self._claims, self._volumes)
-        except Unschedulable as unschedulable:
-            return unschedulable.status
+        except Unusable as unusable:
+            return unusable.status
         if claims is None:
             return fw.SKIP
         state[CLAIMS] = claims

@@ -21,10 +21,9 @@ class Provision(msgspec.Struct, frozen=True):
     """What a node needs for a new volume; None: nothing."""
 
     is_possible: bool
-    allowed_topologies: tuple[Selector, ...] | None = None  # one must match
-    with_capacity: tuple[Selector, ...] | None = (
-        None  # one must match: topologies with capacity left
-    )
+    # One of each must match; topologies with capacity left are those that a driver reported.
+    allowed_topologies: tuple[Selector, ...] | None = None
+    with_capacity: tuple[Selector, ...] | None = None
 
     def refusal(self, labels: Mapping[str, str]) -> Reason:
         if not self.is_possible or not _any_matches(self.allowed_topologies, labels):
