@@ -74,10 +74,12 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
             node = loader.get_node()
             if node is None or _is_blank(node):
                 continue
-            problems = _DuplicateKeys(source).search(node)
+            keys = _DuplicateKeys(source)
+            keys.visit(node, "")
             line = node.start_mark.line
             own = "\n" * line + text[node.start_mark.index : node.end_mark.index]
-            documents.append(YamlDocument(loader.construct_document(node), line + 1, own, problems))
+            data = loader.construct_document(node)
+            documents.append(YamlDocument(data, line + 1, own, keys.problems))
     except NOT_YAML as error:
         raise _refusal(error, source) from error
     finally:
@@ -125,10 +127,6 @@ class _DuplicateKeys:
         self.problems: list[Problem] = []
         self.open: set[int] = set()
         self.done: set[int] = set()
-
-    def search(self, node: yaml.Node) -> list[Problem]:
-        self.visit(node, "")
-        return self.problems
 
     def visit(self, node: yaml.Node, path: str) -> None:
         if id(node) in self.open:

@@ -1,6 +1,6 @@
 """Validation beyond the types: ranges, names, and rules between fields.
 
-The texts are kube-scheduler's, because people search for them. `load` calls `validate` after the
+The texts are kube-scheduler's. `load` calls `validate` after the
 defaults are in, and reports the problems together with those of decoding.
 """
 
@@ -10,7 +10,6 @@ from mooring.api.requests import is_extended
 from mooring.config._field_errors import duplicate, invalid, required
 from mooring.config.types import (
     API_VERSION,
-    ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -29,7 +28,9 @@ def validate(config: KubeSchedulerConfiguration) -> list[Problem]:
 
 
 def _all_problems(config: KubeSchedulerConfiguration) -> Iterator[Problem]:
-    yield from _client_connection(config.client_connection)
+    burst = config.client_connection.burst
+    if burst < 0:
+        yield invalid("clientConnection.burst", burst, "must be non-negative")
     yield from _leader_election(config.leader_election)
     if config.parallelism <= 0:
         text = "should be an integer value greater than zero"
@@ -43,11 +44,6 @@ def _all_problems(config: KubeSchedulerConfiguration) -> Iterator[Problem]:
         yield invalid("podMaxBackoffSeconds", longest, text)
     yield from _profiles(config.profiles)
     yield from _extenders(config.extenders)
-
-
-def _client_connection(client: ClientConnection) -> Iterator[Problem]:
-    if client.burst < 0:
-        yield invalid("clientConnection.burst", client.burst, "must be non-negative")
 
 
 def _leader_election(election: LeaderElectionConfiguration) -> Iterator[Problem]:

@@ -29,10 +29,8 @@ def convert_profile(
     spread_is_by_selector: bool = False,
 ) -> Document:
     """Convert a profile of a version with default lists per point; `scores` is one of them."""
-    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
     place = f"{path}plugins"
-    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_removed(sets, args, place, findings)
+    sets, args = _sets_and_args(old, path, findings)
     plugins: dict[str, PluginSet] = {}
     for point, chosen in sets.items():
         if _is_off("*", chosen) and point in names.NEWER_AT:
@@ -46,16 +44,18 @@ def convert_profile(
         wanted, args, f"{place}.score", findings, spread_is_by_selector=spread_is_by_selector
     )
     plugins["score"] = _score_set(converted, everything_off=_is_off("*", chosen))
-    note_weights(f"{place}.score", findings)
+    text = (
+        "written out with the weights that were the default then;"
+        " v1 has TaintToleration 3, NodeAffinity 2 and InterPodAffinity 2"
+    )
+    findings.note(f"{place}.score", text)
     return to_profile(old.scheduler_name, plugins, args)
 
 
 def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> Document:
-    """Convert a profile whose defaults are those of v1: only names have to be looked at."""
-    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
+    """Convert a profile with the defaults of v1: only names may differ."""
     place = f"{path}plugins"
-    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_removed(sets, args, place, findings)
+    sets, args = _sets_and_args(old, path, findings)
     _fold_selector_spread(sets, args, place, findings)
     plugins = {
         point: PluginSet(
@@ -69,6 +69,16 @@ def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> D
         for point, chosen in sets.items()
     }
     return to_profile(old.scheduler_name, plugins, args)
+
+
+def _sets_and_args(
+    old: OldProfile, path: str, findings: Findings
+) -> tuple[dict[str, PluginSet], Args]:
+    """Plugin sets by point and arguments by plugin, without what was removed."""
+    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
+    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
+    refuse_removed(sets, args, f"{path}plugins", findings)
+    return sets, args
 
 
 def to_profile(scheduler_name: str | None, plugins: dict[str, PluginSet], args: Args) -> Document:
@@ -128,15 +138,6 @@ def refuse_removed(sets: dict[str, PluginSet], args: Args, path: str, findings: 
 def removed_message(name: str) -> str:
     """The message for a plugin without a counterpart."""
     return f"{name} has no counterpart in v1{names.ALTERNATIVES.get(name, '')}"
-
-
-def note_weights(path: str, findings: Findings) -> None:
-    """Say why the scores are all written out."""
-    text = (
-        "written out with the weights that were the default then;"
-        " v1 has TaintToleration 3, NodeAffinity 2 and InterPodAffinity 2"
-    )
-    findings.note(path, text)
 
 
 def _convert_set(chosen: PluginSet, path: str, findings: Findings) -> PluginSet:
