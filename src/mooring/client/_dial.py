@@ -37,7 +37,7 @@ def parse_proxy(url: str) -> Proxy | None:
     if not url:
         return None
     found = urlsplit(url)
-    if found.scheme not in ("http", "https") or not found.hostname:
+    if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
         shown = f"{found.scheme}://{found.hostname or ''}"
         raise ValueError(f"proxy: expected http://host:port or https://host:port, got {shown}")
     secure = found.scheme == "https"

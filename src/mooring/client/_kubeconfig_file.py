@@ -134,12 +134,12 @@ def _entries(top: Fields, key: str, inner: str) -> Entries:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class Fields:
     """Typed access to the fields of an entry; one of another type is a problem, and left out."""
 
-    def __init__(self, entry: KubeconfigEntry, problems: list[Problem]) -> None:
-        self.entry: KubeconfigEntry = entry
-        self.problems: list[Problem] = problems
+    entry: KubeconfigEntry
+    problems: list[Problem]
 
     def place(self, key: str = "") -> str:
         """Where a field is: the file, and the path in it."""

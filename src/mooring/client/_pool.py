@@ -72,7 +72,6 @@ class Pool:
             self._idle.append(connection)
 
     async def close(self) -> None:
-        """Fail the waiters and close all connections."""
         self._closed = True
         while self._waiters:
             _fail_waiter(self._waiters.popleft(), Broken("the client is closed"))

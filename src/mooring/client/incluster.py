@@ -72,8 +72,7 @@ def find_endpoint(
 ) -> Endpoint:
     """The endpoint that the flags mean, as for kube-scheduler.
 
-    Without any, the cluster we run in; outside of a cluster, what kubectl would use, because
-    people start schedulers from laptops.
+    Without any, the cluster this process runs in; outside of a cluster, what kubectl would use.
     """
     if kubeconfig or context:
         return load_kubeconfig(kubeconfig, context=context, master=master, environ=environ)

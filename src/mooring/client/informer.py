@@ -77,7 +77,6 @@ class Informer(Generic[O]):
         return self.reflector.problem
 
     async def run(self) -> NoReturn:
-        """Keep the store current until cancelled."""
         await self.reflector.run()
 
     def get(self, key: str) -> O | None:
@@ -167,7 +166,6 @@ class Informers:
         return iter(self._informers)
 
     async def run(self) -> None:
-        """Run all of them until cancelled."""
         self._is_running = True
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:

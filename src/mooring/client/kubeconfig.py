@@ -14,8 +14,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from mooring.client._dial import parse_proxy
 from mooring.client._kubeconfig_file import (
     Entries,
     Fields,
@@ -33,7 +33,6 @@ from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)
 
-_PROXIES: Final = ("http", "https")  # what the transport can go through; socks5 it cannot
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
@@ -183,7 +182,9 @@ class _EndpointBuilder:
 
 def _cluster_info(cluster: Fields, master: str) -> ClusterInfo:
     proxy = cluster.text("proxy-url")
-    if proxy and not _is_proxy(proxy):
+    try:
+        parse_proxy(proxy)
+    except ValueError:
         cluster.report("proxy-url", "expected http://host:port or https://host:port")
     return ClusterInfo(
         server=master or cluster.text("server"),
@@ -202,14 +203,6 @@ def _plugin_extension(cluster: Fields) -> Any:
         if item.text("name") == _EXEC_EXTENSION:
             return item.entry.fields.get("extension")
     return None
-
-
-def _is_proxy(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in _PROXIES and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _known(kinds: str, entries: Entries) -> str:
