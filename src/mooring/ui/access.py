@@ -167,17 +167,15 @@ class Access:
                 answer = await question
         except (ApiError, TimeoutError) as error:
             what = type(error).__name__
-            self._complain(f"{what}: {error}")
+            if self._complaint != (complaint := f"{what}: {error}"):
+                self._complaint = complaint
+                extra = {"error": complaint}
+                log.warning("could not ask the API server about a request", extra=extra)
             # The client has not been authenticated, so it gets no details.
-            text = f"the API server could not be asked who may see this ({what})"
+            text = f"the API server could not be asked about this request ({what})"
             raise _NoAnswer(text) from error
         self._complaint = ""
         return answer
-
-    def _complain(self, text: str) -> None:
-        if text != self._complaint:
-            self._complaint = text
-            log.warning("could not ask the API server about a request", extra={"error": text})
 
 
 def _internal(error: _NoAnswer) -> Denial:

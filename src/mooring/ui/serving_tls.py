@@ -70,7 +70,6 @@ class ServingTls:
             raise
 
     def context(self) -> ssl.SSLContext:
-        """The context for the next connection."""
         if not self._watch.changed(now=True):  # a pair that can't be used is tried only once
             return self._context
         try:
