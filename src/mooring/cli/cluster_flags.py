@@ -6,9 +6,7 @@ import argparse
 
 from mooring.cli.run.flags import add_plugin_flag, whole_number
 
-MOST_NODES = 65_536
-
-_count = whole_number(0, MOST_NODES)
+_count = whole_number(0, 65_536)
 _zones = whole_number(0, 26)  # one letter each
 _port = whole_number(0, 65535)
 

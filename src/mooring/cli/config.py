@@ -9,6 +9,7 @@ from pathlib import Path
 from mooring import config as cfg
 from mooring.cli.options import CommandOptions
 from mooring.errors import ConfigError, Problem
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 
@@ -55,13 +56,18 @@ def convert(options: ConvertOptions) -> int:
         text = cfg.to_v1_yaml(_read(options.file))
     except ConfigError as error:
         return print_problems(error, _name(options.file))
-    if not options.output:
-        print(text, end="")
-        return 0
+    if options.output:
+        return write_text(options.output, text)
+    print(text, end="")
+    return 0
+
+
+def write_text(file: str, text: str) -> int:
+    """Write a file; the exit code."""
     try:
-        Path(options.output).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        print(f"{options.output}: {error.strerror or error}", file=sys.stderr)
+        print(f"{file}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 
@@ -75,6 +81,11 @@ def _plan(
     for note in loaded.notes:
         print(f"{_name(options.file)}: note: {note}", file=sys.stderr)
     return loaded.config, plans, registry
+
+
+def plugin_classes(registry: Registry, paths: Sequence[str]) -> tuple[type[Base], ...]:
+    """The classes of `--plugin module:Class`, which the registry knows."""
+    return tuple(registry.get(registry.add_path(path)) for path in paths)
 
 
 def effective_yaml(

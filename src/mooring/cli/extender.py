@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from mooring import config as cfg
-from mooring.cli.config import print_problems, registry_with
+from mooring.cli.config import plugin_classes, print_problems, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
@@ -28,7 +28,6 @@ from mooring.scheduler.cluster import Writer
 from mooring.scheduler.recorder import EventRecorder
 from mooring.ui.serving_tls import ServingTls
 
-_EVENTS_WAITING: Final = 1_000  # to be written; further ones are dropped
 _EVENTS_LAST: Final = 3.0  # seconds for Events still waiting at the end
 
 
@@ -105,8 +104,7 @@ def _complete(flags: ExtenderOptions) -> _Served:
         certified=bool(flags.client_ca_file),
         client_names=tuple(name for name in flags.client_names.split(",") if name),
     )
-    plugins = tuple(registry.get(registry.add_path(path)) for path in paths)
-    return _Served(plugins, extender or Extender(), config, options, tls)
+    return _Served(plugin_classes(registry, paths), extender or Extender(), config, options, tls)
 
 
 def _functions(path: str) -> Extender | None:
@@ -131,7 +129,7 @@ async def _serve(served: _Served) -> None:
         if client is None:
             await serve(_app(served, metrics))
             return
-        events = EventSink(client, host=socket.gethostname(), capacity=_EVENTS_WAITING)
+        events = EventSink(client, host=socket.gethostname())
         app = _app(served, metrics, client, events)
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(events.run(), name="events")

@@ -18,7 +18,7 @@ def add_extender_flags(parser: argparse.ArgumentParser) -> None:
     )
     _add_main(parser.add_argument_group("what to serve"))
     _add_cluster(parser.add_argument_group("the cluster to watch"))
-    _add_serving(parser.add_argument_group("who may ask"))
+    _add_serving(parser.add_argument_group("endpoints and access"))
     add_logs(parser.add_argument_group("logs"))
 
 
@@ -76,7 +76,7 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "--client-ca-file",
         default="",
         metavar="FILE",
-        help="who signs client certificates; then everything but health needs one",
+        help="CA of client certificates; then everything but health needs one",
     )
     add(
         "--client-names",

@@ -103,7 +103,6 @@ class Story:
         self._expect(len(gone) == 1, "one pod made room")
 
     def sum_up(self) -> None:
-        """What happened, in numbers."""
         self._screen.chapter("In numbers", "")
         metrics = self._running.scheduler.metrics
         attempts = {result: int(child.value) for (result, _), child in metrics.schedule_attempts}

@@ -34,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_manners(parser.add_argument_group("beside other schedulers"))
     add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
     add_serving(parser.add_argument_group("endpoints"))
-    add_access(parser.add_argument_group("who may read /metrics and /configz"))
+    add_access(parser.add_argument_group("access to /metrics and /configz"))
     add_logs(parser.add_argument_group("logs"))
     for flag in IGNORED:
         parser.add_argument(
@@ -139,9 +139,9 @@ def add_manners(group: argparse._ArgumentGroup) -> None:
 def add_leader_election(group: argparse._ArgumentGroup) -> None:
     """Whether and how replicas elect a leader."""
     add = group.add_argument
-    _add_bool(group, "--leader-elect", None, "agree with other replicas on who schedules")
+    _add_bool(group, "--leader-elect", None, "elect a leader among the replicas")
     add("--leader-elect-lease-duration", type=duration, metavar="15s", help="of a lease")
-    add("--leader-elect-renew-deadline", type=duration, metavar="10s", help="then it is given up")
+    add("--leader-elect-renew-deadline", type=duration, metavar="10s", help="to renew it")
     add("--leader-elect-retry-period", type=duration, metavar="2s", help="between tries")
     add("--leader-elect-resource-name", metavar="NAME", help="the lease (first schedulerName)")
     add("--leader-elect-resource-namespace", metavar="NAMESPACE", help="its namespace")
@@ -178,7 +178,7 @@ def add_access(group: argparse._ArgumentGroup) -> None:
         default="/healthz,/readyz,/livez",
         help="open to all callers",
     )
-    add("--client-ca-file", metavar="FILE", default="", help="who signs client certificates")
+    add("--client-ca-file", metavar="FILE", default="", help="CA of client certificates")
 
 
 def add_logs(group: argparse._ArgumentGroup) -> None:
