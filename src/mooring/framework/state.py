@@ -45,29 +45,51 @@ class CycleState:
 
     __slots__ = (
         "_earlier",
+        "_exhaustive",
+        "_pods_to_activate",
+        "_skip_filter",
+        "_skip_pre_bind",
+        "_skip_score",
         "_values",
         "active_filters",
-        "exhaustive",
-        "pods_to_activate",
-        "skip_filter",
-        "skip_pre_bind",
-        "skip_score",
     )
 
     def __init__(self, *, exhaustive: bool = False) -> None:
-        # Whether to look at everything, whatever limits are configured, to explain a decision.
-        self.exhaustive: bool = exhaustive
-        # Plugins that are not to be called: SKIP at PreFilter, at PreScore and at `pre_flight`.
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.skip_pre_bind: set[str] = set()
-        # Pods ("namespace/name") to retry at once if this attempt succeeds; plugins add to it.
-        self.pods_to_activate: set[str] = set()
+        self._exhaustive = exhaustive
         self._values: dict[StateKey[Any], Any] = {}
+        self._skip_filter: set[str] = set()
+        self._skip_score: set[str] = set()
+        self._skip_pre_bind: set[str] = set()
+        self._pods_to_activate: set[str] = set()
         # For the runtime alone: how many filters are skipped, and which are not.
         self.active_filters: tuple[int, Any] = (-1, None)
         # The state of an earlier pod of the same class, if there was one: see `_internal`.
         self._earlier: CycleState | None = None
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether to look at everything, whatever limits are configured, to explain a decision."""
+        return self._exhaustive
+
+    @property
+    def skip_filter(self) -> set[str]:
+        """The plugins that are not to be asked to filter; SKIP at PreFilter puts them here."""
+        return self._skip_filter
+
+    @property
+    def skip_score(self) -> set[str]:
+        """Likewise for PreScore and Score."""
+        return self._skip_score
+
+    @property
+    def skip_pre_bind(self) -> set[str]:
+        """Likewise for `pre_flight` and PreBind."""
+        return self._skip_pre_bind
+
+    @property
+    def pods_to_activate(self) -> set[str]:
+        """Pods ("namespace/name") to retry at once if this attempt succeeds; plugins add to it."""
+        return self._pods_to_activate
 
     def __getitem__(self, key: StateKey[T]) -> T:
         try:
@@ -95,7 +117,7 @@ class CycleState:
     @property
     def is_empty(self) -> bool:
         """Whether no plugin stored anything."""
-        return not (self._values or self.skip_filter or self.skip_score)
+        return not (self._values or self._skip_filter or self._skip_score)
 
     def begin_like(self, other: CycleState, earlier: CycleState | None = None) -> None:
         """Forget everything and take over what another state holds, without cloning it.
@@ -106,27 +128,27 @@ class CycleState:
             earlier._earlier = None  # one pod back, and no further
         self._earlier = earlier
         self._values = dict(other._values)
-        self.skip_filter = set(other.skip_filter)
-        self.skip_score = set(other.skip_score)
+        self._skip_filter = set(other._skip_filter)
+        self._skip_score = set(other._skip_score)
         self.active_filters = other.active_filters
 
     def absorb(self, other: CycleState) -> None:
         """Take over what another state holds besides what is here, without cloning it."""
         if other._values:
             self._values.update(other._values)
-        if other.skip_filter:
-            self.skip_filter |= other.skip_filter
-        if other.skip_score:
-            self.skip_score |= other.skip_score
+        if other._skip_filter:
+            self._skip_filter |= other._skip_filter
+        if other._skip_score:
+            self._skip_score |= other._skip_score
 
     def clone(self) -> CycleState:
-        other = CycleState(exhaustive=self.exhaustive)
+        other = CycleState(exhaustive=self._exhaustive)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)
             other._values[key] = clone() if clone is not None else value
-        other.skip_filter = set(self.skip_filter)
-        other.skip_score = set(self.skip_score)
-        other.skip_pre_bind = set(self.skip_pre_bind)
-        other.pods_to_activate = self.pods_to_activate
+        other._skip_filter = set(self._skip_filter)
+        other._skip_score = set(self._skip_score)
+        other._skip_pre_bind = set(self._skip_pre_bind)
+        other._pods_to_activate = self._pods_to_activate
         other.active_filters = self.active_filters
         return other
