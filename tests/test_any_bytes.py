@@ -126,7 +126,7 @@ DECODERS: Final = {
     "codec text": Decoder(
         text(lambda data: codec.decode(data, Lease)), json_of(POD), (codec.DecodeError,)
     ),
-    "manifest": Decoder(text(codec.load_yaml_objects), json_of(POD), (codec.DecodeError,)),
+    "manifest": Decoder(text(codec.yaml_documents), json_of(POD), (codec.DecodeError,)),
     "event": Decoder(lambda data: bookmarked(read_event(data)), json_of(EVENT), (ApiError,)),
     "error event": Decoder(read_event, json_of(ERROR), (ApiError,)),
     "status": Decoder(lambda data: status_error(500, data), json_of(STATUS)),

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import Release, plan_release
+from mooring.cli.manifests.options import ManifestOptions, Release, plan_release
 from mooring.cli.manifests.rbac_objects import Object, rbac_objects
 from mooring.cli.manifests.workload import CONFIG_FILE
 from mooring.cli.manifests.writing import file_stem, to_yaml
@@ -40,7 +40,7 @@ def main() -> None:
 
 def generated() -> dict[Path, str]:
     """Every file that is made here, with what it should say."""
-    release = plan_release(name=NAME)
+    release = plan_release(ManifestOptions(name=NAME))
     files = {
         DEPLOY / "rbac.yaml": to_yaml(
             rbac_objects(release),

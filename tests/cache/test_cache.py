@@ -157,7 +157,7 @@ def test_a_pod_can_leave_while_its_node_is_away() -> None:
     cache.remove_node("a")
     cache.remove_pod(ON_A)
     cache.forget(pod("other", uid="u2"))
-    assert not cache._homeless
+    assert not cache._of_missing_nodes
     cache.put_node(node("a").api)
     assert cpu(cache) == {"a": 0}
 

@@ -54,18 +54,20 @@ def test_copes_with_a_node_that_names_an_image_twice() -> None:
     index = ImageIndex()
     twice = [image("app", "app"), image("app")]
     index.add(1, twice)
-    index.move(1, 0, twice)
+    index.add(0, twice)
+    index.remove(1, twice)
     assert rows_of(index, "app") == [0]
     index.remove(0, twice)
     assert index.get("app") is None
 
 
-def test_moves_a_row() -> None:
+def test_keeps_an_image_while_some_row_has_it() -> None:
     index = ImageIndex()
     index.add(0, [image("app")])
     index.add(5, [image("app"), image("db")])
     assert rows_of(index, "app") == [0, 5]
-    index.move(5, 2, [image("app"), image("db")])
+    index.add(2, [image("app"), image("db")])
+    index.remove(5, [image("app"), image("db")])
     assert rows_of(index, "app") == [0, 2]
     assert rows_of(index, "db") == [2]
 

@@ -1,12 +1,12 @@
 """Objects by what is said of them, and how often they changed."""
 
-from mooring.api import core
+from mooring.api import core, volumes
 from mooring.api.meta import ObjectMeta
 from mooring.cache.objects import Objects
 
 
 def volume(name: str, storage_class: str) -> core.PersistentVolume:
-    spec = core.PersistentVolumeSpec(storage_class_name=storage_class)
+    spec = volumes.PersistentVolumeSpec(storage_class_name=storage_class)
     return core.PersistentVolume(metadata=ObjectMeta(name=name), spec=spec)
 
 

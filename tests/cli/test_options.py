@@ -15,6 +15,7 @@ from mooring.cli.extender import ExtenderOptions
 from mooring.cli.manifests.options import ManifestOptions
 from mooring.cli.new import NewPluginOptions
 from mooring.cli.options import CommandOptions, from_namespace
+from mooring.cli.run.flags import whole_number
 from mooring.cli.run.options import RunOptions
 
 COMMANDS: list[tuple[str, type[CommandOptions]]] = [
@@ -60,3 +61,16 @@ def test_ignored_flags_are_noted_whatever_their_value() -> None:
 def test_a_controller_has_no_flag_of_scheduling_decisions() -> None:
     with pytest.raises(SystemExit):
         _parser().parse_args(["controller", "a:b", "--check-decisions", "0.1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fine"),
+    [("1", True), ("1000", True), ("0", False), ("1001", False), ("-1", False), ("x", False)],
+)
+def test_a_whole_number_is_within_its_bounds(text: str, is_fine: bool) -> None:
+    parse = whole_number(1, 1000)
+    if is_fine:
+        assert parse(text) == int(text)
+    else:
+        with pytest.raises(argparse.ArgumentTypeError, match=f"expected 1 to 1000, got '{text}'"):
+            parse(text)

@@ -232,21 +232,21 @@ def test_renews_who_it_is_and_not_whom_it_acts_for(path: Path, clock: Clock) -> 
 @pytest.mark.parametrize("changed", [True, False])
 def test_looks_at_the_certificates_too(changed: bool) -> None:
     certificates = Certificates(changed=changed)
-    assert renew(WithCertificates(BearerToken("t0ken"), certificates)) is changed
-    assert renew(WithCertificates(None, certificates)) is changed
+    assert renew(WithCertificates(BearerToken("t0ken"), certificates.renew)) is changed
+    assert renew(WithCertificates(None, certificates.renew)) is changed
     assert certificates.looks == 2
 
 
 def test_looks_at_the_certificates_even_if_the_token_is_new(path: Path, clock: Clock) -> None:
     certificates = Certificates(changed=False)
-    credentials = WithCertificates(TokenFile(str(path), clock=clock), certificates)
+    credentials = WithCertificates(TokenFile(str(path), clock=clock), certificates.renew)
     swap(path, "other")
     assert renew(credentials)
     assert certificates.looks == 1
 
 
 def test_says_nothing_when_the_certificate_says_it_all() -> None:
-    assert headers(WithCertificates(None, Certificates(changed=False))) == ()
+    assert headers(WithCertificates(None, Certificates(changed=False).renew)) == ()
 
 
 # --- secrets -------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_shows_no_secret_when_printed(tmp_path: Path) -> None:
         BasicAuth("jane", "hunter2"),
         TokenFile(str(path), first="hunter2"),
         Impersonation(token, user="jane"),
-        WithCertificates(token, Certificates(changed=False)),
+        WithCertificates(token, Certificates(changed=False).renew),
     ]
     for holder in holders:
         endpoint = Endpoint("h", 1, proxy="http://jane:hunter2@proxy:3128", credentials=holder)

@@ -96,7 +96,7 @@ def test_drops_what_the_server_refuses_and_says_so_once(
         rig.emit(name)
     assert rig.server.methods == "POST POST POST"
     assert rig.sink.failed == 3
-    assert warnings(caplog) == ["the server does not take an Event"]
+    assert warnings(caplog) == ["the API server refused an Event"]
     assert caplog.records[0].__dict__["object"] == "shop/a"
 
 

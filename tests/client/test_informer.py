@@ -1,9 +1,8 @@
 """A store and its handlers, fed by hand and by a server."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import msgspec
 import pytest
 from tests.client.client_rig import ClientRig
 
@@ -28,14 +27,13 @@ def pod(name: str, version: int | str, uid: str = "1", namespace: str = "ns") ->
 class Heard:
     """What the handlers of an informer were told, as `+name@version/uid` and `-…`."""
 
-    def __init__(self, rig: ClientRig, keep: Callable[[Pod], Pod] | None = None) -> None:
+    def __init__(self, rig: ClientRig) -> None:
         self.told: list[str] = []
         self.informer: Informer[Pod] = Informer(
             rig.client,
             Pod,
             on_put=lambda value: self.note("+", value),
             on_remove=lambda value: self.note("-", value),
-            keep=keep,
             rng=rig.rng,
         )
 
@@ -147,19 +145,6 @@ def test_an_unread_object_leaves_the_last_state_unless_it_is_another(heard: Hear
     assert heard.take() == ["-a@1/1"]
 
 
-def test_objects_are_trimmed_before_anybody_sees_them(rig: ClientRig) -> None:
-    def trimmed(value: Pod) -> Pod:
-        return msgspec.structs.replace(value, status=Pod().status)
-
-    heard = Heard(rig, keep=trimmed)
-    rig.server.put(Pod, "a", status={"phase": "Running"})
-    rig.start(heard.informer.run())
-    kept = heard.informer.get("default/a")
-    assert kept is not None
-    assert kept.status.phase == Pod().status.phase
-    assert heard.take() == ["+a@96/uid-1"]
-
-
 def test_what_raises_is_reported_and_the_informer_goes_on(
     rig: ClientRig, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,16 +152,11 @@ def test_what_raises_is_reported_and_the_informer_goes_on(
         if value.name == "bad":
             raise RuntimeError("no")
 
-    def keep(value: Pod) -> Pod:
-        if value.name == "untrimmable":
-            raise RuntimeError("no")
-        return value
-
-    informer = Informer(rig.client, Pod, on_put=break_on_bad, on_remove=break_on_bad, keep=keep)
+    informer = Informer(rig.client, Pod, on_put=break_on_bad, on_remove=break_on_bad)
     rig.server.put(Pod, "bad")
     task = rig.start(informer.run())
     assert informer.synced.is_set()
-    for name in ("bad", "good", "untrimmable"):
+    for name in ("bad", "good"):
         rig.server.put(Pod, name)
     rig.settle()
     assert {value.key: value for value in informer} == rig.server.content(Pod)
@@ -185,7 +165,7 @@ def test_what_raises_is_reported_and_the_informer_goes_on(
     assert {value.key: value for value in informer} == rig.server.content(Pod)
     assert not task.done()
     blamed = [record.__dict__["object"] for record in caplog.records]
-    assert blamed == ["default/bad", "default/bad", "default/untrimmable", "default/bad"]
+    assert blamed == ["default/bad", "default/bad", "default/bad"]
     assert all(record.exc_info and record.levelno == logging.ERROR for record in caplog.records)
 
 

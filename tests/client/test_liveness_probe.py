@@ -97,7 +97,7 @@ def test_doubts_all_who_heard_nothing_once_a_question_is_swallowed() -> None:
     with running(wire, None, 1000.0) as (loop, listeners):
         loop.advance(40)
         heard = [list(listener.doubts) for listener in listeners]
-    words = "the server gave no sign of life within 8 s"
+    words = "the server did not answer within 8 s"
     assert heard == [[words], [words]]
 
 

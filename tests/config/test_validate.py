@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.api.requests import is_extended
 from mooring.config.duration import Duration
 from mooring.config.load import default_configuration
 from mooring.config.types import (
@@ -17,7 +18,7 @@ from mooring.config.types import (
     Plugins,
     PluginSet,
 )
-from mooring.config.validate import is_extended_resource, validate
+from mooring.config.validate import validate
 
 V1 = "kubescheduler.config.k8s.io/v1"
 
@@ -249,7 +250,7 @@ def test_wants_managed_resources_to_be_extended_and_distinct() -> None:
     ],
 )
 def test_tells_extended_resources_from_others(name: str, expected: bool) -> None:
-    assert is_extended_resource(name) is expected
+    assert is_extended(name) is expected
 
 
 def test_reports_everything_at_once() -> None:

@@ -20,7 +20,7 @@ from tests.deploy.rendering import Object, one
 from tests.integration.starting import Answer, Mooring
 
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import plan_release
+from mooring.cli.manifests.options import ManifestOptions, plan_release
 
 # Processes of a rig are told where they are and how to get in; a pod knows.
 _OF_THE_DEPLOYMENT = ("run", "--config=/etc/mooring/config.yaml")
@@ -45,7 +45,9 @@ class Stage:
         self.control_plane: ControlPlane = control_plane
         self.name: str = name
         self.namespace: str = namespace
-        self.objects: list[Object] = made or objects(plan_release(name=name, namespace=namespace))
+        self.objects: list[Object] = made or objects(
+            plan_release(ManifestOptions(name=name, namespace=namespace))
+        )
         self.port: int = next(_PORTS)
         self.mooring: Mooring | None = None
         # Somebody who may read metrics by a right; administrators may without being asked for any.

@@ -22,12 +22,12 @@ from tools.deploy_files import ROOT, generated
 import mooring
 from mooring import config as cfg
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import plan_release
+from mooring.cli.manifests.options import ManifestOptions, plan_release
 
 
 @pytest.fixture(scope="module")
 def printed() -> list[Object]:
-    return objects(plan_release(name="mooring"))
+    return objects(plan_release(ManifestOptions(name="mooring")))
 
 
 def test_generated_files_are_current() -> None:

@@ -11,7 +11,7 @@ from tests.deploy.rendering import CHART, ChartError, by_name, helm, helm_files,
 
 from mooring import config as cfg
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import plan_release
+from mooring.cli.manifests.options import ManifestOptions, plan_release
 from mooring.client.permissions import lease_permissions, rules
 
 pytestmark = pytest.mark.usefixtures("helm_program")
@@ -44,13 +44,13 @@ def configuration_of(rendered: list[dict[str, Any]]) -> cfg.KubeSchedulerConfigu
 
 
 def test_default_values_give_what_the_command_prints() -> None:
-    assert by_name(helm()) == by_name(objects(plan_release(name="mooring")))
+    assert by_name(helm()) == by_name(objects(plan_release(ManifestOptions(name="mooring"))))
 
 
 def test_release_of_another_name_and_namespace_gives_what_the_command_prints() -> None:
     rendered = helm(release="my-scheduler", namespace="scheduling")
     assert by_name(rendered) == by_name(
-        objects(plan_release(name="my-scheduler", namespace="scheduling"))
+        objects(plan_release(ManifestOptions(name="my-scheduler", namespace="scheduling")))
     )
 
 
@@ -59,7 +59,7 @@ def test_configuration_gives_what_the_command_prints(as_text: bool, tmp_path: An
     file = tmp_path / "config.yaml"
     file.write_text(CONFIG)
     value = CONFIG if as_text else yaml.safe_load(CONFIG)
-    ours = by_name(objects(plan_release(name="mooring", file=str(file))))
+    ours = by_name(objects(plan_release(ManifestOptions(name="mooring", config=str(file)))))
     theirs = by_name(helm({"config": value}))
     # Helm sorts the keys of profiles: another text, and another checksum, of the same meaning.
     for side in (ours, theirs):
@@ -75,7 +75,7 @@ def test_one_replica_without_election_gives_what_the_command_prints(tmp_path: An
     alone = {"leaderElection": {"leaderElect": False}}
     header = {"apiVersion": cfg.API_VERSION, "kind": cfg.KIND}
     file.write_text(json.dumps({**header, **alone}))
-    ours = by_name(objects(plan_release(name="mooring", file=str(file))))
+    ours = by_name(objects(plan_release(ManifestOptions(name="mooring", config=str(file)))))
     assert by_name(helm({"replicas": 1, "config": alone})) == ours
     assert "Role/mooring" not in ours
 

@@ -16,7 +16,7 @@ from tests.deploy.rendering import ROOT, one
 
 import mooring
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import plan_release
+from mooring.cli.manifests.options import ManifestOptions, plan_release
 
 BUILD, FINAL = read(ROOT / "Dockerfile")
 SOURCES = [source for copy in all_of(BUILD, "COPY") for source in copy.words[:-1]]
@@ -29,7 +29,9 @@ def test_runs_as_nobody_and_does_what_the_deployment_asks() -> None:
     (user,), (entry,) = all_of(FINAL, "USER"), all_of(FINAL, "ENTRYPOINT")
     assert user.rest == "65532:65532"
     assert entry.words == ["mooring"]
-    pod = one(objects(plan_release(name="mooring")), "Deployment")["spec"]["template"]["spec"]
+    pod = one(objects(plan_release(ManifestOptions(name="mooring"))), "Deployment")["spec"][
+        "template"
+    ]["spec"]
     assert pod["securityContext"]["runAsUser"] == 65532
     assert pod["containers"][0]["args"][0] == "run"
     assert "command" not in pod["containers"][0]

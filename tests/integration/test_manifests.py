@@ -22,7 +22,7 @@ from tests.integration.looking import wait_until_bound
 from tests.integration.starting import ROOT
 
 from mooring.cli.manifests.command import objects
-from mooring.cli.manifests.options import plan_release
+from mooring.cli.manifests.options import ManifestOptions, plan_release
 from mooring.cli.manifests.writing import to_yaml
 
 __all__ = ["helm_program"]  # a fixture
@@ -59,7 +59,7 @@ def test_api_server_accepts_the_manifests_to_the_last_field(
     file = tmp_path / "config.yaml"
     file.write_text(CONFIGURATIONS[configuration])
     given = str(file) if CONFIGURATIONS[configuration] else ""
-    made = objects(plan_release(name="tried", file=given))
+    made = objects(plan_release(ManifestOptions(name="tried", config=given)))
     said = control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made, "a comment"))
     assert len(said.splitlines()) == len(made)
     assert all(line.endswith("created (server dry run)") for line in said.splitlines())
@@ -69,7 +69,7 @@ def test_restricted_namespace_accepts_the_manifests_and_their_pods(
     control_plane: ControlPlane,
 ) -> None:
     control_plane.admin.create(named("guarded", RESTRICTED))
-    made = objects(plan_release(name="tried", namespace="guarded"))
+    made = objects(plan_release(ManifestOptions(name="tried", namespace="guarded")))
     control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made))
     template = one(made, "Deployment")["spec"]["template"]
     assert dry_run_pod(control_plane, template) == ""
@@ -172,7 +172,11 @@ TABLE = [
 
 
 def test_every_rule_that_is_printed_has_a_story() -> None:
-    printed = [rule for value in objects(plan_release(name="s")) for rule in value.get("rules", ())]
+    printed = [
+        rule
+        for value in objects(plan_release(ManifestOptions(name="s")))
+        for rule in value.get("rules", ())
+    ]
     told = {(missing.resource, verb) for missing in TABLE for verb in missing.verbs}
     for rule in printed:
         (resource,) = rule["resources"]

@@ -31,7 +31,7 @@ def test_shows_each_pod_what_happened_since_it_left() -> None:
 def test_remembers_nothing_while_nobody_is_in_flight() -> None:
     flights = InFlight()
     record(flights, 1)
-    assert flights.events_held == 0
+    assert flights.held().total() == 0
     flights.start(A)
     assert seen(flights, A.uid) == []
 
@@ -45,10 +45,10 @@ def test_forgets_events_nobody_needs_any_more(first: object, held: int) -> None:
     record(flights, 2, 3)
     second = B if first is A else A
     flights.done(A.uid if first is A else B.uid)
-    assert flights.events_held == held
+    assert flights.held().total() == held
     assert seen(flights, second.uid) == ([2, 3] if second is B else [1, 2, 3])
     flights.done(second.uid)
-    assert (flights.events_held, len(flights)) == (0, 0)
+    assert (flights.held().total(), len(flights)) == (0, 0)
 
 
 def test_does_not_know_pods_that_have_landed() -> None:

@@ -206,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
         in_flight = self.world.queue.in_flight
         assert len(in_flight) == len(self.flights)
         assert all(uid in in_flight for uid in self.flights)
-        assert self.flights or in_flight.events_held == 0
+        assert self.flights or in_flight.held().total() == 0
 
     @invariant()
     def the_gauges_tell_the_truth(self) -> None:
@@ -215,12 +215,6 @@ class QueueMachine(RuleBasedStateMachine):
         assert {place: n for place, n in self.world.waiting().items() if n} == dict(places)
         rejectors = Counter(plugin for row in waiting for plugin in row.rejectors)
         assert self.world.refused() == dict(rejectors)
-
-    @invariant()
-    def the_next_backoff_is_announced(self) -> None:
-        backing_off = [row.expiry for row in self.table.at("backoff")]
-        expected = min(backing_off) + 1 if backing_off else None
-        assert self.world.queue.next_backoff_at() == expected
 
     @staticmethod
     def waits(row: Row) -> bool:

@@ -180,12 +180,10 @@ def test_leaves_gated_pods_to_their_gate_however_long_they_wait() -> None:
     assert world.where("a") == "gated"
 
 
-def test_says_when_the_next_backoff_ends() -> None:
+def test_ends_a_backoff_with_the_second_that_it_ends_in() -> None:
     world = World()
-    assert world.queue.next_backoff_at() is None
     world.time = START + 0.7
     world.refuse("a")
-    assert world.queue.next_backoff_at() == START + 2
     world.time = START + 1.99
     world.queue.flush_backoff()
     assert world.where("a") == "backoff"

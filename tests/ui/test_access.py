@@ -144,13 +144,6 @@ def test_allows_nothing_because_nobody_could_be_asked() -> None:
     assert gate.code() == 401
 
 
-def test_may_take_a_token_that_cannot_be_looked_up_for_a_wrong_one() -> None:
-    gate = Gate(tolerate=True)
-    gate.reviewer.outage = Unreachable("down", sent=True)
-    assert gate.code(token="scraper") == 401
-    assert gate.code(certified=UserInfo(username="certified")) == 500
-
-
 def test_does_not_remember_an_outage() -> None:
     gate = Gate()
     gate.reviewer.outage = Forbidden("no rule", code=403)

@@ -27,7 +27,6 @@ from mooring.api.codec import DecodeError as DecodeError
 from mooring.api.codec import convert as convert
 from mooring.api.codec import decode as decode
 from mooring.api.codec import encode as encode
-from mooring.api.codec import load_yaml_objects as load_yaml_objects
 from mooring.api.codec import to_builtins as to_builtins
 from mooring.api.coordination import Lease as Lease
 from mooring.api.coordination import LeaseSpec as LeaseSpec

@@ -30,6 +30,10 @@ _DOMAIN: Final = (
     " validation is"
     " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+_EMPTY: Final = "for 'in', 'notin' operators, values set can't be empty"
+_NOT_EMPTY: Final = "values set must be empty for exists and does not exist"
+_NOT_ONE: Final = "for 'Gt', 'Lt' operators, exactly one value is required"
+_NO_INTEGER: Final = "for 'Gt', 'Lt' operators, the value must be an integer"
 
 
 def int64(text: str) -> int | None:
@@ -43,27 +47,23 @@ def int64(text: str) -> int | None:
 def requirement_problems(
     key: str, operator: str, values: Sequence[str], path: str = ""
 ) -> Iterator[str]:
-    """Everything that keeps a requirement with a known operator from making sense."""
+    """Everything that is invalid in a requirement with a known operator."""
     if not is_qualified_name(key):
         yield invalid(_child(path, "key"), key, "; ".join(_key_faults(key)))
     place = _child(path, "values")
     match operator:
         case "In" | "NotIn":
             if not values:
-                text = "for 'in', 'notin' operators, values set can't be empty"
-                yield invalid(place, values, text)
+                yield invalid(place, values, _EMPTY)
         case "Exists" | "DoesNotExist":
             if values:
-                text = "values set must be empty for exists and does not exist"
-                yield invalid(place, values, text)
+                yield invalid(place, values, _NOT_EMPTY)
         case _:
             if len(values) != 1:
-                text = "for 'Gt', 'Lt' operators, exactly one value is required"
-                yield invalid(place, values, text)
-            text = "for 'Gt', 'Lt' operators, the value must be an integer"
+                yield invalid(place, values, _NOT_ONE)
             for index, value in enumerate(values):
                 if int64(value) is None:
-                    yield invalid(f"{place}[{index}]", value, text)
+                    yield invalid(f"{place}[{index}]", value, _NO_INTEGER)
     for index, value in enumerate(values):
         if not is_label_value(value):
             faults = [] if len(value) <= _LONGEST else [f"must be no more than {_LONGEST} bytes"]

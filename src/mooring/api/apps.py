@@ -16,8 +16,6 @@ class ReplicaSet(Object, frozen=True, kw_only=True):
     """A number of equal pods."""
 
     API_VERSION: ClassVar[str] = "apps/v1"
-    KIND: ClassVar[str] = "ReplicaSet"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
@@ -34,7 +32,5 @@ class StatefulSet(Object, frozen=True, kw_only=True):
     """A number of numbered pods."""
 
     API_VERSION: ClassVar[str] = "apps/v1"
-    KIND: ClassVar[str] = "StatefulSet"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: StatefulSetSpec = StatefulSetSpec()

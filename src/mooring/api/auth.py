@@ -58,18 +58,15 @@ class SelfSubjectAccessReview(Object, frozen=True, kw_only=True):
     """Whether the caller may do something."""
 
     API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
-    KIND: ClassVar[str] = "SelfSubjectAccessReview"
     NAMESPACED: ClassVar[bool] = False
 
     spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
     status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 
 
-class SubjectAccessReviewSpec(Value, frozen=True, kw_only=True):
+class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec, frozen=True, kw_only=True):
     """The request to review, and its user."""
 
-    resource_attributes: ResourceAttributes | None = None
-    non_resource_attributes: NonResourceAttributes | None = None
     user: str = ""
     groups: tuple[str, ...] = ()
     extra: Extra = NO_EXTRA
@@ -80,7 +77,6 @@ class SubjectAccessReview(Object, frozen=True, kw_only=True):
     """Whether a user may do something."""
 
     API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
-    KIND: ClassVar[str] = "SubjectAccessReview"
     NAMESPACED: ClassVar[bool] = False
 
     spec: SubjectAccessReviewSpec = SubjectAccessReviewSpec()
@@ -116,7 +112,6 @@ class TokenReview(Object, frozen=True, kw_only=True):
     """Authenticates a bearer token."""
 
     API_VERSION: ClassVar[str] = "authentication.k8s.io/v1"
-    KIND: ClassVar[str] = "TokenReview"
     NAMESPACED: ClassVar[bool] = False
 
     spec: TokenReviewSpec = TokenReviewSpec()

@@ -73,8 +73,6 @@ KINDS: Final[tuple[type[Object], ...]] = (
     VolumeAttachment,
 )
 
-_BY_NAME: Final = {(kind.API_VERSION, kind.KIND): kind for kind in KINDS}
-
 
 class DecodeError(ValueError):
     """Data that is not the object it should be; `path` is where, in JSON's own field names."""
@@ -89,11 +87,14 @@ class DecodeError(ValueError):
 def decode(data: bytes | str, type: type[T]) -> T:
     """Decode JSON into one of our structs; whatever the bytes, `DecodeError` if that fails."""
     try:
-        return _decoder(type).decode(data)
-    except msgspec.ValidationError:
-        return _convert_without_nulls(_parsed(data, type), type)
+        try:
+            return _decoder(type).decode(data)
+        except msgspec.ValidationError:
+            parsed = msgspec.json.decode(data)
     except NOT_JSON as error:
-        raise _not_json(error, type) from error
+        problem = f"not valid JSON: {why_unreadable(error)}"
+        raise DecodeError(_type_name(type), "", problem) from error
+    return _convert_without_nulls(parsed, type)
 
 
 def convert(obj: Any, type: type[T]) -> T:
@@ -118,50 +119,12 @@ def to_builtins(obj: Any) -> Any:
     return msgspec.json.decode(encode(obj))
 
 
-def load_yaml_objects(text: str) -> list[Object]:
-    """Read every object of a manifest: several documents, and lists of objects within them."""
-    objects: list[Object] = []
-    try:
-        for index, document in enumerate(yaml_documents(text)):
-            if document is not None:
-                objects.extend(_typed(document, f"document {index}"))
-    except RecursionError as error:  # lists within lists
-        raise DecodeError("", "", why_unreadable(error)) from error
-    return objects
-
-
 def yaml_documents(text: str) -> list[Any]:
     """The data of every document of a text; times stay text, as they are in JSON."""
     try:
         return yaml.load_all(text)
     except NOT_YAML as error:
         raise DecodeError("", "", f"not valid YAML: {why_unreadable(error)}") from error
-
-
-def _typed(document: Any, where: str) -> list[Object]:
-    if not isinstance(document, dict):
-        raise DecodeError(where, "", f"expected an object, got {_json_type(document)}")
-    api_version, kind = document.get("apiVersion"), document.get("kind")
-    if kind == "List" or (isinstance(kind, str) and kind.endswith("List") and "items" in document):
-        items = document.get("items") or []
-        if not isinstance(items, list):
-            raise DecodeError(where, "items", f"expected array, got {_json_type(items)}")
-        default = {"apiVersion": api_version, "kind": kind.removesuffix("List")}
-        typed: list[Object] = []
-        for index, item in enumerate(items):
-            named = default | item if kind != "List" and isinstance(item, dict) else item
-            typed.extend(_typed(named, f"{where}, item {index}"))
-        return typed
-    if not kind or not api_version:
-        raise DecodeError(where, "", "expected apiVersion and kind")
-    is_named = isinstance(kind, str) and isinstance(api_version, str)
-    struct = _BY_NAME.get((api_version, kind)) if is_named else None
-    if struct is None:
-        raise DecodeError(where, "", f"unknown kind {kind} (apiVersion {api_version})")
-    try:
-        return [convert(document, struct)]
-    except DecodeError as error:
-        raise DecodeError(f"{where}: {error.subject}", error.path, error.problem) from error
 
 
 class _AtKey(ValueError):
@@ -228,17 +191,6 @@ def _decoder(type: type[T]) -> msgspec.json.Decoder[T]:
     if decoder is None:
         decoder = _decoders[type] = msgspec.json.Decoder(type, dec_hook=_read)
     return decoder
-
-
-def _parsed(data: bytes | str, type: Any) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except NOT_JSON as error:
-        raise _not_json(error, type) from error
-
-
-def _not_json(error: Exception, type: Any) -> DecodeError:
-    return DecodeError(_type_name(type), "", f"not valid JSON: {why_unreadable(error)}")
 
 
 def _convert_without_nulls(obj: Any, type: type[T]) -> T:

@@ -6,7 +6,8 @@ from msgspec import Meta
 
 from mooring.api.meta import Object, Value
 
-_Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]  # what is beyond it no clock can add
+# A larger number can't be added to a time.
+_Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class LeaseSpec(Value, frozen=True, kw_only=True):
@@ -25,7 +26,5 @@ class Lease(Object, frozen=True, kw_only=True):
     """A claim to a role that lapses unless renewed."""
 
     API_VERSION: ClassVar[str] = "coordination.k8s.io/v1"
-    KIND: ClassVar[str] = "Lease"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: LeaseSpec = LeaseSpec()

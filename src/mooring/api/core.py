@@ -1,6 +1,6 @@
 """The core group: pods, nodes, and the few other v1 kinds a scheduler reads or writes.
 
-Placement and volume types live in `placement` and `volumes`, and belong to this surface too.
+Placement and volume types of the group are in `placement` and `volumes`.
 """
 
 from typing import ClassVar, Final
@@ -9,116 +9,22 @@ from msgspec import field
 
 from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import NO_RESOURCES, Condition, Object, ObjectReference, ResourceList, Value
-from mooring.api.placement import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    PreferredSchedulingTerm,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
-from mooring.api.volumes import (
-    AWSElasticBlockStoreVolumeSource,
-    AzureDiskVolumeSource,
-    CinderVolumeSource,
-    CSIPersistentVolumeSource,
-    CSIVolumeSource,
-    EphemeralVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    HostPathVolumeSource,
-    ImageVolumeSource,
-    ISCSIVolumeSource,
-    LocalVolumeSource,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeClaimTemplate,
-    PersistentVolumeClaimVolumeSource,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    PortworxVolumeSource,
-    RBDVolumeSource,
-    Volume,
-    VolumeNodeAffinity,
-    VolumeResourceRequirements,
-)
-
-__all__ = [
-    "DEFAULT_SCHEDULER_NAME",
-    "AWSElasticBlockStoreVolumeSource",
-    "Affinity",
-    "AttachedVolume",
-    "AzureDiskVolumeSource",
-    "Binding",
-    "CSIPersistentVolumeSource",
-    "CSIVolumeSource",
-    "CinderVolumeSource",
-    "ConfigMap",
-    "Container",
-    "ContainerImage",
-    "ContainerPort",
-    "ContainerResizePolicy",
-    "ContainerRestartRule",
-    "ContainerStatus",
-    "EphemeralVolumeSource",
-    "GCEPersistentDiskVolumeSource",
-    "HostPathVolumeSource",
-    "ISCSIVolumeSource",
-    "ImageVolumeSource",
-    "LocalVolumeSource",
-    "Namespace",
-    "NamespaceStatus",
-    "Node",
-    "NodeAffinity",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "ObjectReference",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeClaimStatus",
-    "PersistentVolumeClaimTemplate",
-    "PersistentVolumeClaimVolumeSource",
-    "PersistentVolumeSpec",
-    "PersistentVolumeStatus",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodAntiAffinity",
-    "PodOS",
-    "PodResourceClaim",
-    "PodResourceClaimStatus",
-    "PodSchedulingGate",
-    "PodSpec",
-    "PodStatus",
-    "PortworxVolumeSource",
-    "PreferredSchedulingTerm",
-    "RBDVolumeSource",
-    "ReplicationController",
-    "ReplicationControllerSpec",
-    "ResourceClaimRef",
-    "ResourceRequirements",
-    "Service",
-    "ServiceSpec",
-    "Taint",
-    "Toleration",
-    "TopologySpreadConstraint",
-    "Volume",
-    "VolumeNodeAffinity",
-    "VolumeResourceRequirements",
-    "WeightedPodAffinityTerm",
-]
+from mooring.api.placement import Affinity as Affinity
+from mooring.api.placement import NodeAffinity as NodeAffinity
+from mooring.api.placement import NodeSelector as NodeSelector
+from mooring.api.placement import NodeSelectorRequirement as NodeSelectorRequirement
+from mooring.api.placement import NodeSelectorTerm as NodeSelectorTerm
+from mooring.api.placement import PodAffinity as PodAffinity
+from mooring.api.placement import PodAffinityTerm as PodAffinityTerm
+from mooring.api.placement import PodAntiAffinity as PodAntiAffinity
+from mooring.api.placement import PreferredSchedulingTerm as PreferredSchedulingTerm
+from mooring.api.placement import Taint as Taint
+from mooring.api.placement import Toleration as Toleration
+from mooring.api.placement import TopologySpreadConstraint as TopologySpreadConstraint
+from mooring.api.placement import WeightedPodAffinityTerm as WeightedPodAffinityTerm
+from mooring.api.volumes import PersistentVolume as PersistentVolume
+from mooring.api.volumes import PersistentVolumeClaim as PersistentVolumeClaim
+from mooring.api.volumes import Volume as Volume
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
@@ -271,8 +177,6 @@ class Pod(Object, frozen=True, kw_only=True):
     """The thing to be scheduled."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "Pod"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -315,7 +219,6 @@ class Node(Object, frozen=True, kw_only=True):
     """A machine pods can be placed on."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "Node"
     NAMESPACED: ClassVar[bool] = False
 
     spec: NodeSpec = NodeSpec()
@@ -332,7 +235,6 @@ class Namespace(Object, frozen=True, kw_only=True):
     """A scope for names; its labels are what namespace selectors look at."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "Namespace"
     NAMESPACED: ClassVar[bool] = False
 
     status: NamespaceStatus = NamespaceStatus()
@@ -342,8 +244,6 @@ class ConfigMap(Object, frozen=True, kw_only=True):
     """Texts under keys."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "ConfigMap"
-    NAMESPACED: ClassVar[bool] = True
 
     data: FrozenDict[str, str] = EMPTY
 
@@ -358,8 +258,6 @@ class Service(Object, frozen=True, kw_only=True):
     """A name for a set of pods; default spreading follows its selector."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "Service"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: ServiceSpec = ServiceSpec()
 
@@ -372,11 +270,9 @@ class ReplicationControllerSpec(Value, frozen=True, kw_only=True):
 
 
 class ReplicationController(Object, frozen=True, kw_only=True):
-    """The elder of ReplicaSet; its selector is a plain map."""
+    """The predecessor of ReplicaSet; its selector is a plain map."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "ReplicationController"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
@@ -385,7 +281,5 @@ class Binding(Object, frozen=True, kw_only=True):
     """The decision, as it is sent to the API server."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "Binding"
-    NAMESPACED: ClassVar[bool] = True
 
     target: ObjectReference = ObjectReference()

@@ -1,4 +1,4 @@
-"""The events.k8s.io group: what the scheduler tells people about their pods."""
+"""The events.k8s.io group: what the scheduler reports about pods."""
 
 from typing import ClassVar
 
@@ -16,8 +16,6 @@ class Event(Object, frozen=True, kw_only=True):
     """Something that happened to `regarding`, once or as a series."""
 
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
-    KIND: ClassVar[str] = "Event"
-    NAMESPACED: ClassVar[bool] = True
 
     event_time: str | None = None
     series: EventSeries | None = None

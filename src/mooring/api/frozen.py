@@ -1,8 +1,7 @@
 """Read-only mappings.
 
-Objects in this room are values: they are shared between the cache, the queue and every plugin, so
-the maps inside them must not change under anyone's feet, and a whole `PodSpec` must be usable as a
-dictionary key.
+Objects in this room are values, shared between the cache, the queue and every plugin: the maps
+inside them must never change, and a whole `PodSpec` must be usable as a dictionary key.
 """
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar

@@ -78,10 +78,14 @@ class Object(Value, frozen=True, kw_only=True):
     """A top-level kind: something with a name that an API server stores."""
 
     API_VERSION: ClassVar[str]
-    KIND: ClassVar[str]
-    NAMESPACED: ClassVar[bool]
+    KIND: ClassVar[str]  # the name of the class
+    NAMESPACED: ClassVar[bool] = True
 
     metadata: ObjectMeta = ObjectMeta()
+
+    def __init_subclass__(cls) -> None:
+        if not hasattr(cls, "KIND"):
+            cls.KIND = cls.__name__
 
     @property
     def name(self) -> str:

@@ -31,8 +31,6 @@ class PodDisruptionBudget(Object, frozen=True, kw_only=True):
     """A limit on how many pods of a set may be taken down on purpose at once."""
 
     API_VERSION: ClassVar[str] = "policy/v1"
-    KIND: ClassVar[str] = "PodDisruptionBudget"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

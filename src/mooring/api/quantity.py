@@ -15,9 +15,8 @@ INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
 _NANOS: Final = 10**9
-_LONGEST: Final = (
-    256  # characters; nothing sensible is longer, and int() on megabytes of digits is slow
-)
+# Characters; nothing sensible is longer, and int() on megabytes of digits is slow.
+_LONGEST: Final = 256
 _FURTHEST: Final = 1000  # largest exponent, for the same reason
 _REMEMBERED: Final = 100_000  # spellings
 

@@ -25,6 +25,8 @@ DEFAULT_REQUESTS: Final[Mapping[str, Quantity]] = {
 
 _Amounts = Mapping[str, Quantity]
 
+is_resource_name: Final = is_qualified_name
+
 
 class HostPort(NamedTuple):
     """A port of the node that a pod takes for itself."""
@@ -84,11 +86,6 @@ def is_scalar(resource: str) -> bool:
     if "kubernetes.io/" in resource or resource.startswith(("hugepages-", "attachable-volumes-")):
         return True
     return is_extended(resource)
-
-
-def is_resource_name(text: str) -> bool:
-    """True for what a resource may be called: a name, or a domain, a slash and a name."""
-    return is_qualified_name(text)
 
 
 def is_extended(resource: str) -> bool:

@@ -9,7 +9,6 @@ class PriorityClass(Object, frozen=True, kw_only=True):
     """A named priority; at most one class is the default for pods that name none."""
 
     API_VERSION: ClassVar[str] = "scheduling.k8s.io/v1"
-    KIND: ClassVar[str] = "PriorityClass"
     NAMESPACED: ClassVar[bool] = False
 
     value: int = 0

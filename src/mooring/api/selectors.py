@@ -28,7 +28,7 @@ _NODE_OPERATORS: Final = (*_LABEL_OPERATORS, "Gt", "Lt")
 
 
 class SelectorError(ValueError):
-    """A selector that no object could have been meant by."""
+    """An invalid selector."""
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> "SelectorError":
@@ -37,7 +37,7 @@ class SelectorError(ValueError):
 
 
 class LabelRequirement(Struct, frozen=True, gc=False):
-    """One test on one label, already known to make sense."""
+    """One test on one label, validated."""
 
     key: str
     operator: str
@@ -65,17 +65,12 @@ class LabelRequirement(Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         listed = ",".join(sorted(self.values))
+        is_one = len(self.values) == 1
         match self.operator:
             case "In":
-                return (
-                    f"{self.key}={listed}" if len(self.values) == 1 else f"{self.key} in ({listed})"
-                )
+                return f"{self.key}={listed}" if is_one else f"{self.key} in ({listed})"
             case "NotIn":
-                return (
-                    f"{self.key}!={listed}"
-                    if len(self.values) == 1
-                    else f"{self.key} notin ({listed})"
-                )
+                return f"{self.key}!={listed}" if is_one else f"{self.key} notin ({listed})"
             case "Exists":
                 return self.key
             case "DoesNotExist":

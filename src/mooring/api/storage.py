@@ -30,7 +30,6 @@ class StorageClass(Object, frozen=True, kw_only=True):
     """How, when and where volumes of one kind are made."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
-    KIND: ClassVar[str] = "StorageClass"
     NAMESPACED: ClassVar[bool] = False
 
     provisioner: str = ""
@@ -65,7 +64,6 @@ class CSINode(Object, frozen=True, kw_only=True):
     """What a node, under the same name, says about its storage drivers."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
-    KIND: ClassVar[str] = "CSINode"
     NAMESPACED: ClassVar[bool] = False
 
     spec: CSINodeSpec = CSINodeSpec()
@@ -83,7 +81,6 @@ class CSIDriver(Object, frozen=True, kw_only=True):
     """A storage driver installed in the cluster."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
-    KIND: ClassVar[str] = "CSIDriver"
     NAMESPACED: ClassVar[bool] = False
 
     spec: CSIDriverSpec = CSIDriverSpec()
@@ -93,8 +90,6 @@ class CSIStorageCapacity(Object, frozen=True, kw_only=True):
     """How much of a storage class is left for the nodes of one topology."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
-    KIND: ClassVar[str] = "CSIStorageCapacity"
-    NAMESPACED: ClassVar[bool] = True
 
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
@@ -127,7 +122,6 @@ class VolumeAttachment(Object, frozen=True, kw_only=True):
     """The wish, or the fact, that a volume is attached to a node."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
-    KIND: ClassVar[str] = "VolumeAttachment"
     NAMESPACED: ClassVar[bool] = False
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

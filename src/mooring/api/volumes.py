@@ -50,8 +50,6 @@ class PersistentVolumeClaim(Object, frozen=True, kw_only=True):
     """A request for storage, bound to one persistent volume."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "PersistentVolumeClaim"
-    NAMESPACED: ClassVar[bool] = True
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
@@ -155,13 +153,9 @@ class ImageVolumeSource(Value, frozen=True, kw_only=True):
     pull_policy: str = ""
 
 
-class Volume(Value, frozen=True, kw_only=True):
-    """One volume of a pod; sources that never influence placement are not read."""
+class InTreeVolumeSources(Value, frozen=True, kw_only=True):
+    """The sources that pods and persistent volumes have in common, of which one is set at most."""
 
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
-    csi: CSIVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
@@ -169,6 +163,15 @@ class Volume(Value, frozen=True, kw_only=True):
     portworx_volume: PortworxVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
+
+
+class Volume(InTreeVolumeSources, frozen=True, kw_only=True):
+    """One volume of a pod; sources that never influence placement are not read."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
     @property
@@ -206,7 +209,7 @@ class VolumeNodeAffinity(Value, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Value, frozen=True, kw_only=True):
+class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True):
     """What a piece of storage is, its size, and the claim it is bound to."""
 
     capacity: ResourceList = NO_RESOURCES
@@ -218,19 +221,12 @@ class PersistentVolumeSpec(Value, frozen=True, kw_only=True):
     node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
     csi: CSIPersistentVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
     local: LocalVolumeSource | None = None
     host_path: HostPathVolumeSource | None = None
 
 
 class PersistentVolumeStatus(Value, frozen=True, kw_only=True):
-    """Where a piece of storage is in its life."""
+    """The phase of a piece of storage, and why."""
 
     phase: str = ""
     message: str = ""
@@ -241,7 +237,6 @@ class PersistentVolume(Object, frozen=True, kw_only=True):
     """A piece of storage in the cluster."""
 
     API_VERSION: ClassVar[str] = "v1"
-    KIND: ClassVar[str] = "PersistentVolume"
     NAMESPACED: ClassVar[bool] = False
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()

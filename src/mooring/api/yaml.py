@@ -4,8 +4,6 @@ from typing import Any, Final
 
 import yaml
 
-from mooring.api.unreadable import YAML_INT, readable_int
-
 _DEEPEST: Final = 1_000  # levels; libyaml's loader recurses in C and would exhaust the stack
 _RESOLVERS: Final = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -20,13 +18,20 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class PythonLoader(yaml.SafeLoader):
-    """Slower, for files that people write: its messages are the better ones."""
+    """Slower, with better messages: for configuration files."""
 
     yaml_implicit_resolvers = _RESOLVERS
 
 
+def _readable_int(loader: Any, node: Any) -> int:
+    """Refuses a number of so many digits that Python does not print it."""
+    value: int = loader.construct_yaml_int(node)
+    str(value)
+    return value
+
+
 for _class in (_Loader, PythonLoader):
-    _class.add_constructor(YAML_INT, readable_int)
+    _class.add_constructor("tag:yaml.org,2002:int", _readable_int)
 
 
 def load_all(text: str | bytes) -> list[Any]:

@@ -9,7 +9,7 @@ A pod is in one of three states here, keyed by its uid:
 
 ASSUMED never ends by time: a bind that is slow is still a bind. Events may come twice, late or not
 at all (a watch that was cut), so every operation accepts whatever state it finds. Pods may come
-before their node and stay when it goes; they wait in `_homeless` and count nowhere meanwhile.
+before their node and stay when it goes; `_of_missing_nodes` holds them, and no row counts them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Cache:
         self.objects: Objects = Objects()
         self._pods: dict[str, Pod] = {}  # uid -> the pod on its node, bound or assumed
         self._assumed: set[str] = set()
-        self._homeless: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod
+        self._of_missing_nodes: dict[str, dict[str, Pod]] = {}  # node name -> uid -> pod
         self._touches = itertools.count(1)
         self._touched: dict[str, int] = {}  # node name -> number of its last change from outside
         # Whether pods are seen to get labels of their node: then they are assumed with them, and
@@ -44,7 +44,6 @@ class Cache:
 
     @property
     def nodes(self) -> Nodes:
-        """All nodes, as they are now."""
         return Nodes(self.table)
 
     # --- nodes -----------------------------------------------------------------------------------
@@ -55,9 +54,9 @@ class Cache:
         known = self.table.row_of.get(name)
         old = self.table.api[known] if known is not None else None
         row = self.table.put(node)
-        if old is None or _is_other_home(old, node):
+        if old is None or _matters_to_pods(old, node):
             self._touched[name] = next(self._touches)
-        for pod in self._homeless.pop(name, {}).values():
+        for pod in self._of_missing_nodes.pop(name, {}).values():
             self.table.add_pod(row, pod)
         return old
 
@@ -66,7 +65,7 @@ class Cache:
             self._touched.pop(name, None)
             pods = self.table.remove(name)
             if pods:
-                self._homeless[name] = {pod.uid: pod for pod in pods}
+                self._of_missing_nodes[name] = {pod.uid: pod for pod in pods}
 
     # --- pods ------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Cache:
             self._pods[pod.uid] = pod
             row = self.table.row_of.get(pod.node_name)
             if row is None:
-                self._homeless[pod.node_name][pod.uid] = pod
+                self._of_missing_nodes[pod.node_name][pod.uid] = pod
             else:
                 self.table.replace_pod(row, pod)
             return old
@@ -166,7 +165,7 @@ class Cache:
         self._pods[pod.uid] = pod
         row = self.table.row_of.get(pod.node_name)
         if row is None:
-            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+            self._of_missing_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self.table.add_pod(row, pod)
 
@@ -177,14 +176,14 @@ class Cache:
         if row is not None:
             self.table.remove_pod(row, pod)
             return
-        waiting = self._homeless[pod.node_name]
+        waiting = self._of_missing_nodes[pod.node_name]
         del waiting[uid]
         if not waiting:
-            del self._homeless[pod.node_name]
+            del self._of_missing_nodes[pod.node_name]
 
 
-def _is_other_home(old: core.Node, new: core.Node) -> bool:
-    """Whether a pod that was to live here should look at the node again; a heartbeat is no news."""
+def _matters_to_pods(old: core.Node, new: core.Node) -> bool:
+    """Whether a change may matter to a pod that was assumed on the node; a heartbeat does not."""
     return (
         old.spec != new.spec
         or old.metadata.labels != new.metadata.labels

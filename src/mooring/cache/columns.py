@@ -93,7 +93,6 @@ class Block:
         self._share_out()
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.columns[0])
 
     @property
@@ -125,7 +124,6 @@ class Block:
         return frozen(self._data.take(rows, 1))
 
     def append_zero(self) -> None:
-        """Add a row that holds zeros."""
         lines, capacity = self._data.shape
         if len(self) == capacity:
             grown = np.zeros((lines, 2 * capacity), dtype=np.int64)

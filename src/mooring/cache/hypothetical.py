@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -76,15 +76,11 @@ class HypotheticalNodes(Nodes, abc.ABC):
     def spare(self, resource: str) -> IntArray:
         return frozen(self.allocatable(resource) - self.requested(resource))
 
-    def _stacked(
-        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
-    ) -> IntArray:
-        return stacked(ask, resources, len(self))  # of the hypothetical nodes, and not to be kept
+    def _stacked(self, kind: str, resources: tuple[str, ...]) -> IntArray:
+        return stacked(self, kind, resources)  # of the hypothetical nodes, and not to be kept
 
-    def _stacked_floats(
-        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
-    ) -> FloatArray:
-        return self._stacked(kind, ask, resources).astype(np.float64)
+    def _stacked_floats(self, kind: str, resources: tuple[str, ...]) -> FloatArray:
+        return self._stacked(kind, resources).astype(np.float64)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         if resource not in (CPU, MEMORY):
@@ -108,13 +104,7 @@ class HypotheticalNodes(Nodes, abc.ABC):
     def _features(self, key: Hashable, extract: Extract, parts: Parts | None) -> Features:
         return _Features(self, FeatureIndex(extract, parts, (node.pods for node in self)))
 
-    def count_pods_by(
-        self,
-        topology_key: str,
-        key: Hashable,
-        matches: Callable[[Pod], bool],
-        selector: Selector | None = None,
-    ) -> NoReturn:
+    def count_pods_by(self, topology_key: str, *args: Any, **options: Any) -> NoReturn:
         raise _too_much(f"pods by {topology_key}")
 
 
@@ -211,7 +201,7 @@ class NodesWithMorePods(HypotheticalNodes):
         super().__init__(origin, self.places)
         self._origin = origin
         self._more: PodLists = list(more.values())
-        # Where each of them comes to, in a row.
+        # The place here of each of them, one after the other.
         self._homes: IntArray = np.repeat(np.arange(len(more)), _counts(self._more))
         self._sums: dict[Hashable, IntArray] = {}  # what more pods add, by column
         self._overlaps: bool | None = None

@@ -67,13 +67,6 @@ class ImageIndex:
                     if not state.rows:
                         del self._states[name]
 
-    def move(self, old_row: int, new_row: int, images: Iterable[core.ContainerImage]) -> None:
-        for image in images:
-            for name in image.names:
-                state = self._states[name]
-                state.drop(old_row)
-                state.put(new_row)
-
 
 class PortIndex:
     """(protocol, port) -> row -> how often each IP holds it there."""

@@ -97,11 +97,11 @@ def label_tally(nodes: Nodes, key: str) -> IntArray:
 
 
 def allocatable_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
-    return nodes._stacked("allocatable", nodes.allocatable, resources)
+    return nodes._stacked("allocatable", resources)
 
 
 def requested_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
-    return nodes._stacked("requested", nodes.requested, resources)
+    return nodes._stacked("requested", resources)
 
 
 def spare_of(nodes: Nodes, resources: tuple[str, ...]) -> IntArray:
@@ -117,15 +117,15 @@ def capacity_limits(nodes: Nodes, resources: tuple[str, ...]) -> tuple[int, int]
 
 
 def float_allocatable_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
-    return nodes._stacked_floats("allocatable", nodes.allocatable, resources)
+    return nodes._stacked_floats("allocatable", resources)
 
 
 def float_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
-    return nodes._stacked_floats("requested", nodes.requested, resources)
+    return nodes._stacked_floats("requested", resources)
 
 
 def float_nonzero_requested_of(nodes: Nodes, resources: tuple[str, ...]) -> FloatArray:
-    return nodes._stacked_floats("nonzero_requested", nodes.nonzero_requested, resources)
+    return nodes._stacked_floats("nonzero_requested", resources)
 
 
 # --- features of pods -----------------------------------------------------------------------------

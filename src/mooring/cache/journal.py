@@ -1,8 +1,8 @@
 """The list of changed rows, by which kept results are brought up to date.
 
 A reader remembers a position and later asks what changed since. Rows that came, went or moved are
-structural, and so are codes that were dealt anew: then `since` answers None and the reader starts
-over.
+structural, and so are new codes of labels or taints: then `since` answers None and the reader
+starts over.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ asked once per distinct value instead of once per node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -87,28 +86,16 @@ class LabelColumn:
 def match(column: LabelColumn, codes: IntArray, requirement: LabelRequirement) -> BoolArray:
     """Which of the nodes with these codes satisfy one requirement."""
     if requirement.operator in ("In", "NotIn"):
-        known = (column.code(value) for value in requirement.values)
-        inside = is_any_of(codes, (code for code in known if code is not None))
+        inside: BoolArray = np.zeros(codes.shape, dtype=np.bool_)
+        for value in requirement.values:
+            code = column.code(value)
+            if code is not None:
+                inside |= codes == code
         return inside if requirement.operator == "In" else ~inside
     if requirement.operator in ("Exists", "DoesNotExist"):
         present: BoolArray = codes != ABSENT
         return present if requirement.operator == "Exists" else ~present
-    return where(column, codes, requirement.matches_value)
-
-
-def is_any_of(codes: IntArray, wanted: Iterable[int]) -> BoolArray:
-    result: BoolArray = np.zeros(codes.shape, dtype=np.bool_)
-    for code in wanted:
-        result |= codes == code
-    return result
-
-
-def where(
-    column: LabelColumn, codes: IntArray, predicate: Callable[[str | None], bool]
-) -> BoolArray:
-    """Ask about every distinct value once, then look the answers up."""
-    answers = np.fromiter(
-        (predicate(value) for value in column.values), dtype=np.bool_, count=len(column.values)
-    )
+    # Once for every distinct value; then the answers are looked up.
+    answers = np.fromiter(map(requirement.matches_value, column.values), np.bool_)
     found: BoolArray = answers[codes]
     return found

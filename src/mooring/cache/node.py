@@ -138,11 +138,9 @@ class Node:
         """This node as if the pod were on it too; a pod that is there already is replaced."""
         if self._removed.get(pod.uid) is pod:
             removed = {uid: other for uid, other in self._removed.items() if uid != pod.uid}
-            moves = (*self._moves, (True, pod))
-            return Node(self._table, self._row, self._added, removed, moves)
+            return Node(self._table, self._row, self._added, removed, (*self._moves, (True, pod)))
         without = self.without_pod(pod)
-        moves = (*without._moves, (True, pod))
-        added = (*without._added, pod)
+        added, moves = (*without._added, pod), (*without._moves, (True, pod))
         return Node(self._table, self._row, added, without._removed, moves)
 
     def without_pod(self, pod: Pod) -> Node:
@@ -156,5 +154,4 @@ class Node:
         if here is None or pod.uid in self._removed:
             return self
         removed = {**self._removed, pod.uid: here}
-        moves = (*self._moves, (False, here))
-        return Node(self._table, self._row, self._added, removed, moves)
+        return Node(self._table, self._row, self._added, removed, (*self._moves, (False, here)))

@@ -35,7 +35,7 @@ from mooring.cache.topology import (
 
 MAX_COUNTERS: Final = 512
 MAX_FEATURE_INDEXES: Final = 64
-_SPARE_CODES: Final = 1_024  # dead codes tolerated before a vocabulary is dealt anew
+_SPARE_CODES: Final = 1_024  # dead codes tolerated before codes are assigned anew
 
 
 class NodeTable:
@@ -100,7 +100,7 @@ class NodeTable:
         self.images.remove(row, self.api[row].status.images)
         self.order.remove(name)
         for counter in self._counters.values():
-            counter.remove_row(row)
+            counter.per_row.remove(row)
         last = len(self.names) - 1
         if row != last:
             self._move(last, row)
@@ -159,14 +159,15 @@ class NodeTable:
         counter = self._counters.get(key)
         if counter is None:
             labels = required_labels(selector)
-            if labels is not None and not self._pod_labels.knows(labels, self._all_pods()):
+            all_pods = (pod for pods in self.pods for pod in pods.values())
+            if labels is not None and not self._pod_labels.knows(labels, all_pods):
                 labels = None
             located = self._located(labels)
             counter = PodCounter(matches, labels, len(self.names), located)
             self._counters[key] = counter
-            self._pod_labels.tell(counter)
+            self._pod_labels.add_counter(counter)
             if len(self._counters) > MAX_COUNTERS:
-                self._pod_labels.tell_no_more(self._counters.popitem(last=False)[1])
+                self._pod_labels.remove_counter(self._counters.popitem(last=False)[1])
         self._counters.move_to_end(key)
         return counter
 
@@ -188,7 +189,6 @@ class NodeTable:
         return 0 if index is None else index.version
 
     def all_names(self) -> tuple[str, ...]:
-        """Every node's name, in row order."""
         if self._names is None or self._names[0] != self.epoch:
             self._names = (self.epoch, tuple(self.names))
         return self._names[1]
@@ -205,9 +205,6 @@ class NodeTable:
         return self._ranks[1], self._ranks[2]
 
     # --- upkeep ----------------------------------------------------------------------------------
-
-    def _all_pods(self) -> Iterator[Pod]:
-        return (pod for pods in self.pods for pod in pods.values())
 
     def _located(self, labels: tuple[Label, ...] | None) -> Iterator[tuple[int, Pod]]:
         """Pods with one of these labels, or all, and their rows."""
@@ -229,7 +226,7 @@ class NodeTable:
         self.pods.append({})
         self.images.add(row, node.status.images)
         for counter in self._counters.values():
-            counter.add_row()
+            counter.per_row.append_zero()
         self._restructured()
         return row
 
@@ -238,7 +235,9 @@ class NodeTable:
         name = self.names[old_row]
         self.names[new_row] = name
         self.row_of[name] = new_row
-        self.images.move(old_row, new_row, self.api[old_row].status.images)
+        images = self.api[old_row].status.images
+        self.images.add(new_row, images)
+        self.images.remove(old_row, images)
         self.api[new_row] = self.api[old_row]
         self.pods[new_row] = self.pods[old_row]
         for pod in self.pods[new_row].values():
@@ -267,12 +266,12 @@ class NodeTable:
                 for index in self._features.values():
                     index.relabel(row, column.key, old, new)
             if self._is_mostly_dead(len(column.values)):
-                self._deal_label_codes(column.key)
+                self._reassign_label_codes(column.key)
 
     def _is_mostly_dead(self, codes: int) -> bool:
         return codes > 2 * len(self.names) + _SPARE_CODES
 
-    def _deal_label_codes(self, key: str) -> None:
+    def _reassign_label_codes(self, key: str) -> None:
         """Forget the values that no node has any more."""
         del self._labels[key]
         for counter in self._counters.values():
@@ -286,7 +285,7 @@ class NodeTable:
         if not taints:
             return 0
         if self._is_mostly_dead(len(self.taint_sets)):
-            self._deal_taint_codes()
+            self._reassign_taint_codes()
         key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
         code = self._taint_code_of.get(key)
         if code is None:
@@ -294,7 +293,7 @@ class NodeTable:
             self.taint_sets.append(taints)
         return code
 
-    def _deal_taint_codes(self) -> None:
+    def _reassign_taint_codes(self) -> None:
         """Forget the taint sets that no node has any more."""
         self.taint_sets = [()]
         self._taint_code_of = {(): 0}

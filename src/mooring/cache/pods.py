@@ -57,8 +57,8 @@ class _Footprint:
         self.host_ports: tuple[HostPort, ...] | None = None
 
 
-class _Open:
-    """A pod that is being made: the same attributes, and they can be set."""
+class _MutablePod:
+    """A pod that is being made: the attributes can be set."""
 
     __slots__ = (
         "_footprint",
@@ -83,7 +83,7 @@ class _Open:
     _footprint: _Footprint
 
 
-class Pod(_Open):
+class Pod(_MutablePod):
     """One pod, read-only.
 
     `requests` is what the pod asks for when it is to be placed; `usage` is what it occupies once
@@ -97,9 +97,9 @@ class Pod(_Open):
 
     @classmethod
     def _made(cls, api: core.Pod, footprint: _Footprint) -> Pod:
-        # Written while it is open and then shut: several pods are made per attempt, and to get
-        # round a `__setattr__` for every attribute takes three times as long.
-        pod = _Open()
+        # Set on an instance of the base class, which then becomes a Pod: several are made per
+        # attempt, and `object.__setattr__` for every attribute takes three times as long.
+        pod = _MutablePod()
         meta, spec = api.metadata, api.spec
         pod.api = api
         pod.name = name = meta.name
@@ -168,7 +168,11 @@ class Pod(_Open):
         """What the pod occupies on its node."""
         footprint = self._footprint
         if footprint.usage is None:
-            footprint.usage = self._measure_usage()
+            # Only a kubelet's report can make usage differ from the spec.
+            if self._was_measured:
+                footprint.usage = counted_amounts(self.api, use_status=True)
+            else:
+                footprint.usage = self.all_requests
         return footprint.usage
 
     def usage_of(self, resource: str) -> int:
@@ -240,15 +244,9 @@ class Pod(_Open):
         containers = status.container_statuses or status.init_container_statuses
         return bool(containers) or status.resources is not None
 
-    def _measure_usage(self) -> Amounts:
-        # Only a kubelet's report can make usage differ from the spec.
-        if self._was_measured:
-            return counted_amounts(self.api, use_status=True)
-        return self.all_requests
-
 
 def _look_alike(one: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether what anybody may select pods by is the same."""
+    """Whether two states of a pod are equal in all that plugins and selectors read of metadata."""
     return (
         one.labels == other.labels
         and one.annotations == other.annotations

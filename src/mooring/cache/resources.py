@@ -66,7 +66,6 @@ class Resources:
         return {resource: column for (line_of, resource), column in lines if line_of == kind}
 
     def append_zero(self) -> None:
-        """Add a row without anything."""
         self._limits.clear()
         self.block.append_zero()
         for column in self._unusual():
@@ -115,7 +114,6 @@ class Resources:
         return column
 
     def _unusual(self) -> list[Column[np.int64]]:
-        """Those that are not in the block."""
         everything = (*self.allocatable.values(), *self.requested.values())
         return [column for column in everything if column.line is None]
 

@@ -30,7 +30,7 @@ S = TypeVar("S", bound=np.generic)
 
 
 class Mark(NamedTuple):
-    """A moment in the life of the columns."""
+    """Positions in the journals of pods and nodes."""
 
     pods: int
     nodes: int
@@ -249,24 +249,21 @@ class Nodes(Sequence[Node]):
             return frozen(np.zeros(len(self), dtype=np.int64))
         return self._values(column)
 
-    def _stacked(
-        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
-    ) -> IntArray:
+    def _stacked(self, kind: str, resources: tuple[str, ...]) -> IntArray:
+        """The columns of a kind ("allocatable", …) of resources, one below the other."""
         run = run_of(kind, resources)
         if run is not None:
             return self._usual()[run]
         key = (kind, resources)
         found: IntArray | None = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = stacked(ask, resources, len(self))
+            found = self._cache[key] = stacked(self, kind, resources)
         return found
 
-    def _stacked_floats(
-        self, kind: str, ask: Callable[[str], IntArray], resources: tuple[str, ...]
-    ) -> FloatArray:
+    def _stacked_floats(self, kind: str, resources: tuple[str, ...]) -> FloatArray:
         run = run_of(kind, resources)
         if run is None:
-            return self._stacked(kind, ask, resources).astype(np.float64)
+            return self._stacked(kind, resources).astype(np.float64)
         if self._rows is None:
             return self._table.resources.block.floats[run]
         if self._float_lines is None:
@@ -294,11 +291,12 @@ class Nodes(Sequence[Node]):
         return found
 
 
-def stacked(ask: Callable[[str], IntArray], resources: Sequence[str], size: int) -> IntArray:
-    """The columns of resources, one below the other."""
-    found = np.empty((len(resources), size), dtype=np.int64)
+def stacked(nodes: Nodes, kind: str, resources: Sequence[str]) -> IntArray:
+    """The columns of resources that are not in one block, copied."""
+    column = getattr(nodes, kind)
+    found = np.empty((len(resources), len(nodes)), dtype=np.int64)
     for place, resource in enumerate(resources):
-        found[place] = ask(resource)
+        found[place] = column(resource)
     return frozen(found)
 
 

@@ -77,24 +77,14 @@ class PodCounter:
     def relabel(self, row: int, key: str, old_code: int, new_code: int) -> None:
         sums = self._domains.get(key)
         if sums is not None:
-            here = int(self.per_row.data[row])
-            sums.add(old_code, -here)
-            sums.add(new_code, here)
-
-    def add_row(self) -> None:
-        self.per_row.append_zero()
-
-    def remove_row(self, row: int) -> None:
-        """Called while the label columns still hold the row; its pods were taken away before."""
-        self.per_row.remove(row)
+            sums.move(int(self.per_row.data[row]), old_code, new_code)
 
     def forget_domains(self, key: str) -> None:
-        """The codes of a label key were dealt anew."""
         self._domains.pop(key, None)
 
 
 class PodLabels:
-    """Which pods have a label, and which counters have to be told of a pod.
+    """Which pods have a label, and which counters have to count a pod.
 
     Pods are found by the label keys that counters have named so far.
     """
@@ -142,29 +132,29 @@ class PodLabels:
             if value is not None:
                 values[value][pod.uid] = pod
 
-    def tell(self, counter: PodCounter) -> None:
-        """Ask this counter about pods from now on."""
+    def add_counter(self, counter: PodCounter) -> None:
+        """Call this counter for pods from now on."""
         if counter.labels is None:
             self._for_all[id(counter)] = counter
             return
         for label in counter.labels:
             self._counters.setdefault(label, {})[id(counter)] = counter
 
-    def tell_no_more(self, counter: PodCounter) -> None:
+    def remove_counter(self, counter: PodCounter) -> None:
         self._for_all.pop(id(counter), None)
         for label in counter.labels or ():
-            told = self._counters[label]
-            del told[id(counter)]
-            if not told:
+            counters = self._counters[label]
+            del counters[id(counter)]
+            if not counters:
                 del self._counters[label]
 
     def counters_for(self, pod: Pod) -> Iterator[PodCounter]:
         yield from self._for_all.values()
         if self._counters:
             for label in pod.labels.items():
-                told = self._counters.get(label)
-                if told is not None:
-                    yield from told.values()
+                counters = self._counters.get(label)
+                if counters is not None:
+                    yield from counters.values()
 
 
 class FeatureIndex:
@@ -190,11 +180,9 @@ class FeatureIndex:
 
     @property
     def distinct(self) -> tuple[Hashable, ...]:
-        """Every feature that some pod has."""
         return tuple(self._tallies)
 
     def having(self, part: Hashable) -> Iterable[Hashable]:
-        """Those of them with this part."""
         return self._by_part.get(part, ())
 
     def per_row(self, feature: Hashable, size: int) -> IntArray:
@@ -239,7 +227,6 @@ class FeatureIndex:
                 tally.rows[new_row] = tally.rows.pop(old_row)
 
     def forget_domains(self, key: str) -> None:
-        """The codes of a label key were dealt anew."""
         for tally in self._tallies.values():
             tally.domains.pop(key, None)
 
@@ -290,8 +277,7 @@ class _Tally:
     def relabel(self, row: int, key: str, old_code: int, new_code: int) -> None:
         here, sums = self.rows.get(row), self.domains.get(key)
         if here is not None and sums is not None:
-            sums.add(old_code, -here)
-            sums.add(new_code, here)
+            sums.move(here, old_code, new_code)
 
 
 class _DomainSums:
@@ -315,6 +301,10 @@ class _DomainSums:
         if code >= len(self._sums):
             self._grow()
         self._cells[code] += change
+
+    def move(self, count: int, old_code: int, new_code: int) -> None:
+        self.add(old_code, -count)
+        self.add(new_code, count)
 
     def view(self) -> IntArray:
         """The sums, kept current: the same array again unless there are new codes."""

@@ -7,14 +7,14 @@ import contextlib
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
 from mooring.cli.cluster_report import PlacementReport
-from mooring.cli.config import print_problems, registry_with
+from mooring.cli.config import plugin_classes, print_problems, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
@@ -31,7 +31,6 @@ from mooring.observe import log as logs
 from mooring.observe.signals import handle_signals
 
 _NODES: Final = known("nodes")
-_DEFAULT_SCHEDULER: Final = "default-scheduler"
 _LOOK: Final = 0.5  # seconds between two reports
 _AT_ONCE: Final = 100  # nodes made before other tasks have a turn
 
@@ -147,7 +146,7 @@ class _Up:
         if problems:
             raise ConfigError(problems)
         registry = registry_with(options.plugin)
-        self._plugins = tuple(registry.get(registry.add_path(path)) for path in options.plugin)
+        self._plugins = plugin_classes(registry, options.plugin)
 
     def _kubeconfig(self) -> Path:
         path = self._options.kubeconfig
@@ -184,15 +183,14 @@ class _Up:
             for node in make_nodes([template], now=cluster.clock.now())
             if cluster.store.get(_NODES, "", node["metadata"]["name"]) is None
         ]
-        progress = _Progress(len(missing), "nodes")
         for number, node in enumerate(missing, start=1):
             cluster.verbs.create(_NODES, node)
             if number % _AT_ONCE == 0:
-                progress.show(number)
+                _show_progress(f"making nodes: {number} of {len(missing)}")
                 await asyncio.sleep(0)
                 if self._stop.is_set():
                     break
-        progress.end()
+        _show_progress("")
 
     def _apply(self, cluster: EmbeddedCluster) -> None:
         problems = []
@@ -230,7 +228,7 @@ class _Up:
         say(f"scheduler:  {', '.join(names) or 'none'}")
         say("\nTry:")
         say(f"  {kubectl} get nodes")
-        if names and _DEFAULT_SCHEDULER not in names:
+        if names and cfg.DEFAULT_SCHEDULER_NAME not in names:
             chosen = f'{{"spec":{{"schedulerName":"{names[0]}"}}}}'
             say(f"  {kubectl} run web --image=nginx --overrides='{chosen}'")
         else:
@@ -245,24 +243,10 @@ class _Up:
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
-class _Progress:
-    """Progress as one line that changes, on a terminal only."""
-
-    def __init__(self, total: int, what: str, write: Callable[[str], object] | None = None) -> None:
-        self._total = total
-        self._what = what
-        self._write = write or (sys.stderr.write if sys.stderr.isatty() else None)
-        self._has_shown = False
-
-    def show(self, number: int) -> None:
-        if self._write is not None:
-            self._has_shown = True
-            self._write(f"\rmaking {self._what}: {number} of {self._total}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._write is not None and self._has_shown:
-            self._write("\r\x1b[K")
+def _show_progress(text: str) -> None:
+    """Replace the last line, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-MOST_NODES = 65_536
+from mooring.cli.run.flags import add_plugin_flag, whole_number
+
+_count = whole_number(0, 65_536)
+_zones = whole_number(0, 26)  # one letter each
+_port = whole_number(0, 65535)
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
@@ -20,12 +24,12 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_nodes(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--nodes", type=count, default=10, metavar="N", help="how many (10)")
+    add("--nodes", type=_count, default=10, metavar="N", help="how many (10)")
     add("--node-cpu", default="8", metavar="CPU", help="of each (8)")
     add("--node-memory", default="32Gi", metavar="BYTES", help="of each (32Gi)")
-    add("--node-pods", type=count, default=110, metavar="N", help="that fit on each (110)")
-    add("--zones", type=zones, default=3, metavar="N", help="zone-a, zone-b, …: 0 to 26 (3)")
-    add("--gpus", type=count, default=0, metavar="N", help="nvidia.com/gpu on each node (0)")
+    add("--node-pods", type=_count, default=110, metavar="N", help="that fit on each (110)")
+    add("--zones", type=_zones, default=3, metavar="N", help="zone-a, zone-b, …: 0 to 26 (3)")
+    add("--gpus", type=_count, default=0, metavar="N", help="nvidia.com/gpu on each node (0)")
     add("--no-kubelets", action="store_true", help="pods are not started once they are bound")
 
 
@@ -35,7 +39,7 @@ def _add_access(group: argparse._ArgumentGroup) -> None:
     add("--force", action="store_true", help="overwrite the file even if it is not ours")
     add("--address", default="127.0.0.1", metavar="IP", help="listen there (127.0.0.1)")
     add("--expose", action="store_true", help="allow addresses that others can reach")
-    add("--port", type=port, default=0, metavar="PORT", help="and there; 0 is a free one (0)")
+    add("--port", type=_port, default=0, metavar="PORT", help="and there; 0 is a free one (0)")
 
 
 def _add_content(group: argparse._ArgumentGroup) -> None:
@@ -59,31 +63,4 @@ def _add_scheduler(group: argparse._ArgumentGroup) -> None:
         help="schedule pods, and say where each one went (--no-scheduler)",
     )
     add("--config", default="", metavar="FILE", help="its KubeSchedulerConfiguration")
-    add(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="make a plugin class known by its name; may be repeated",
-    )
-
-
-def count(text: str) -> int:
-    """A number from 0 to MOST_NODES."""
-    if not text.isdecimal() or int(text) > MOST_NODES:
-        raise argparse.ArgumentTypeError(f"expected 0 to {MOST_NODES}, got {text!r}")
-    return int(text)
-
-
-def zones(text: str) -> int:
-    """A number of zones, one letter each."""
-    if not text.isdecimal() or int(text) > 26:
-        raise argparse.ArgumentTypeError(f"expected 0 to 26, got {text!r}")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A TCP port, or 0."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"expected 0 to 65535, got {text!r}")
-    return int(text)
+    add_plugin_flag(group)

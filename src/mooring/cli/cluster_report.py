@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from mooring.api.meta import Condition
 from mooring.api.wellknown import ZONE
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import Store, StoreChange
@@ -16,14 +17,8 @@ _NODES: Final = known("nodes")
 _MOST: Final = 20  # lines at a time; more pods than that are counted
 
 
-class _Condition(msgspec.Struct):
-    type: str
-    status: str = ""
-    message: str = ""
-
-
 class _Status(msgspec.Struct):
-    conditions: tuple[_Condition, ...] | None = ()
+    conditions: tuple[Condition, ...] | None = ()
 
 
 class _PodConditions(msgspec.Struct):

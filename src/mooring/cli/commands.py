@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mooring.cli.cluster_flags import add_cluster_flags
-from mooring.cli.controller_flags import add_controller_flags
 from mooring.cli.extender_flags import add_extender_flags
-from mooring.cli.run.flags import add_flags
+from mooring.cli.run import flags
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -54,7 +53,7 @@ def _add_run(commands: Commands) -> None:
         allow_abbrev=False,
     )
     run.set_defaults(run=calls("run.command:run", "RunOptions"))
-    add_flags(run)
+    flags.add_flags(run)
 
 
 def _add_demo(commands: Commands) -> None:
@@ -86,7 +85,7 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate.add_argument(
         "--jobs", type=int, default=0, metavar="N", help="processes (default: one per CPU)"
     )
-    add_plugin_option(evaluate)
+    flags.add_plugin_flag(evaluate)
 
 
 def _add_cluster(commands: Commands) -> None:
@@ -112,7 +111,21 @@ def _add_controller(commands: Commands) -> None:
         allow_abbrev=False,
     )
     controller.set_defaults(run=calls("controller:run", "ControllerOptions"))
-    add_controller_flags(controller)
+    controller.add_argument(
+        "controller", metavar="MODULE:NAME", help="a function under @mooring.controller.controller"
+    )
+    group = controller.add_argument_group("which cluster")
+    flags.add_connection(group)
+    workers = flags.whole_number(1, 1000)
+    group.add_argument(
+        "--workers", type=workers, default=16, metavar="N", help="pods that are bound at once (16)"
+    )
+    flags.add_manners(controller.add_argument_group("beside other schedulers"))
+    flags.add_leader_election(controller.add_argument_group("leader election"))
+    flags.add_serving(controller.add_argument_group("endpoints"))
+    flags.add_access(controller.add_argument_group("access to /metrics"))
+    flags.add_logs(controller.add_argument_group("logs"))
+    controller.set_defaults(leader_elect=False)  # most controllers start with one replica
 
 
 def _add_extender(commands: Commands) -> None:
@@ -164,7 +177,7 @@ def _add_config(commands: Commands) -> None:
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.set_defaults(run=calls(f"config:{name}", "ConfigOptions"))
         action.add_argument("file", metavar="FILE", help="the configuration; - is standard input")
-        add_plugin_option(action)
+        flags.add_plugin_flag(action)
     convert = actions.add_parser(
         "convert",
         help="print a file of any version as v1, with comments on what changed",
@@ -206,15 +219,4 @@ def _add_manifests(commands: Commands) -> None:
         metavar="PATH",
         help="a file for everything, or a folder, or a name that ends with /, for a file each",
     )
-    add_plugin_option(manifests)
-
-
-def add_plugin_option(parser: argparse.ArgumentParser) -> None:
-    """`--plugin module:Class`, for commands that read a configuration."""
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="make a plugin class known by its name; may be repeated",
-    )
+    flags.add_plugin_flag(manifests)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mooring import config as cfg
 from mooring.cli.options import CommandOptions
 from mooring.errors import ConfigError, Problem
+from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 
@@ -29,12 +30,24 @@ class ConvertOptions(CommandOptions, frozen=True, kw_only=True):
 
 def validate(options: ConfigOptions) -> int:
     """Print whether the scheduler would start with this file."""
-    return _with_plans(options.file, options.plugin, _report)
+    try:
+        _, plans, _ = _plan(options)
+    except ConfigError as error:
+        return print_problems(error, _name(options.file))
+    names = ", ".join(plan.scheduler_name for plan in plans)
+    count = f"{len(plans)} profile{'s' if len(plans) > 1 else ''}"
+    print(f"{_name(options.file)}: valid; {count}: {names}")
+    return 0
 
 
 def show(options: ConfigOptions) -> int:
     """Print the effective configuration."""
-    return _with_plans(options.file, options.plugin, _print_effective)
+    try:
+        config, plans, registry = _plan(options)
+    except ConfigError as error:
+        return print_problems(error, _name(options.file))
+    print(effective_yaml(config, plans, registry.names), end="")
+    return 0
 
 
 def convert(options: ConvertOptions) -> int:
@@ -43,32 +56,49 @@ def convert(options: ConvertOptions) -> int:
         text = cfg.to_v1_yaml(_read(options.file))
     except ConfigError as error:
         return print_problems(error, _name(options.file))
-    if not options.output:
-        print(text, end="")
-        return 0
+    if options.output:
+        return write_text(options.output, text)
+    print(text, end="")
+    return 0
+
+
+def write_text(file: str, text: str) -> int:
+    """Write a file; the exit code."""
     try:
-        Path(options.output).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        print(f"{options.output}: {error.strerror or error}", file=sys.stderr)
+        print(f"{file}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 
 
-_Use = Callable[[str, cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry], None]
-
-
-def _with_plans(file: str, plugins: Sequence[str], use: _Use) -> int:
-    name = _name(file)
-    try:
-        registry = registry_with(plugins)
-        loaded = _read(file)
-        plans = plan_profiles(loaded.config, registry)
-    except ConfigError as error:
-        return print_problems(error, name)
+def _plan(
+    options: ConfigOptions,
+) -> tuple[cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry]:
+    registry = registry_with(options.plugin)
+    loaded = _read(options.file)
+    plans = plan_profiles(loaded.config, registry)
     for note in loaded.notes:
-        print(f"{name}: note: {note}", file=sys.stderr)
-    use(name, loaded.config, plans, registry)
-    return 0
+        print(f"{_name(options.file)}: note: {note}", file=sys.stderr)
+    return loaded.config, plans, registry
+
+
+def plugin_classes(registry: Registry, paths: Sequence[str]) -> tuple[type[Base], ...]:
+    """The classes of `--plugin module:Class`, which the registry knows."""
+    return tuple(registry.get(registry.add_path(path)) for path in paths)
+
+
+def effective_yaml(
+    config: cfg.KubeSchedulerConfiguration, plans: list[ProfilePlan], known_plugins: Collection[str]
+) -> str:
+    """The configuration in effect, as a file; plugins without arguments need no entry."""
+    args = {
+        plan.scheduler_name: {
+            plugin: value for plugin, value in plan.args.items() if value.__struct_fields__
+        }
+        for plan in plans
+    }
+    return cfg.to_yaml(config, known_plugins, args)
 
 
 def _read(file: str) -> cfg.Loaded:
@@ -104,30 +134,3 @@ def registry_with(plugins: Sequence[str]) -> Registry:
     if problems:
         raise ConfigError(problems)
     return registry
-
-
-def _report(
-    name: str,
-    config: cfg.KubeSchedulerConfiguration,
-    plans: list[ProfilePlan],
-    registry: Registry,
-) -> None:
-    profiles = ", ".join(plan.scheduler_name for plan in plans)
-    print(f"{name}: valid; {len(plans)} profile{'s' if len(plans) > 1 else ''}: {profiles}")
-
-
-def _print_effective(
-    name: str,
-    config: cfg.KubeSchedulerConfiguration,
-    plans: list[ProfilePlan],
-    registry: Registry,
-) -> None:
-    args = {
-        plan.scheduler_name: {
-            plugin: value
-            for plugin, value in plan.args.items()
-            if value.__struct_fields__  # plugins without arguments need no entry
-        }
-        for plan in plans
-    }
-    print(cfg.to_yaml(config, registry.names, args), end="")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mooring import config as cfg
-from mooring.cli.config import print_problems, registry_with
+from mooring.cli.config import plugin_classes, print_problems, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.config.duration import Duration
 from mooring.errors import ConfigError, Problem
@@ -84,13 +84,8 @@ async def _serve(flags: ExtenderOptions) -> None:
         client_names=tuple(name for name in flags.client_names.split(",") if name),
     )
     extender = extender or Extender()
-    plugins = [registry.get(registry.add_path(path)) for path in paths]
-    await serve(
-        [*plugins, *extender.plugins],
-        options,
-        config=config,
-        tls=tls,
-    )
+    plugins = [*plugin_classes(registry, paths), *extender.plugins]
+    await serve(plugins, options, config=config, tls=tls)
 
 
 def _functions(path: str) -> Extender | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mooring.cli.run.flags import duration
+from mooring.cli.run.flags import add_kubeconfig, add_logs, duration
 
 
 def add_extender_flags(parser: argparse.ArgumentParser) -> None:
@@ -18,10 +18,8 @@ def add_extender_flags(parser: argparse.ArgumentParser) -> None:
     )
     _add_main(parser.add_argument_group("what to serve"))
     _add_cluster(parser.add_argument_group("the cluster to watch"))
-    _add_serving(parser.add_argument_group("who may ask"))
-    logs = parser.add_argument_group("logs")
-    logs.add_argument("-v", "--v", type=int, default=0, metavar="LEVEL", help="0 to 10")
-    logs.add_argument("--logging-format", choices=("text", "json"), default="text")
+    _add_serving(parser.add_argument_group("endpoints and access"))
+    add_logs(parser.add_argument_group("logs"))
 
 
 def _add_main(group: argparse._ArgumentGroup) -> None:
@@ -55,10 +53,8 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_cluster(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--kubeconfig", default="", metavar="FILE", help="how to reach the API server")
-    add("--context", default="", metavar="NAME", help="context of the kubeconfig (current one)")
-    add(
+    add_kubeconfig(group)
+    group.add_argument(
         "--no-cluster",
         action="store_true",
         help="watch nothing: nodes are as requests describe them; of names, names are all there is",
@@ -80,7 +76,7 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "--client-ca-file",
         default="",
         metavar="FILE",
-        help="who signs client certificates; then everything but health needs one",
+        help="CA of client certificates; then everything but health needs one",
     )
     add(
         "--client-names",

@@ -15,10 +15,13 @@ import select
 import socket
 import ssl
 import sys
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from mooring.client._failures import Broken, describe_error, is_certificate_error
 from mooring.client._tls_layer import TlsLayer
+
+if TYPE_CHECKING:
+    from mooring.client._pool import Pool
 
 READ_SIZE: Final = 256 * 1024  # bytes taken from the socket at a time
 
@@ -52,32 +55,20 @@ class Receiver(Protocol):
         ...
 
 
-class ConnectionTracker(Protocol):
-    """Is told of all connections; the pool."""
-
-    def opening(self, connection: Connection) -> None: ...
-
-    def closing(self, connection: Connection) -> None: ...
-
-    def lost(self, connection: Connection) -> None:
-        """Its socket is closed, or was never opened."""
-        ...
-
-
 class Connection(asyncio.BufferedProtocol):
     """A socket as asyncio sees it. `buffer` may be shared: bytes are taken out at once."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        tracker: ConnectionTracker,
+        pool: Pool,
         buffer: memoryview,
         idle_limit: float,
     ) -> None:
         self.context: ssl.SSLContext | None = None  # with which the server was verified
         self.reusable: bool = False
         self._loop = loop
-        self._tracker = tracker
+        self._pool = pool
         self._buffer = buffer
         self._idle_limit = idle_limit
         self._idle_since = 0.0
@@ -87,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._given_up = False
-        tracker.opening(self)
+        pool.opening(self)
 
     @property
     def is_open(self) -> bool:
@@ -176,9 +167,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._tracker.closing(self)
+        self._pool.closing(self)
         if self._transport is None:
-            self._tracker.lost(self)
+            self._pool.lost(self)
         elif not self._transport.is_closing():
             self._send_close_notify(self._transport)
             self._transport.abort()
@@ -214,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         why = "the connection was closed" if exc is None else describe_error(exc)
         self.fail(Broken(why))
         self._transport = None
-        self._tracker.lost(self)
+        self._pool.lost(self)
 
     def _decrypt(self, data: bytes | memoryview, layers: tuple[TlsLayer, ...]) -> None:
         inner = b""

@@ -123,14 +123,7 @@ class Reader(Generic[O]):
         except NOT_JSON:  # the first error says more
             key = ""
         else:
-            value = self._kind(
-                metadata=ObjectMeta(
-                    name=meta.name,
-                    namespace=meta.namespace,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version,
-                )
-            )
+            value = self._kind(metadata=ObjectMeta(**msgspec.structs.asdict(meta)))
             key = value.key
         why = str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"
         if self.unread.get(key) != why:

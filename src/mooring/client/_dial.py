@@ -11,9 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from mooring.client._connection import READ_SIZE, Connection, ConnectionTracker
+from mooring.client._connection import READ_SIZE, Connection
 from mooring.client._exchange import Exchange, Handshake
 from mooring.client._failures import Broken, describe_error, is_certificate_error
+from mooring.client._pool import Pool
 from mooring.client._request_format import header_lines
 from mooring.client._tls_layer import TlsLayer
 from mooring.client.endpoint import Endpoint
@@ -36,7 +37,7 @@ def parse_proxy(url: str) -> Proxy | None:
     if not url:
         return None
     found = urlsplit(url)
-    if found.scheme not in ("http", "https") or not found.hostname:
+    if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
         shown = f"{found.scheme}://{found.hostname or ''}"
         raise ValueError(f"proxy: expected http://host:port or https://host:port, got {shown}")
     secure = found.scheme == "https"
@@ -65,13 +66,13 @@ class Dialer:
     def __init__(
         self,
         endpoint: Endpoint,
-        tracker: ConnectionTracker,
+        pool: Pool,
         *,
         user_agent: str,
         connect_timeout: float,
         idle_limit: float,
     ) -> None:
-        self._tracker = tracker
+        self._pool = pool
         self._connect_timeout = connect_timeout
         self._idle_limit = idle_limit
         self._host, self._port = endpoint.host, endpoint.port
@@ -98,7 +99,7 @@ class Dialer:
         loop = asyncio.get_running_loop()
         started = loop.time()
         limit = min(deadline, started + self._connect_timeout)
-        connection = Connection(loop, self._tracker, self._buffer, self._idle_limit)
+        connection = Connection(loop, self._pool, self._buffer, self._idle_limit)
         guard = asyncio.timeout_at(limit)
         try:
             async with guard:

@@ -23,7 +23,6 @@ from mooring.errors import Problem
 
 T = TypeVar("T")
 
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _QUOTED: Final = re.compile(r"'[^'<]{4,}'")
 _KINDS: Final[Mapping[type, str]] = {
     str: "text",
@@ -34,15 +33,6 @@ _KINDS: Final[Mapping[type, str]] = {
     dict: "fields",
     type(None): "nothing",
 }
-
-
-class _Loader(yaml.SafeLoader):
-    """The safe loader without dates: a user may be called 2024-01-01."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +134,12 @@ def _entries(top: Fields, key: str, inner: str) -> Entries:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class Fields:
     """Typed access to the fields of an entry; one of another type is a problem, and left out."""
 
-    def __init__(self, entry: KubeconfigEntry, problems: list[Problem]) -> None:
-        self.entry: KubeconfigEntry = entry
-        self.problems: list[Problem] = problems
+    entry: KubeconfigEntry
+    problems: list[Problem]
 
     def place(self, key: str = "") -> str:
         """Where a field is: the file, and the path in it."""

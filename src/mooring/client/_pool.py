@@ -72,7 +72,6 @@ class Pool:
             self._idle.append(connection)
 
     async def close(self) -> None:
-        """Fail the waiters and close all connections."""
         self._closed = True
         while self._waiters:
             _fail_waiter(self._waiters.popleft(), Broken("the client is closed"))
@@ -91,6 +90,7 @@ class Pool:
             self._idle.remove(connection)
 
     def lost(self, connection: Connection) -> None:
+        """Its socket is closed, or was never opened."""
         self._alive.discard(connection)
         if self._all_closed is not None and not self._alive and not self._all_closed.done():
             self._all_closed.set_result(None)

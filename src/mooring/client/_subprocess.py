@@ -107,7 +107,9 @@ async def _end(starting: asyncio.Future[_Started], *, is_group: bool) -> None:
         return
     transport, run = starting.result()
     if not run.ended.is_set():
-        _kill(transport.get_pid(), is_group=is_group)
+        kill = os.killpg if is_group else os.kill
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            kill(transport.get_pid(), signal.SIGKILL)
     transport.close()
     await run.ended.wait()
 
@@ -123,11 +125,6 @@ async def _wait(run: _Run, time_limit: float) -> str:
     if run.overflow.is_set():
         return f"printed more than {_OUTPUT_LIMIT} bytes"
     return "" if run.ended.is_set() else f"was still running after {time_limit:g} seconds"
-
-
-def _kill(pid: int, *, is_group: bool) -> None:
-    with suppress(ProcessLookupError):  # it has just ended by itself
-        (os.killpg if is_group else os.kill)(pid, signal.SIGKILL)
 
 
 def _words(error: Exception) -> str:

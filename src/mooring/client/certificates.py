@@ -40,10 +40,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
-        certificate = _begin(self._name, self._name, self._key, self._identifier)
-        certificate = certificate.add_extension(
-            x509.BasicConstraints(ca=True, path_length=0), critical=True
-        ).add_extension(_usage(signs=True), critical=True)
+        certificate = _begin_authority(self._name, self._key)
         self.certificate: bytes = _pem(certificate.sign(self._key, hashes.SHA256()))
 
     def server(self, names: Iterable[str] = ()) -> Pair:
@@ -78,17 +75,23 @@ class Authority:
 def self_signed() -> Pair:
     """A fresh certificate for this machine, by all names it can be reached under from itself."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("mooring")
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
-        _begin(name, name, key, identifier)
+        _begin_authority(_name("mooring"), key)
         .add_extension(x509.SubjectAlternativeName(_own_names()), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)  # it vouches for itself
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
     return Pair(_pem(certificate), _key_pem(key))
+
+
+def _begin_authority(name: x509.Name, key: _Key) -> x509.CertificateBuilder:
+    """A certificate that its own key signs."""
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        _begin(name, name, key, identifier)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+    )
 
 
 def _begin(

@@ -124,12 +124,9 @@ class ApiClient:
 
     # --- writing -------------------------------------------------------------------------------
 
-    async def create(
-        self, value: O, *, priority: RequestPriority = RequestPriority.WRITE, subresource: str = ""
-    ) -> O:
+    async def create(self, value: O) -> O:
         """Create an object; what the server made of it."""
-        answer = await self._create(value, priority, subresource)
-        return _read(answer, type(value))
+        return _read(await self._create(value, RequestPriority.WRITE), type(value))
 
     async def tell(
         self, value: Object, *, priority: RequestPriority = RequestPriority.WRITE
@@ -183,14 +180,8 @@ class ApiClient:
         request = Request(method="POST", path=path, body=encode(question))
         return _read(await self._send(request), answer)
 
-    async def _create(
-        self, value: Object, priority: RequestPriority, subresource: str = ""
-    ) -> bytes:
-        kind, meta = type(value), value.metadata
-        if subresource:
-            path = paths.single(kind, meta.name, meta.namespace, subresource)
-        else:
-            path = paths.collection(kind, meta.namespace)
+    async def _create(self, value: Object, priority: RequestPriority) -> bytes:
+        path = paths.collection(type(value), value.metadata.namespace)
         request = Request(method="POST", path=path, body=encode(value))
         return await self._send(request, priority, self._fence)
 

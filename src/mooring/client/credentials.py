@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import quote
 
-from mooring.client._file_watch import Clock, FileWatch
 from mooring.client.endpoint import Credentials, Headers
 from mooring.client.errors import Unreachable
+from mooring.client.file_watch import Clock, FileWatch
 
 log = logging.getLogger(__name__)
 
@@ -144,23 +143,16 @@ class Impersonation:
         return self._inner is not None and await self._inner.renew()
 
 
-class Renewable(Protocol):
-    """What can reload its files at once, such as `tls.ReloadingTls`."""
-
-    def renew(self) -> bool:
-        """Look; whether something may have changed."""
-        ...
-
-
 class WithCertificates:
     """Credentials of an endpoint with TLS: renewing them reloads its certificates as well.
 
-    Without `inner` the client certificate authenticates, if there is one.
+    Without `inner` the client certificate authenticates, if there is one. `renew_certificates` is
+    the `renew` of `tls.ReloadingTls`.
     """
 
-    def __init__(self, inner: Credentials | None, tls: Renewable) -> None:
+    def __init__(self, inner: Credentials | None, renew_certificates: Callable[[], bool]) -> None:
         self._inner = inner
-        self._tls = tls
+        self._renew_certificates = renew_certificates
 
     async def headers(self) -> Headers:
         return () if self._inner is None else await self._inner.headers()
@@ -168,4 +160,4 @@ class WithCertificates:
     async def renew(self) -> bool:
         is_renewed = self._inner is not None and await self._inner.renew()
         # After the credentials: an exec plugin may have just given us another certificate.
-        return self._tls.renew() or is_renewed
+        return self._renew_certificates() or is_renewed

@@ -39,6 +39,7 @@ TRIES: Final = 12
 PAUSE: Final = 10.0  # seconds between tries, and up to a quarter more
 
 MAX_SERIES: Final = 4096  # remembered at once
+CONCURRENCY: Final = 4  # requests
 
 PATIENCE: Final = 5.0  # seconds that an Event waits for binds
 
@@ -59,7 +60,6 @@ class EventSink:
         host: str,
         clock: Callable[[], float] = time.time,
         capacity: int = 1000,
-        concurrency: int = 4,
         rng: random.Random | None = None,
         binds: BindsInProgress | None = None,
     ) -> None:
@@ -70,7 +70,6 @@ class EventSink:
         self._host = host
         self._clock = clock
         self._capacity = capacity
-        self._concurrency = concurrency
         self._rng = rng or random.Random()
         self._binds = binds
         self._go_on = asyncio.Event()  # set when Events need not wait for binds
@@ -127,7 +126,7 @@ class EventSink:
     async def run(self) -> None:
         """Send what comes, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._concurrency):
+            for _ in range(CONCURRENCY):
                 group.create_task(self._work())
             group.create_task(self._every(FINISH_AFTER, self._finish_quiet))
             group.create_task(self._every(REFRESH_EVERY, self._refresh))
@@ -138,7 +137,7 @@ class EventSink:
         try:
             async with asyncio.timeout(seconds):
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(self._concurrency):
+                    for _ in range(CONCURRENCY):
                         group.create_task(self._send_waiting())
                 while self._in_flight:
                     self._sent_one.clear()
@@ -318,16 +317,14 @@ class EventSink:
 
     def _give_up(self, series: Series, error: ApiError) -> None:
         self.failed += 1
-        kind = (
-            f"{error.code} {error.reason}"
-            if isinstance(error, errors.StatusError)
-            else type(error).__name__
-        )
+        kind = type(error).__name__
+        if isinstance(error, errors.StatusError):
+            kind = f"{error.code} {error.reason}"
         extra = {**_named(series), "error": str(error)}
         if "is being terminated" in str(error):  # a namespace
-            log.debug("the namespace of an Event goes away", extra=extra)
+            log.debug("the namespace of an Event is being terminated", extra=extra)
         else:
-            self._warn(kind, "the server does not take an Event", extra)
+            self._warn(kind, "the API server refused an Event", extra)
 
     def _warn(self, kind: str, message: str, extra: dict[str, str]) -> None:
         """Warn once for each kind of failure: there may be one for each pod."""

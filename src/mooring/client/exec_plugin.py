@@ -26,11 +26,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from mooring.api.unreadable import NOT_JSON, why_unreadable
-from mooring.client._file_watch import Clock
 from mooring.client._subprocess import CommandFailed, printable, run_command
 from mooring.client.credentials import token_problem
 from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable
+from mooring.client.file_watch import Clock
 from mooring.client.tls import Identity, Pem, build_context
 from mooring.errors import ConfigError
 

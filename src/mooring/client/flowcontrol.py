@@ -79,7 +79,6 @@ class TokenBucket:
         self._filled_at: float | None = None
 
     def take(self) -> bool:
-        """Take a token if there is one."""
         if self._rate <= 0:
             return True
         self._fill()
@@ -126,7 +125,6 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     async def acquire(self, priority: RequestPriority = RequestPriority.WRITE) -> None:
-        """Wait for a token."""
         if not self._waiting and self._bucket.take():
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -46,7 +46,10 @@ def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_A
     if problems:
         raise ConfigError(_advised(problems))
     return Endpoint(
-        host=host.strip("[]"), port=int(port), tls=tls, credentials=WithCertificates(token, tls)
+        host=host.strip("[]"),
+        port=int(port),
+        tls=tls,
+        credentials=WithCertificates(token, tls.renew),
     )
 
 
@@ -69,8 +72,7 @@ def find_endpoint(
 ) -> Endpoint:
     """The endpoint that the flags mean, as for kube-scheduler.
 
-    Without any, the cluster we run in; outside of a cluster, what kubectl would use, because
-    people start schedulers from laptops.
+    Without any, the cluster this process runs in; outside of a cluster, what kubectl would use.
     """
     if kubeconfig or context:
         return load_kubeconfig(kubeconfig, context=context, master=master, environ=environ)

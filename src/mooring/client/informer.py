@@ -31,9 +31,8 @@ UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 class Informer(Generic[O]):
     """All objects of one kind, by `namespace/name`; it is the sink of its reflector.
 
-    `keep` may trim an object before it is stored and handed on; it must leave its identity and
-    version alone. `raw_objects` keeps the JSON of objects beside the store. A handler that raises
-    is logged, and the informer goes on.
+    `raw_objects` keeps the JSON of objects beside the store. A handler that raises is logged, and
+    the informer goes on.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class Informer(Generic[O]):
         labels: str = "",
         fields: str = "",
         page_size: int = 500,
-        keep: Callable[[O], O] | None = None,
         raw_objects: RawObjects[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -67,7 +65,6 @@ class Informer(Generic[O]):
         self._raw_objects = raw_objects
         self._on_put = on_put
         self._on_remove = on_remove
-        self._keep = keep
         self._store: dict[str, O] = {}
 
     @property
@@ -81,7 +78,6 @@ class Informer(Generic[O]):
         return self.reflector.problem
 
     async def run(self) -> NoReturn:
-        """Keep the store current until cancelled."""
         await self.reflector.run()
 
     def get(self, key: str) -> O | None:
@@ -133,11 +129,6 @@ class Informer(Generic[O]):
         self._drop(value.key, known)
 
     def _accept(self, key: str, value: O) -> None:
-        if self._keep is not None:
-            try:
-                value = self._keep(value)
-            except Exception:  # then all of it is kept
-                self._log_failure(value)
         self._store[key] = value
         self._call(self._on_put, value)
 
@@ -151,11 +142,8 @@ class Informer(Generic[O]):
         try:
             handler(value)
         except Exception:
-            self._log_failure(value)
-
-    def _log_failure(self, value: O) -> None:
-        extra = {"resource": self.resource, "object": value.key}
-        log.exception("a handler failed, going on", extra=extra)
+            extra = {"resource": self.resource, "object": value.key}
+            log.exception("a handler failed, going on", extra=extra)
 
 
 class NodeAndPodHandlers(Protocol):
@@ -226,7 +214,6 @@ class Informers:
         return iter(self._informers)
 
     async def run(self) -> None:
-        """Run all of them until cancelled."""
         self._is_running = True
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:

@@ -14,8 +14,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from mooring.client._dial import parse_proxy
 from mooring.client._kubeconfig_file import (
     Entries,
     Fields,
@@ -33,7 +33,6 @@ from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)
 
-_PROXIES: Final = ("http", "https")  # what the transport can go through; socks5 it cannot
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
@@ -63,12 +62,12 @@ def load_kubeconfig(
     return endpoint
 
 
-def plain_endpoint(url: str, place: str = "--master") -> Endpoint:
+def plain_endpoint(url: str) -> Endpoint:
     """A server without credentials; https is verified by the system's CAs."""
     try:
         found = parse_server(url)
     except ValueError as error:
-        raise ConfigError([Problem(place, str(error))]) from error
+        raise ConfigError([Problem("--master", str(error))]) from error
     tls = ReloadingTls() if found.secure else None
     return Endpoint(found.host, found.port, found.prefix, tls=tls)
 
@@ -132,7 +131,7 @@ class _EndpointBuilder:
         is_plain = address is not None and not address.secure
         tls = None if is_plain else self._tls(info, auth)
         # Credentials are not sent over plain http; impersonation headers are.
-        inner = WithCertificates(auth.credentials, tls) if tls is not None else None
+        inner = WithCertificates(auth.credentials, tls.renew) if tls is not None else None
         credentials = impersonated(user, inner)
         if address is None or self.problems:
             return None
@@ -183,7 +182,9 @@ class _EndpointBuilder:
 
 def _cluster_info(cluster: Fields, master: str) -> ClusterInfo:
     proxy = cluster.text("proxy-url")
-    if proxy and not _is_proxy(proxy):
+    try:
+        parse_proxy(proxy)
+    except ValueError:
         cluster.report("proxy-url", "expected http://host:port or https://host:port")
     return ClusterInfo(
         server=master or cluster.text("server"),
@@ -202,14 +203,6 @@ def _plugin_extension(cluster: Fields) -> Any:
         if item.text("name") == _EXEC_EXTENSION:
             return item.entry.fields.get("extension")
     return None
-
-
-def _is_proxy(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in _PROXIES and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _known(kinds: str, entries: Entries) -> str:

@@ -124,7 +124,6 @@ class LeaderElection:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may write now."""
         return self._leading and self._now() < self._deadline
 
     @property

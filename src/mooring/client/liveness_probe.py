@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _EVERY: Final = 15.0  # seconds
 _TIMEOUT: Final = 8.0  # seconds; less than a connection may take
-_NO_ANSWER: Final = f"the server gave no sign of life within {_TIMEOUT:g} s"
+_NO_ANSWER: Final = f"the server did not answer within {_TIMEOUT:g} s"
 
 
 class Listener(Protocol):
@@ -53,14 +53,12 @@ class LivenessProbe:
                 async with asyncio.timeout(_TIMEOUT):
                     await self._client.ping()
             except TimeoutError:
-                self._restart_watches(self._silent_since(began))
+                silent = self._silent_since(began)
+                log.warning("%s; restarting watches", _NO_ANSWER, extra={"watches": len(silent)})
+                for listener in silent:
+                    listener.restart_watch(_NO_ANSWER)
             except ApiError as error:  # an answer, if only of a proxy
-                log.debug("could not ask for a sign of life", extra={"error": str(error)})
-
-    def _restart_watches(self, silent: list[Listener]) -> None:
-        log.warning("%s; restarting watches", _NO_ANSWER, extra={"watches": len(silent)})
-        for listener in silent:
-            listener.restart_watch(_NO_ANSWER)
+                log.debug("the liveness probe got an error", extra={"error": str(error)})
 
     def _silent_since(self, time: float) -> list[Listener]:
         return [

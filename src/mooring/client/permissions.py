@@ -81,7 +81,6 @@ class PermissionCheck:
         self._poked.set()
 
     async def run(self) -> None:
-        """Check regularly until cancelled."""
         while True:
             await self._ask_all()
             await self._wait()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mooring.client._file_watch import Clock, FileWatch
+from mooring.client.file_watch import Clock, FileWatch
 from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)

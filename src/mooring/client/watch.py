@@ -119,7 +119,6 @@ class Reflector(Generic[O]):
         return len(self._reader.unread)
 
     async def run(self) -> NoReturn:
-        """Keep the sink current until cancelled."""
         while True:
             await self._list()
             await self._watch_until_stale()

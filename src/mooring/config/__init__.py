@@ -8,20 +8,13 @@ caller says which names exist and what they implement.
 """
 
 from mooring.config.convert import to_v1_yaml as to_v1_yaml
-from mooring.config.decode import decode as decode
 from mooring.config.decode import decode_args as decode_args
-from mooring.config.defaults import DEFAULT_MULTIPOINT as DEFAULT_MULTIPOINT
 from mooring.config.defaults import apply_defaults as apply_defaults
-from mooring.config.defaults import default_plugins as default_plugins
 from mooring.config.defaults import effective_plugins as effective_plugins
-from mooring.config.defaults import merge_plugins as merge_plugins
 from mooring.config.defaults import resolve_names as resolve_names
-from mooring.config.duration import Duration as Duration
 from mooring.config.duration import format_duration as format_duration
-from mooring.config.duration import format_nanoseconds as format_nanoseconds
 from mooring.config.expand import enabled_names as enabled_names
 from mooring.config.expand import expand_point as expand_point
-from mooring.config.expand import interface_name as interface_name
 from mooring.config.load import Loaded as Loaded
 from mooring.config.load import default_configuration as default_configuration
 from mooring.config.load import load_file as load_file
@@ -40,9 +33,6 @@ from mooring.config.types import Extender as Extender
 from mooring.config.types import ExtenderTLS as ExtenderTLS
 from mooring.config.types import KubeSchedulerConfiguration as KubeSchedulerConfiguration
 from mooring.config.types import KubeSchedulerProfile as KubeSchedulerProfile
-from mooring.config.types import LeaderElectionConfiguration as LeaderElectionConfiguration
-from mooring.config.types import ManagedResource as ManagedResource
-from mooring.config.types import PluginConfig as PluginConfig
 from mooring.config.types import PluginRef as PluginRef
 from mooring.config.types import Plugins as Plugins
 from mooring.config.types import PluginSet as PluginSet

@@ -15,7 +15,7 @@ import difflib
 import enum
 import re
 import types
-from typing import Annotated, Any, Literal, NewType, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -32,13 +32,7 @@ _PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
 _GOT = re.compile(r"got `(?:str|int|float|bool)`$")
 
 
-class _Unusable(enum.Enum):
-    """Stands for data of which nothing can be kept."""
-
-    UNUSABLE = enum.auto()
-
-
-UNUSABLE = _Unusable.UNUSABLE
+UNUSABLE: Final = object()  # stands for data of which nothing can be kept
 
 
 def decode(raw: object, type_: type[T], path: str = "") -> tuple[T | None, list[Problem]]:

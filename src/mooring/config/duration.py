@@ -35,7 +35,7 @@ class Duration:
     @classmethod
     def of(cls, seconds: float) -> "Duration":
         """Build a duration from seconds, rounded to the nearest nanosecond."""
-        return cls(_to_nanoseconds(seconds))
+        return cls(round(seconds * NANOSECONDS_PER_SECOND))
 
     @classmethod
     def parse(cls, text: str) -> "Duration":
@@ -44,12 +44,10 @@ class Duration:
 
     @property
     def nanoseconds(self) -> int:
-        """The exact value."""
         return self._nanoseconds
 
     @property
     def seconds(self) -> float:
-        """The value as the clocks of Python want it."""
         return self._nanoseconds / NANOSECONDS_PER_SECOND
 
     def __str__(self) -> str:
@@ -75,7 +73,7 @@ class Duration:
 
 def format_duration(seconds: float) -> str:
     """Write a number of seconds as Go would: `0s`, `1.5s`, `100ms`, `15m0s`."""
-    return format_nanoseconds(_to_nanoseconds(seconds))
+    return format_nanoseconds(round(seconds * NANOSECONDS_PER_SECOND))
 
 
 def format_nanoseconds(nanoseconds: int) -> str:
@@ -104,12 +102,6 @@ def _decimal(nanoseconds: int, unit: int) -> str:
         return str(whole)
     digits = len(str(unit)) - 1  # every unit printed with a fraction is a power of ten
     return f"{whole}.{below:0{digits}d}".rstrip("0")
-
-
-def _to_nanoseconds(seconds: float) -> int:
-    if isinstance(seconds, int):
-        return seconds * NANOSECONDS_PER_SECOND
-    return round(seconds * NANOSECONDS_PER_SECOND)
 
 
 def _parse(text: str) -> int:

@@ -89,11 +89,9 @@ def read_text(
     With `in_manifests` the configuration may be inside a ConfigMap, or one of several documents.
     `read_config_map` is asked for the Policy that a v1alpha1 configuration has in the cluster.
     """
-    found = (
-        find_configuration(text, source)
-        if in_manifests
-        else LocatedConfiguration(text, source, {}, {})
-    )
+    found = LocatedConfiguration(text, source, {}, {})
+    if in_manifests:
+        found = find_configuration(text, source)
     raw, problems = parse_yaml(found.text, found.source)
     if not isinstance(raw, dict):
         message = f"expected a {KIND}, got {quote(raw)}"

@@ -26,11 +26,7 @@ class LocatedConfiguration(NamedTuple):
     config_maps: ConfigMaps  # by namespace and name
 
 
-class _Candidate(NamedTuple):
-    kind: str
-    text: str
-    source: str
-    siblings: dict[str, str]
+_Candidate = tuple[str, LocatedConfiguration]  # its kind, and itself
 
 
 def find_configuration(text: str, source: str) -> LocatedConfiguration:
@@ -42,7 +38,9 @@ def find_configuration(text: str, source: str) -> LocatedConfiguration:
     config_maps: ConfigMaps = {}
     for document in documents:
         candidates += _candidates(document, source, config_maps)
-    chosen = [found for found in candidates if found.kind == KIND] or candidates
+    chosen = [found for kind, found in candidates if kind == KIND] or [
+        found for _, found in candidates
+    ]
     if len(chosen) != 1:
         kinds = ", ".join(dict.fromkeys(_kind(document.data) for document in documents))
         message = f"expected a {KIND} or a Policy, also inside a ConfigMap; found only {kinds}"
@@ -50,8 +48,7 @@ def find_configuration(text: str, source: str) -> LocatedConfiguration:
             places = "; ".join(found.source for found in chosen)
             message = f"expected one configuration, found {len(chosen)}: {places}"
         raise ConfigError([Problem(source, message)], source)
-    _, own, place, siblings = chosen[0]
-    return LocatedConfiguration(own, place, siblings, config_maps)
+    return chosen[0]
 
 
 def leading_comments(text: str) -> str:
@@ -68,7 +65,7 @@ def _candidates(
     document: YamlDocument, source: str, config_maps: ConfigMaps
 ) -> Iterator[_Candidate]:
     if kind := _configuration_kind(document.data):
-        yield _Candidate(kind, document.text, source, {})
+        yield kind, LocatedConfiguration(document.text, source, {}, config_maps)
     items = [document.data]
     if _kind(document.data) == "List" and isinstance(document.data, dict):
         listed = document.data.get("items")
@@ -92,7 +89,8 @@ def _inside(
         kind = POLICY_KIND if key == POLICY_KEY else _kind_of_text(text)
         if kind:
             siblings = {other: value for other, value in texts.items() if other != key}
-            yield _Candidate(kind, text, f"{source}: ConfigMap {name}, {key}", siblings)
+            place = f"{source}: ConfigMap {name}, {key}"
+            yield kind, LocatedConfiguration(text, place, siblings, config_maps)
 
 
 def _kind_of_text(text: str) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mooring.config._field_errors import quote
 from mooring.config.legacy import POLICY_VERSIONS
 from mooring.config.legacy.types import PolicyConfigMap, PolicySource
@@ -21,22 +23,14 @@ None when there is no such ConfigMap.
 _SYSTEM_NAMESPACE = "kube-system"
 
 
-class PolicyFetcher:
+class PolicyFetcher(msgspec.Struct, frozen=True):
     """Looks in the given place, and then beside the configuration."""
 
-    def __init__(
-        self,
-        folder: Path | None,
-        siblings: Mapping[str, str],
-        config_maps: ConfigMaps,
-        read_config_map: ReadConfigMap | None,
-        kubeconfig: str = "",
-    ) -> None:
-        self.folder: Path | None = folder  # of the configuration, where it is a file
-        self.siblings: Mapping[str, str] = siblings
-        self.config_maps: ConfigMaps = config_maps
-        self.read_config_map: ReadConfigMap | None = read_config_map
-        self.kubeconfig: str = kubeconfig
+    folder: Path | None  # of the configuration, where it is a file
+    siblings: Mapping[str, str]
+    config_maps: ConfigMaps
+    read_config_map: ReadConfigMap | None
+    kubeconfig: str
 
     def fetch(
         self, source: PolicySource, findings: Findings

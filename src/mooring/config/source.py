@@ -28,14 +28,14 @@ class _Loader(PythonLoader):
     """With JSON's floats."""
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """The safe dumper; quotes what the loader would take for a float and never aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-for _class in (_Loader, _Dumper):
+for _class in (_Loader, Dumper):
     _class.add_implicit_resolver(_FLOAT_TAG, _JSON_FLOAT, list("-+0123456789"))
 
 
@@ -74,10 +74,12 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
             node = loader.get_node()
             if node is None or _is_blank(node):
                 continue
-            problems = _DuplicateKeys(source).search(node)
+            keys = _DuplicateKeys(source)
+            keys.visit(node, "")
             line = node.start_mark.line
             own = "\n" * line + text[node.start_mark.index : node.end_mark.index]
-            documents.append(YamlDocument(loader.construct_document(node), line + 1, own, problems))
+            data = loader.construct_document(node)
+            documents.append(YamlDocument(data, line + 1, own, keys.problems))
     except NOT_YAML as error:
         raise _refusal(error, source) from error
     finally:
@@ -90,7 +92,7 @@ def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> li
 def dump_yaml(data: object) -> str:
     """Write plain data in block style, keys in the order given."""
     text = yaml.dump(
-        data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True
+        data, Dumper=Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True
     )
     assert isinstance(text, str)
     return text
@@ -125,10 +127,6 @@ class _DuplicateKeys:
         self.problems: list[Problem] = []
         self.open: set[int] = set()
         self.done: set[int] = set()
-
-    def search(self, node: yaml.Node) -> list[Problem]:
-        self.visit(node, "")
-        return self.problems
 
     def visit(self, node: yaml.Node, path: str) -> None:
         if id(node) in self.open:

@@ -1,16 +1,15 @@
 """Validation beyond the types: ranges, names, and rules between fields.
 
-The texts are kube-scheduler's, because people search for them. `load` calls `validate` after the
+The texts are kube-scheduler's. `load` calls `validate` after the
 defaults are in, and reports the problems together with those of decoding.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
+from mooring.api.requests import is_extended
 from mooring.config._field_errors import duplicate, invalid, required
 from mooring.config.types import (
     API_VERSION,
-    ClientConnection,
     Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -22,13 +21,6 @@ from mooring.errors import Problem
 
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
-_QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_DNS_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
-_LONGEST_SUBDOMAIN = 253
-# Quota counts an extended resource under its name with this in front, which must fit as well.
-_QUOTA_PREFIX = "requests."
-
 
 def validate(config: KubeSchedulerConfiguration) -> list[Problem]:
     """Every rule the configuration breaks; `apply_defaults` must have been applied."""
@@ -36,7 +28,9 @@ def validate(config: KubeSchedulerConfiguration) -> list[Problem]:
 
 
 def _all_problems(config: KubeSchedulerConfiguration) -> Iterator[Problem]:
-    yield from _client_connection(config.client_connection)
+    burst = config.client_connection.burst
+    if burst < 0:
+        yield invalid("clientConnection.burst", burst, "must be non-negative")
     yield from _leader_election(config.leader_election)
     if config.parallelism <= 0:
         text = "should be an integer value greater than zero"
@@ -50,11 +44,6 @@ def _all_problems(config: KubeSchedulerConfiguration) -> Iterator[Problem]:
         yield invalid("podMaxBackoffSeconds", longest, text)
     yield from _profiles(config.profiles)
     yield from _extenders(config.extenders)
-
-
-def _client_connection(client: ClientConnection) -> Iterator[Problem]:
-    if client.burst < 0:
-        yield invalid("clientConnection.burst", client.burst, "must be non-negative")
 
 
 def _leader_election(election: LeaderElectionConfiguration) -> Iterator[Problem]:
@@ -162,7 +151,7 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[Problem]:
             yield invalid(f"{path}.weight", extender.weight, text)
         for position, resource in enumerate(extender.managed_resources):
             place = f"{path}.managedResources[{position}].name"
-            if not is_extended_resource(resource.name):
+            if not is_extended(resource.name):
                 yield invalid(place, resource.name, "is an invalid extended resource name")
             if resource.name in managed:
                 yield invalid(place, resource.name, "duplicate extender managed resource name")
@@ -171,16 +160,3 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[Problem]:
     if binders > 1:
         found = f"found {binders} extenders implementing bind"
         yield invalid("extenders", found, "only one extender can implement bind")
-
-
-def is_extended_resource(name: str) -> bool:
-    """Whether a name is `domain/resource`, with a domain that is not Kubernetes' own."""
-    domain, slash, resource = name.partition("/")
-    return (
-        bool(slash)
-        and "kubernetes.io/" not in name
-        and not name.startswith(_QUOTA_PREFIX)
-        and len(_QUOTA_PREFIX + domain) <= _LONGEST_SUBDOMAIN
-        and _SUBDOMAIN.fullmatch(domain) is not None
-        and _QUALIFIED_NAME.fullmatch(resource) is not None
-    )

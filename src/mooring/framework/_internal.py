@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.hypothetical import NodesWithoutPods
+from mooring.cache.hypothetical import NodesWithoutPods, PodLists
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn
@@ -97,11 +97,7 @@ def has_key_version(plugin: Base) -> bool:
 
 def key_version_of(plugin: Base) -> Callable[[], Hashable]:
     """What to call for the version of the cache keys of any plugin."""
-    return plugin.key_version if isinstance(plugin, InternalPlugin) else _no_version
-
-
-def _no_version() -> None:
-    return None
+    return plugin.key_version if isinstance(plugin, InternalPlugin) else lambda: None
 
 
 def skip_is_final(plugin: Base) -> bool:
@@ -112,6 +108,14 @@ def skip_is_final(plugin: Base) -> bool:
 def vouches_for_reads(plugin: Base) -> bool:
     """Whether a plugin's own key says all that matters of the objects it reads."""
     return has_key_from_spec(plugin) or has_key_version(plugin)
+
+
+# --- pods -----------------------------------------------------------------------------------------
+
+
+def is_assigned_or_nominated(pod: Pod) -> bool:
+    """Whether a pod has a node, or a claim on one: its change or deletion may help other pods."""
+    return bool(pod.node_name or pod.nominated_node_name)
 
 
 # --- answers by topology domain -------------------------------------------------------------------
@@ -201,11 +205,6 @@ def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
     return None if earlier is None else earlier.get(key)
 
 
-def set_earlier(state: CycleState, earlier: CycleState) -> None:
-    """Let `earlier_value` find what is in the state of an earlier pod."""
-    state.begin_like(state, earlier)
-
-
 # --- many what-ifs at once ------------------------------------------------------------------------
 
 
@@ -213,12 +212,7 @@ class InternalWhatIf(WhatIf, Protocol):
     """The profile's filters, asked about many nodes as they might be."""
 
     def without_pods(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-        without: Sequence[Sequence[Pod]],
+        self, state: CycleState, pod: Pod, nodes: Nodes, rows: Sequence[int], without: PodLists
     ) -> NodesWithoutPods | None:
         """Many nodes at once, each without some of its pods, which can be put back.
 

@@ -100,7 +100,7 @@ def _every(resource: str) -> ClusterEvent:
 
 
 class Event:
-    """The events a plugin may wait for, by the names people use."""
+    """The events a plugin may wait for, by name."""
 
     NODE_ADDED = ClusterEvent(NODE, Action.ADD)
     NODE_DELETED = ClusterEvent(NODE, Action.DELETE)

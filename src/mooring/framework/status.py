@@ -1,4 +1,4 @@
-"""The answer of a plugin: a code, the reasons, and who said it.
+"""The answer of a plugin: a code, the reasons, and the plugin.
 
 "No" is a value with reasons; an exception is a bug or an outage. Codes keep kube-scheduler's
 numbers and names, because metrics, events and other schedulers' users already know them.

@@ -134,7 +134,6 @@ class MetricsRegistry:
         self._refreshers: dict[Callable[[], None], bool] = {}  # -> whether it works
 
     def __iter__(self) -> Iterator[AnyFamily]:
-        """All families, by name."""
         return (self._families[name] for name in sorted(self._families))
 
     def counter(

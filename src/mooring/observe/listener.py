@@ -32,7 +32,7 @@ _TLS_SHUTDOWN: Final = 2.0  # for the client to close its side
 _LINGER: Final = 1.0  # for a client that is being refused to stop sending
 _LONGEST_LINE: Final = 8190  # bytes of the request line, and of a header
 
-# aiohttp logs every malformed request; what strangers send must not fill our log.
+# aiohttp logs every malformed request; malformed requests must not fill our log.
 _SILENT: Final = logging.getLogger(f"{__name__}.aiohttp")
 _SILENT.setLevel(logging.CRITICAL + 1)
 

@@ -79,7 +79,8 @@ class TextLines(logging.Formatter):
     """klog's text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        letter = "E" if record.levelno >= logging.ERROR else _letter(record)
+        level = record.levelno
+        letter = "E" if level >= logging.ERROR else "W" if level >= logging.WARNING else "I"
         moment = time.localtime(record.created)
         micro = int(record.created % 1 * 1e6)
         when = f"{moment.tm_mon:02}{moment.tm_mday:02} {time.strftime('%H:%M:%S', moment)}"
@@ -110,10 +111,6 @@ class JsonLines(logging.Formatter):
             line["stacktrace"] = stacktrace
         # ASCII only: that escapes whatever a terminal might take for an order.
         return json.dumps(line, separators=(",", ":"))
-
-
-def _letter(record: logging.LogRecord) -> str:
-    return "W" if record.levelno >= logging.WARNING else "I"
 
 
 def _message(record: logging.LogRecord) -> str:

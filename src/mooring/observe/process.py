@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from mooring.observe.family import MetricFamily, MetricsRegistry, MetricValue
+from mooring.observe.family import MetricsRegistry, MetricValue
 
 _PROC: Final = Path("/proc")
 # Places in /proc/self/stat after the name of the program, which may hold spaces; see proc(5).
@@ -28,40 +28,37 @@ def add_process_metrics(registry: MetricsRegistry, proc: Path = _PROC) -> None:
         "process_cpu_seconds_total", "CPU time of the process, in user and system mode.", (), ""
     )
     registry.before_scrape(lambda: cpu.labels().set(time.process_time()))
-    registry.before_scrape(_GarbageCollector(registry).refresh)
+    _add_garbage_collector_metrics(registry)
     if (proc / "self" / "stat").exists():
-        registry.before_scrape(_Process(registry, proc).refresh)
+        _add_proc_metrics(registry, proc)
 
 
-class _Process:
+def _add_proc_metrics(registry: MetricsRegistry, proc: Path) -> None:
     """Memory and files, from /proc."""
 
-    def __init__(self, registry: MetricsRegistry, proc: Path) -> None:
-        def gauge(name: str, help: str) -> MetricValue:
-            return registry.gauge(name, help, (), "").labels()
+    def gauge(name: str, help: str) -> MetricValue:
+        return registry.gauge(name, help, (), "").labels()
 
-        self._proc = proc / "self"
-        self._resident = gauge("process_resident_memory_bytes", "Memory held in RAM.")
-        self._virtual = gauge("process_virtual_memory_bytes", "Memory mapped, held or not.")
-        self._open = gauge("process_open_fds", "Open file descriptors, sockets among them.")
-        gauge("process_max_fds", "How many file descriptors may be open at once.").set(
-            resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        )
-        booted = _booted_at(proc)
-        if booted is not None:
-            started = booted + int(self._stat()[_START_TIME]) / os.sysconf("SC_CLK_TCK")
-            gauge("process_start_time_seconds", "When the process started, in Unix time.").set(
-                started
-            )
+    def stat() -> list[str]:
+        return (proc / "self" / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
-    def refresh(self) -> None:
-        stat = self._stat()
-        self._virtual.set(int(stat[_VIRTUAL_BYTES]))
-        self._resident.set(int(stat[_RESIDENT_PAGES]) * resource.getpagesize())
-        self._open.set(len(os.listdir(self._proc / "fd")) - 1)  # without the listing's own
+    resident = gauge("process_resident_memory_bytes", "Memory held in RAM.")
+    virtual = gauge("process_virtual_memory_bytes", "Memory mapped, held or not.")
+    open_fds = gauge("process_open_fds", "Open file descriptors, sockets among them.")
+    max_fds = gauge("process_max_fds", "How many file descriptors may be open at once.")
+    max_fds.set(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    booted = _booted_at(proc)
+    if booted is not None:
+        started = gauge("process_start_time_seconds", "When the process started, in Unix time.")
+        started.set(booted + int(stat()[_START_TIME]) / os.sysconf("SC_CLK_TCK"))
 
-    def _stat(self) -> list[str]:
-        return (self._proc / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    def refresh() -> None:
+        now = stat()
+        virtual.set(int(now[_VIRTUAL_BYTES]))
+        resident.set(int(now[_RESIDENT_PAGES]) * resource.getpagesize())
+        open_fds.set(len(os.listdir(proc / "self" / "fd")) - 1)  # without the listing's own
+
+    registry.before_scrape(refresh)
 
 
 def _booted_at(proc: Path) -> int | None:
@@ -71,26 +68,21 @@ def _booted_at(proc: Path) -> int | None:
     return next((int(line.split()[1]) for line in lines if line.startswith("btime ")), None)
 
 
-class _GarbageCollector:
+def _add_garbage_collector_metrics(registry: MetricsRegistry) -> None:
     """What Python's garbage collector did so far, per generation."""
+    names = {
+        "collections": ("collections", "How often this generation was collected."),
+        "collected": ("objects_collected", "Objects that were found to be garbage."),
+        "uncollectable": ("objects_uncollectable", "Garbage that could not be freed."),
+    }
+    families = {
+        what: registry.counter(f"python_gc_{name}_total", text, ("generation",), "")
+        for what, (name, text) in names.items()
+    }
 
-    def __init__(self, registry: MetricsRegistry) -> None:
-        def counter(name: str, help: str) -> MetricFamily[MetricValue]:
-            return registry.counter(name, help, ("generation",), "")
-
-        self._families = {
-            "collections": counter(
-                "python_gc_collections_total", "How often this generation was collected."
-            ),
-            "collected": counter(
-                "python_gc_objects_collected_total", "Objects that were found to be garbage."
-            ),
-            "uncollectable": counter(
-                "python_gc_objects_uncollectable_total", "Garbage that could not be freed."
-            ),
-        }
-
-    def refresh(self) -> None:
+    def refresh() -> None:
         for generation, stats in enumerate(gc.get_stats()):
-            for what, family in self._families.items():
+            for what, family in families.items():
                 family.labels(str(generation)).set(stats[what])
+
+    registry.before_scrape(refresh)

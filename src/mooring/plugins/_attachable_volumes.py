@@ -8,17 +8,23 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.api.storage import StorageClass, VolumeAttachment
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import (
     BY_PLUGIN,
     Untranslatable,
     handle,
-    inline_handle,
     migration_of,
+    source_handle,
 )
-from mooring.plugins._volume_claims import claim_name, class_of_claim, not_found, ownership_problem
+from mooring.plugins._volume_claims import (
+    Unusable,
+    claim_name,
+    class_of_claim,
+    not_found,
+    ownership_problem,
+)
 
 
 class Attachable(NamedTuple):
@@ -27,14 +33,6 @@ class Attachable(NamedTuple):
     driver: str
     handle: str
     is_planned: bool = False
-
-
-class Unusable(Exception):
-    """The volumes of a pod can't be determined."""
-
-    def __init__(self, status: fw.Status) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 def is_attachable(volume: Volume) -> bool:
@@ -91,7 +89,7 @@ def _inline(volume: Volume) -> Attachable | None:
     if driver is None:
         return None
     try:
-        return Attachable(driver, inline_handle(volume))
+        return Attachable(driver, source_handle(volume))
     except Untranslatable as problem:
         text = f"converting volume({volume.name}) from inline to csi: {problem}"
         raise Unusable(fw.Status.error(text)) from problem

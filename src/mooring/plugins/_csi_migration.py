@@ -12,18 +12,15 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import structs
 
-from mooring.api.core import (
+from mooring.api.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.storage import CSINode
+from mooring.api.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
+    InTreeVolumeSources,
     PersistentVolume,
-    PersistentVolumeSpec,
-    Volume,
 )
-from mooring.api.storage import CSINode
 from mooring.api.wellknown import REGION, ZONE
 
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
@@ -57,7 +54,7 @@ class Untranslatable(ValueError):
     """A volume that can't be translated for the driver."""
 
 
-def migration_of(source: Volume | PersistentVolumeSpec) -> Migration | None:
+def migration_of(source: InTreeVolumeSources) -> Migration | None:
     if source.aws_elastic_block_store is not None:
         return EBS
     if source.gce_persistent_disk is not None:
@@ -74,16 +71,12 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
     return frozenset(listed.split(",")) if listed else frozenset()
 
 
-def inline_handle(volume: Volume) -> str:
-    return _handle(volume, "")
-
-
 def handle(volume: PersistentVolume) -> str:
     labels = volume.metadata.labels
-    return _handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
+    return source_handle(volume.spec, labels.get(BETA_ZONE) or labels.get(ZONE, ""))
 
 
-def _handle(source: Volume | PersistentVolumeSpec, zones: str) -> str:
+def source_handle(source: InTreeVolumeSources, zones: str = "") -> str:
     if (ebs := source.aws_elastic_block_store) is not None:
         return _ebs_handle(ebs)
     if (disk := source.gce_persistent_disk) is not None:

@@ -1,16 +1,17 @@
 """What a pod requires of its node: `nodeSelector` and required node affinity.
 
 NodeAffinity filters nodes by it; PodTopologySpread leaves the nodes it excludes out of its counts.
+VolumeBinding matches the requirements of volumes in the same way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 
 import mooring.framework as fw
 from mooring.api import core
-from mooring.api.selectors import NodeMatcher, Selector, compile_node_selector
+from mooring.api.selectors import LabelRequirement, NodeMatcher, Selector, compile_node_selector
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
@@ -33,9 +34,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
         return self.terms is None or self.terms.matches(labels, name)
 
     def matching(self, nodes: fw.Nodes) -> fw.BoolArray:
-        found = np.ones(len(nodes), dtype=np.bool_)
-        for requirement in self.labels.requirements:
-            found &= nodes.meeting(requirement)
+        found = meeting_all(nodes, self.labels.requirements)
         if self.terms is not None:
             found &= matching_any(nodes, self.terms)
         return found
@@ -50,6 +49,14 @@ def required_of(affinity: core.NodeAffinity | None) -> core.NodeSelector | None:
     if affinity is None:
         return None
     return affinity.required_during_scheduling_ignored_during_execution
+
+
+def meeting_all(nodes: fw.Nodes, requirements: Iterable[LabelRequirement]) -> fw.BoolArray:
+    """The nodes whose labels satisfy every requirement."""
+    found = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in requirements:
+        found &= nodes.meeting(requirement)
+    return found
 
 
 def matching_any(nodes: fw.Nodes, matcher: NodeMatcher) -> fw.BoolArray:

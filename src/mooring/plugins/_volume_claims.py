@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.api.quantity import Quantity
 from mooring.api.storage import StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim, Volume
+from mooring.framework._internal import InternalPlugin
+from mooring.framework.depends_on import DependsOn
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -21,6 +23,14 @@ PVC_ADDED_OR_CHANGED: Final = fw.ClusterEvent(
     "PersistentVolumeClaim", fw.Action.ADD | fw.Action.UPDATE
 )
 PV_ADDED_OR_CHANGED: Final = fw.ClusterEvent("PersistentVolume", fw.Action.ADD | fw.Action.UPDATE)
+
+
+class Unusable(Exception):
+    """No node can serve the claims or volumes of a pod."""
+
+    def __init__(self, status: fw.Status) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 def claim_name(pod: fw.Pod, volume: Volume) -> str | None:
@@ -90,3 +100,18 @@ def not_found(kind: str, name: str) -> str:
 def has_volumes(pod: fw.Pod) -> bool:
     """Whether a pod has volumes that matter to any plugin."""
     return any(volume.has_source for volume in pod.spec.volumes)
+
+
+class VolumePlugin(InternalPlugin):
+    """A plugin whose results for pods without volumes are all the same.
+
+    Not by `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
+    """
+
+    key_from_spec = True
+
+    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
+        return None if has_volumes(pod) else fw.NODE
+
+    def cache_key(self, pod: fw.Pod) -> None:
+        return None

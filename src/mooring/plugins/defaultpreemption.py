@@ -31,10 +31,8 @@ class DefaultPreemptionArgs(fw.Args, frozen=True):
     preempt_foreign_pods: bool = False
 
     def __post_init__(self) -> None:
-        percentage, absolute = (
-            self.min_candidate_nodes_percentage,
-            self.min_candidate_nodes_absolute,
-        )
+        percentage = self.min_candidate_nodes_percentage
+        absolute = self.min_candidate_nodes_absolute
         if not 0 <= percentage <= 100:
             raise _invalid("minCandidateNodesPercentage", percentage, "not in valid range [0, 100]")
         if absolute < 0:

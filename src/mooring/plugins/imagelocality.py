@@ -40,7 +40,8 @@ class ImageLocality(InternalPlugin, fw.Score):
             size = node.image_size(image)
             if size is not None:
                 there += scaled_size(size, everywhere.image_spread(image), len(everywhere))
-        return fw.MAX_SCORE * (min(max(there, FLOOR), ceiling(pod)) - FLOOR) // scale(pod)
+        most = ceiling(pod)
+        return fw.MAX_SCORE * (min(max(there, FLOOR), most) - FLOOR) // (most - FLOOR)
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         total = len(self.handle.nodes)
@@ -52,10 +53,11 @@ class ImageLocality(InternalPlugin, fw.Score):
                 there += present * scaled_size(size, nodes.image_spread(image), total)
         if not there.any():
             return there
-        scores: fw.IntArray = np.clip(there, FLOOR, ceiling(pod))
+        most = ceiling(pod)
+        scores: fw.IntArray = np.clip(there, FLOOR, most)
         scores -= FLOOR
         scores *= fw.MAX_SCORE
-        scores //= scale(pod)
+        scores //= most - FLOOR
         return scores
 
 
@@ -68,8 +70,3 @@ def ceiling(pod: fw.Pod) -> int:
     """Bytes beyond which more images do not make a node better."""
     containers = len(pod.spec.init_containers) + len(pod.spec.containers)
     return CEILING * max(containers, 1)
-
-
-def scale(pod: fw.Pod) -> int:
-    """Bytes between the lowest and the highest score."""
-    return ceiling(pod) - FLOOR

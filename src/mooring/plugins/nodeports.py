@@ -5,7 +5,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.requests import HostPort
 from mooring.cache.indexes import ips_conflict
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 
 HOST_PORTS: fw.StateKey[tuple[HostPort, ...]] = fw.StateKey(
     "NodePorts/host ports", 'reading "PreFilterNodePorts" from cycleState: not found'
@@ -46,8 +46,7 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
     ) -> bool:
         if not isinstance(old, fw.Pod):
             return True  # a new node, with all its ports
-        was_assigned = bool(old.node_name or old.nominated_node_name)
-        return was_assigned and any(
+        return is_assigned_or_nominated(old) and any(
             ports_conflict(held, wanted) for held in old.host_ports for wanted in pod.host_ports
         )
 

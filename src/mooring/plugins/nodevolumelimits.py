@@ -8,19 +8,18 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.internals import count_features
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins._attachable_volumes import (
     Attachable,
-    Unusable,
     attached_to,
     inline_driver,
     is_attachable,
     volumes_of,
 )
-from mooring.plugins._volume_claims import PVC_ADDED, has_volumes, uses_claim
+from mooring.plugins._volume_claims import PVC_ADDED, Unusable, has_volumes, uses_claim
 
 NO_LIMIT: Final = 2**62
 
@@ -130,8 +129,8 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, PersistentVolumeClaim):
             return uses_claim(pod, new)
         if isinstance(old, fw.Pod):
-            was_assigned = bool(old.node_name or old.nominated_node_name)
-            return was_assigned and any(map(is_attachable, old.spec.volumes))
+            attaches = any(map(is_attachable, old.spec.volumes))
+            return attaches and is_assigned_or_nominated(old)
         if isinstance(old, VolumeAttachment):
             return any(
                 volume.persistent_volume_claim is not None
@@ -156,13 +155,10 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
     # --- columns, kept until something changes ---------------------------------------------------
 
     def _limits_of(self, nodes: fw.Nodes) -> Limits:
-        version = self.handle.objects.version(CSINode)
+        names, version = nodes.names, self.handle.objects.version(CSINode)
         known = self._limits
-        if known is None or known.names is not nodes.names or known.version != version:
-            known = self._limits = self._read_limits(nodes.names, version)
-        return known
-
-    def _read_limits(self, names: tuple[str, ...], version: int) -> Limits:
+        if known is not None and known.names is names and known.version == version:
+            return known
         has_csi_node = np.zeros(len(names), dtype=np.bool_)
         per_driver: dict[str, fw.IntArray] = {}
         for place, name in enumerate(names):
@@ -174,7 +170,8 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
                 if driver not in per_driver:
                     per_driver[driver] = np.full(len(names), NO_LIMIT, dtype=np.int64)
                 per_driver[driver][place] = limit
-        return Limits(names, version, has_csi_node, per_driver)
+        self._limits = Limits(names, version, has_csi_node, per_driver)
+        return self._limits
 
     def _attached_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
         features = count_features(nodes, "attachable volumes", numbered_volumes)

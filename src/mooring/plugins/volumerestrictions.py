@@ -3,16 +3,15 @@
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolumeClaim, Volume
+from mooring.api.volumes import PersistentVolumeClaim, Volume
 from mooring.cache.internals import count_features
-from mooring.framework._internal import InternalPlugin
-from mooring.framework.depends_on import DependsOn
 from mooring.plugins._volume_claims import (
     PVC_ADDED,
-    has_volumes,
+    VolumePlugin,
     named_claims,
     names_claim,
     not_found,
@@ -21,13 +20,12 @@ from mooring.plugins._volume_claims import (
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
-class ReadWriteOncePodClaims:
+class ReadWriteOncePodClaims(msgspec.Struct):
     """The ReadWriteOncePod claims of a pod, and how often others use them; follows what-ifs."""
 
-    def __init__(self, namespace: str, claims: frozenset[str], uses: int) -> None:
-        self.namespace = namespace
-        self.claims = claims
-        self.uses = uses
+    namespace: str
+    claims: frozenset[str]
+    uses: int
 
     def count(self, other: fw.Pod, sign: int) -> None:
         if other.namespace == self.namespace:
@@ -41,14 +39,13 @@ CLAIMS: fw.StateKey[ReadWriteOncePodClaims] = fw.StateKey("PreFilterVolumeRestri
 NO_STATE: Final = f'cannot read "{CLAIMS.name}" from cycleState'
 
 
-class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
+class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes where the pod's disk is in use, and all if its ReadWriteOncePod claim is.
 
     The count of uses is that of the whole cluster, so its refusal does not depend on the node.
     """
 
     name = "VolumeRestrictions"
-    key_from_spec = True
     reads = (PersistentVolumeClaim,)
     wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
 
@@ -57,13 +54,6 @@ class VolumeRestrictions(InternalPlugin, fw.PreFilter, fw.Filter):
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
         " already in-use by another pod"
     )
-
-    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
-        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
-        return None if has_volumes(pod) else fw.NODE
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:

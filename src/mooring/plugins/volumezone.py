@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.selectors import LabelRequirement
 from mooring.api.storage import StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.api.wellknown import REGION, ZONE
 from mooring.framework._internal import InternalPlugin
 from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, MULTI_ZONE_DELIMITER

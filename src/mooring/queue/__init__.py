@@ -6,19 +6,10 @@ when it is tried again. This room owns the words *active*, *backoff*, *unschedul
 *gated*, *in flight*, *nominated* and *hint*. It is plain and synchronous: time is handed in.
 """
 
-from mooring.queue.hints import Registration, with_taint_fallback
-from mooring.queue.nominator import NominatedPods
-from mooring.queue.options import QueueOptions
-from mooring.queue.queue import SchedulingQueue
-from mooring.queue.sub_queues import QueueName
-from mooring.queue.updates import pod_update_events
-
-__all__ = [
-    "NominatedPods",
-    "QueueName",
-    "QueueOptions",
-    "Registration",
-    "SchedulingQueue",
-    "pod_update_events",
-    "with_taint_fallback",
-]
+from mooring.queue.hints import Registration as Registration
+from mooring.queue.hints import with_taint_fallback as with_taint_fallback
+from mooring.queue.nominator import NominatedPods as NominatedPods
+from mooring.queue.options import QueueOptions as QueueOptions
+from mooring.queue.queue import SchedulingQueue as SchedulingQueue
+from mooring.queue.sub_queues import QueueName as QueueName
+from mooring.queue.updates import pod_update_events as pod_update_events

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mooring.framework.results import QueuedPod
@@ -16,20 +16,14 @@ _POPPED: Final = "PodPopped"
 class QueueGauges:
     """Counts pods that arrive in each queue, wait in each queue, and are refused by each plugin."""
 
-    __slots__ = ("_active", "_backoff", "_gated", "_metrics", "_unschedulable")
+    __slots__ = ("_metrics",)
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._active = metrics.pending_pods.labels("active")
-        self._backoff = metrics.pending_pods.labels("backoff")
-        self._unschedulable = metrics.pending_pods.labels("unschedulable")
-        self._gated = metrics.pending_pods.labels("gated")
 
-    def pending(self, active: int, backoff: int, unschedulable: int, gated: int) -> None:
-        self._active.set(active)
-        self._backoff.set(backoff)
-        self._unschedulable.set(unschedulable)
-        self._gated.set(gated)
+    def pending(self, counts: Mapping[str, int]) -> None:
+        for queue, count in counts.items():
+            self._metrics.pending_pods.labels(queue).set(count)
 
     def incoming(self, queue: str, label: str) -> None:
         self._metrics.queue_incoming.labels(queue, label).add()

@@ -40,9 +40,6 @@ class ActiveQueue(NamedHeap[QueuedPod]):
 
     __slots__ = ()
 
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
-
     def add(self, queued: QueuedPod, now: float) -> None:
         if queued.first_attempt_at is None:
             queued.first_attempt_at = now

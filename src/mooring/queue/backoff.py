@@ -52,11 +52,6 @@ class BackoffQueue:
         yield from self._refused
         yield from self._errors
 
-    @property
-    def has_refused(self) -> bool:
-        """Whether `pop_refused` would find something."""
-        return bool(self._refused)
-
     def get(self, key: str) -> QueuedPod | None:
         return self._refused.get(key) or self._errors.get(key)
 
@@ -96,13 +91,3 @@ class BackoffQueue:
             while (head := heap.peek()) is not None and not self.is_backing_off(head, now):
                 heap.pop()
                 yield head
-
-    def next_completion(self) -> float | None:
-        """The first moment at which `pop_completed` would yield something."""
-        expiries = [
-            self.expiry(head)
-            for heap in (self._refused, self._errors)
-            if (head := heap.peek()) is not None
-        ]
-        # The second in which a backoff ends still belongs to it.
-        return min(expiries) + 1.0 if expiries else None

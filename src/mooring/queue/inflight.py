@@ -48,10 +48,6 @@ class InFlight:
     def __getitem__(self, uid: str) -> Pod:
         return self._flights[uid][0]
 
-    @property
-    def events_held(self) -> int:
-        return len(self._events)
-
     def held(self) -> Counter[ClusterEvent]:
         """How many events of each kind are remembered."""
         return Counter(observed.event for observed in self._events)

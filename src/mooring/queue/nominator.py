@@ -30,7 +30,6 @@ class NominatedPods:
         return tuple(self._by_node)
 
     def node_of(self, uid: str) -> str | None:
-        """The node this pod is nominated for, if any."""
         return self._node_of.get(uid)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:

@@ -70,10 +70,6 @@ _DESCRIPTIONS: Final[Mapping[QueueName, str]] = {
 }
 
 
-def _ignore() -> None:
-    """The default for `on_ready`."""
-
-
 class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
@@ -91,7 +87,7 @@ class SchedulingQueue:
         registrations: Mapping[str, Sequence[Registration]],
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
-        on_ready: Callable[[], None] = _ignore,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.in_flight: InFlight = InFlight()
@@ -121,10 +117,6 @@ class SchedulingQueue:
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
-
-    def next_backoff_at(self) -> float | None:
-        """The first moment at which `flush_backoff` would find something to do."""
-        return self._sub_queues.backoff.next_completion()
 
     # What the watch sees
 

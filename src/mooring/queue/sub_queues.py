@@ -123,8 +123,8 @@ class SubQueues:
     def publish(self) -> None:
         """Set the gauges of pending pods; called at each scrape."""
         gated = self.unschedulable.gated_count
-        waiting = len(self.unschedulable) - gated
-        self._gauges.pending(len(self.active), len(self.backoff), waiting, gated)
+        waiting = {"unschedulable": len(self.unschedulable) - gated, "gated": gated}
+        self._gauges.pending({"active": len(self.active), "backoff": len(self.backoff), **waiting})
 
     def _passes_gate(self, queued: QueuedPod) -> bool:
         status = self._gate(queued.pod, queued.gated_by)

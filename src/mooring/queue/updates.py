@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from mooring.cache.pods import Pod
 from mooring.framework.events import UNSCHEDULABLE_POD, Action, ClusterEvent
 
@@ -32,33 +35,25 @@ def _is_only_status(old: Pod, new: Pod) -> bool:
     )
 
 
-def _labels_changed(old: Pod, new: Pod) -> bool:
-    return old.labels != new.labels
-
-
 def _scaled_down(old: Pod, new: Pod) -> bool:
     """Any request became smaller or went away."""
     after = new.usage
     return any(amount > after.get(resource, -1) for resource, amount in old.usage.items())
 
 
-def _gates_eliminated(old: Pod, new: Pod) -> bool:
-    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
-
-
-def _tolerations_changed(old: Pod, new: Pod) -> bool:
-    # Tolerations can only be added, so the number tells.
-    return len(old.spec.tolerations) != len(new.spec.tolerations)
-
-
 def _claims_generated(old: Pod, new: Pod) -> bool:
     return old.status.resource_claim_statuses != new.status.resource_claim_statuses
 
 
-_CHANGES = {
-    Action.UPDATE_POD_LABEL: _labels_changed,
+_CHANGES: Final[Mapping[Action, Callable[[Pod, Pod], bool]]] = {
+    Action.UPDATE_POD_LABEL: lambda old, new: old.labels != new.labels,
     Action.UPDATE_POD_SCALE_DOWN: _scaled_down,
-    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: _gates_eliminated,
-    Action.UPDATE_POD_TOLERATION: _tolerations_changed,
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: (
+        lambda old, new: bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+    ),
+    # Tolerations can only be added, so the number tells.
+    Action.UPDATE_POD_TOLERATION: (
+        lambda old, new: len(old.spec.tolerations) != len(new.spec.tolerations)
+    ),
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: _claims_generated,
 }

@@ -8,38 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from typing import Any
 
 EPOCH = 1_700_000_000.0  # seconds; a round moment in 2023 where virtual time begins
 
 
-class _IdleSelector(selectors.BaseSelector):
+class _IdleSelector(selectors.DefaultSelector):
     """Reports to the loop when it would have to wait, instead of waiting."""
 
-    def __init__(self) -> None:
-        self._inner = selectors.DefaultSelector()
-        self.loop: VirtualLoop | None = None
+    loop: VirtualLoop | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = self._inner.select(0)
+        found = super().select(0)
         if not found and timeout != 0 and self.loop is not None:
             self.loop.idle(timeout)
         return found
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.register(fileobj, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._inner.unregister(fileobj)
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.modify(fileobj, events, data)
-
-    def get_map(self) -> Any:
-        return self._inner.get_map()
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -169,13 +169,12 @@ class LocalCluster:
 
     def _stored(self, value: Any) -> Any:
         """As an API server stores it: with uid, resourceVersion and the default namespace."""
-        meta = value.metadata
-        namespace = (meta.namespace or "default") if value.NAMESPACED else ""
-        known = self._objects.get((type(value), namespace, meta.name))
+        meta, key = value.metadata, _key(value)
+        known = self._objects.get(key)
         inherited = known.metadata.uid if known is not None else f"uid-{next(self._uids)}"
         filled = structs.replace(
             meta,
-            namespace=namespace,
+            namespace=key[1],
             uid=meta.uid or inherited,
             resource_version=str(next(self._versions)),
         )
@@ -184,7 +183,7 @@ class LocalCluster:
     def _publish(self, value: Object) -> None:
         """Watches see a write a moment later, never within the call that made it."""
         stored = self._stored(value)
-        self._objects[type(stored), stored.metadata.namespace, stored.metadata.name] = stored
+        self._objects[_key(stored)] = stored
         loop = asyncio.get_running_loop()
         for handlers in self._watchers:
             loop.call_soon(_tell_put, handlers, stored)
@@ -204,17 +203,14 @@ def _with(pod: core.Pod, condition: Condition) -> tuple[Condition, ...]:
     return (*others, condition)
 
 
-def _teller(put: bool) -> Callable[[Handlers, Any], None]:
-    def tell(handlers: Handlers, value: Any) -> None:
-        if isinstance(value, core.Pod):
-            (handlers.put_pod if put else handlers.remove_pod)(value)
-        elif isinstance(value, core.Node):
-            (handlers.put_node if put else handlers.remove_node)(value)
-        else:
-            (handlers.put_object if put else handlers.remove_object)(value)
-
-    return tell
+def _tell(put: bool, handlers: Handlers, value: Any) -> None:
+    if isinstance(value, core.Pod):
+        (handlers.put_pod if put else handlers.remove_pod)(value)
+    elif isinstance(value, core.Node):
+        (handlers.put_node if put else handlers.remove_node)(value)
+    else:
+        (handlers.put_object if put else handlers.remove_object)(value)
 
 
-_tell_put = _teller(put=True)
-_tell_remove = _teller(put=False)
+_tell_put = partial(_tell, True)
+_tell_remove = partial(_tell, False)

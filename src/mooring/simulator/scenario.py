@@ -39,7 +39,6 @@ class ClusterState(msgspec.Struct, frozen=True):
     poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
 
     def other_objects(self) -> Iterator[Object]:
-        """All objects but pods and nodes."""
         for field in self.__struct_fields__:
             if field not in ("nodes", "pods"):
                 yield from getattr(self, field)
@@ -75,11 +74,8 @@ def read_scenarios(
         try:
             yield codec.decode(line, Scenario)
         except codec.DecodeError as error:
-            yield BadLine(number, _without_subject(error), _id_of(line))
-
-
-def _without_subject(error: codec.DecodeError) -> str:
-    return f"{error.path}: {error.problem}" if error.path else str(error.problem)
+            problem = f"{error.path}: {error.problem}" if error.path else error.problem
+            yield BadLine(number, problem, _id_of(line))
 
 
 def _id_of(line: bytes | str) -> str:

@@ -15,17 +15,19 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from mooring.api.auth import UserInfo
 from mooring.errors import ApiError
-from mooring.ui._ttl_cache import TtlCache
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 OPEN_PATHS: Final = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*")
 MASTERS: Final = "system:masters"
@@ -63,11 +65,38 @@ class _NoAnswer(Exception):
     """The API server did not answer."""
 
 
+class _TtlCache(Generic[K, V]):
+    """Keeps at most `most` values, each for its own number of seconds."""
+
+    def __init__(self, most: int, now: Callable[[], float]) -> None:
+        self._most = most
+        self._now = now
+        self._kept: OrderedDict[K, tuple[V, float]] = OrderedDict()  # -> value, expiry
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: K) -> V | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        value, end = found
+        if self._now() >= end:
+            del self._kept[key]
+            return None
+        return value
+
+    def put(self, key: K, value: V, seconds: float) -> None:
+        self._kept[key] = (value, self._now() + seconds)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
 class Access:
     """Asks a reviewer, and remembers its answers for some seconds.
 
-    With `tolerate`, a token that can't be looked up counts as a wrong one instead of as our
-    failure. `open_paths` need no credentials; a `*` at their end stands for anything.
+    `open_paths` need no credentials; a `*` at their end stands for anything.
     """
 
     def __init__(
@@ -78,7 +107,6 @@ class Access:
         token_ttl: float = 10.0,
         allowed_ttl: float = 10.0,
         denied_ttl: float = 10.0,
-        tolerate: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reviewer = reviewer
@@ -88,9 +116,8 @@ class Access:
         self._token_ttl = token_ttl
         self._allowed_ttl = allowed_ttl
         self._denied_ttl = denied_ttl
-        self._tolerate = tolerate
-        self._users: TtlCache[bytes, UserInfo] = TtlCache(_MOST_KEPT, now)
-        self._answers: TtlCache[tuple[UserInfo, str, str], bool] = TtlCache(_MOST_KEPT, now)
+        self._users: _TtlCache[bytes, UserInfo] = _TtlCache(_MOST_KEPT, now)
+        self._answers: _TtlCache[tuple[UserInfo, str, str], bool] = _TtlCache(_MOST_KEPT, now)
         self._salt = os.urandom(32)  # the cache holds no tokens, only keyed hashes of them
         self._complaint = ""  # as last logged
 
@@ -102,11 +129,8 @@ class Access:
             return None
         try:
             user = certified or await self._user_of(token)
-        except _NoAnswer as error:
-            return UNAUTHORIZED if self._tolerate else _internal(error)
-        if user == ANONYMOUS:
-            return UNAUTHORIZED
-        try:
+            if user == ANONYMOUS:
+                return UNAUTHORIZED
             is_allowed = MASTERS in user.groups or await self._is_allowed(user, verb, path)
         except _NoAnswer as error:
             return _internal(error)
@@ -143,17 +167,15 @@ class Access:
                 answer = await question
         except (ApiError, TimeoutError) as error:
             what = type(error).__name__
-            self._complain(f"{what}: {error}")
+            if self._complaint != (complaint := f"{what}: {error}"):
+                self._complaint = complaint
+                extra = {"error": complaint}
+                log.warning("could not ask the API server about a request", extra=extra)
             # The client has not been authenticated, so it gets no details.
-            text = f"the API server could not be asked who may see this ({what})"
+            text = f"the API server could not be asked about this request ({what})"
             raise _NoAnswer(text) from error
         self._complaint = ""
         return answer
-
-    def _complain(self, text: str) -> None:
-        if text != self._complaint:
-            self._complaint = text
-            log.warning("could not ask the API server about a request", extra={"error": text})
 
 
 def _internal(error: _NoAnswer) -> Denial:

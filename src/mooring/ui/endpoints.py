@@ -61,7 +61,7 @@ class Endpoints:
         self._health = health
         self._pages = dict(pages)
         self._access = access
-        # A request takes milliseconds, so the oldest connection is never an honest client's.
+        # A request takes milliseconds, so the oldest connection is not one in regular use.
         self._listener = HttpListener(
             self._handle,
             tls,

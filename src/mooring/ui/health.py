@@ -81,11 +81,9 @@ class Health:
         if check is None:
             return None
         reason = _run(check)
-        return (
-            HealthResult(False, f"internal server error: {reason}\n")
-            if reason
-            else HealthResult(True, "ok")
-        )
+        if reason:
+            return HealthResult(False, f"internal server error: {reason}\n")
+        return HealthResult(True, "ok")
 
     def _of(self, endpoint: Endpoint) -> dict[str, Check]:
         """An endpoint without checks has the ping check."""

@@ -7,8 +7,8 @@ While a new one can't be used, for instance because its key is not there yet, th
 from __future__ import annotations
 
 import logging
-import os
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 
 from mooring.client import certificates
 from mooring.client.certificates import Pair
+from mooring.client.file_watch import FileWatch
 from mooring.errors import ConfigError, Problem
 from mooring.ui import tls_names
 
@@ -24,14 +25,12 @@ log = logging.getLogger(__name__)
 _PAIR: Final = "expected a certificate, and its key without a pass phrase, in PEM"
 _AUTHORITIES: Final = "expected certificates in PEM"
 
-_Stamp = tuple[tuple[int, int, int], ...]
-
 
 class ServingTls:
     """The certificate from a pair of files, from `cert_dir`, or generated for this process.
 
-    `cert_dir` is filled with a self-signed pair called `name` if it has none. With a client CA,
-    clients may show certificates.
+    `cert_dir` is filled with a self-signed pair, mooring.crt and mooring.key, if it has none. With
+    a client CA, clients may show certificates.
     """
 
     def __init__(
@@ -40,7 +39,6 @@ class ServingTls:
         cert_file: str = "",
         key_file: str = "",
         cert_dir: str = "",
-        name: str = "mooring",
         min_version: str = "",
         cipher_suites: Sequence[str] = (),
         client_ca_file: str = "",
@@ -49,7 +47,7 @@ class ServingTls:
             missing = "--tls-private-key-file" if cert_file else "--tls-cert-file"
             raise ConfigError([Problem(missing, "certificate and key must be given together")])
         if cert_dir and not cert_file:
-            cert_file, key_file = _found_or_made(Path(cert_dir), name)
+            cert_file, key_file = _found_or_made(Path(cert_dir))
         self._pair: Pair | None = None if cert_file else certificates.self_signed()
         self._cert_file = cert_file
         self._key_file = key_file
@@ -58,7 +56,8 @@ class ServingTls:
         self._ciphers = tls_names.openssl_ciphers(cipher_suites)
         self._min_version = tls_names.minimum_version(min_version)
         self._complaint = ""  # as last logged
-        self._stamp: _Stamp = self._look()
+        self._watch = FileWatch([cert_file, key_file, client_ca_file], time.monotonic)
+        self._watch.changed()
         self._context = self._build()
 
     def trust_clients(self, ca: bytes) -> None:
@@ -71,11 +70,8 @@ class ServingTls:
             raise
 
     def context(self) -> ssl.SSLContext:
-        """The context for the next connection."""
-        stamp = self._look()
-        if stamp == self._stamp:
+        if not self._watch.changed(now=True):  # a pair that can't be used is tried only once
             return self._context
-        self._stamp = stamp  # a pair that can't be used is tried only once
         try:
             self._context = self._build()
         except ConfigError as error:
@@ -86,10 +82,6 @@ class ServingTls:
             self._complaint = ""
             log.info("serving a renewed certificate", extra={"file": self._cert_file})
         return self._context
-
-    def _look(self) -> _Stamp:
-        files = (self._cert_file, self._key_file, self._client_ca_file)
-        return tuple(_stamp(file) for file in files if file)
 
     def _build(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -127,22 +119,13 @@ def _blaming(flag: str, file: str, expected: str) -> Iterator[None]:
         raise ConfigError([Problem(flag, text)]) from error
 
 
-def _stamp(file: str) -> tuple[int, int, int]:
-    """Changes when the file does; to read one that is missing fails later, with a better text."""
-    try:
-        stat = os.stat(file)
-    except OSError:
-        return (0, 0, 0)
-    return (stat.st_mtime_ns, stat.st_ino, stat.st_size)
-
-
 def _read(file: str) -> bytes:
     return Path(file).read_bytes()
 
 
-def _found_or_made(folder: Path, name: str) -> tuple[str, str]:
+def _found_or_made(folder: Path) -> tuple[str, str]:
     """The pair in this folder; a fresh one if there is none."""
-    cert, key = folder / f"{name}.crt", folder / f"{name}.key"
+    cert, key = folder / "mooring.crt", folder / "mooring.key"
     if not (cert.exists() and key.exists()):
         pair = certificates.self_signed()
         try:

@@ -15,7 +15,7 @@ from mooring.api import codec, core
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod, Status
-from mooring.framework._internal import DomainTable, set_earlier
+from mooring.framework._internal import DomainTable
 from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
 from mooring.testing.build import StubHandle, build
 
@@ -157,7 +157,7 @@ def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
         now = cluster._replace(pods=tuple(there.values()))
         state = CycleState()
         if earlier is not None:
-            set_earlier(state, earlier)
+            state.begin_like(state, earlier)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(node_table, "MAX_COUNTERS", most_counters)
             is_filtered = not plugin.pre_filter(state, incoming, nodes).skipped

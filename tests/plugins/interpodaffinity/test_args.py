@@ -1,8 +1,7 @@
 import pytest
 
 from mooring.errors import ConfigError
-from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
-from mooring.plugins.interpodaffinity.plugin import InterPodAffinity
+from mooring.plugins.interpodaffinity.plugin import InterPodAffinity, InterPodAffinityArgs
 from mooring.testing.build import build
 
 

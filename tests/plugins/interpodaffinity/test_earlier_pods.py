@@ -14,7 +14,7 @@ from tests.plugins.interpodaffinity.affinity import (
 from mooring.cache import nodes as node_table
 from mooring.cache.cache import Cache
 from mooring.framework import CycleState, Nodes, Pod
-from mooring.framework._internal import DomainTable, set_earlier
+from mooring.framework._internal import DomainTable
 from mooring.plugins.interpodaffinity.plugin import (
     AFFINITY_COUNTS,
     TOPOLOGY_SCORES,
@@ -55,7 +55,7 @@ def plugin(cache: Cache) -> InterPodAffinity:
 def prepared(plugin: InterPodAffinity, nodes: Nodes, earlier: CycleState | None) -> CycleState:
     state = CycleState()
     if earlier is not None:
-        set_earlier(state, earlier)
+        state.begin_like(state, earlier)
     assert plugin.pre_filter(state, incoming(), nodes).ok
     assert plugin.pre_score(state, incoming(), nodes).ok
     return state
@@ -141,7 +141,7 @@ def test_the_first_in_a_series_depends_on_the_pods_there_now(
             cache.remove_pod(member)
         earlier, state = state, CycleState()
         if earlier is not None:
-            set_earlier(state, earlier)
+            state.begin_like(state, earlier)
         plugin.pre_filter(state, another, nodes)
         tables = plugin.filter_by_domain(state, another, nodes)
         assert refused_zones(tables, nodes) == ([None, "a", "c"] if is_there else [None])

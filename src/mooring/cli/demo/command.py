@@ -52,17 +52,13 @@ async def _demo(seed: int, stay: bool, console: Console, screen: Screen) -> int:
         try:
             await story.tell()
         finally:
-            await _end(showing)
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
         screen.print_view()
         story.sum_up()
         if stay:
             await _stay(cluster, console)
     return 1 if story.failures else 0
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _stay(cluster: EmbeddedCluster, console: Console) -> None:

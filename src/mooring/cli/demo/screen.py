@@ -23,7 +23,7 @@ from mooring.scheduler.scheduler import Attempt, Scheduler
 _REFRESH: Final = 0.1  # seconds
 _DECISIONS: Final = 6  # shown at a time
 _WIDTH: Final = 16  # of a bar
-_READING: Final = 1.2  # seconds a person needs for a chapter
+_READING: Final = 1.2  # seconds to read a chapter
 
 
 class _Decided(NamedTuple):

@@ -51,7 +51,7 @@ class Story:
         self._screen.chapter("A rollout", "kubectl create deployment web --replicas=6")
         self._cluster.apply(manifests.deployment("web", 6, "500m"))
         await self._until("web", 6)
-        by_price = Counter(self._price(name) for name in self._nodes_of("web"))
+        by_price = Counter(self._label(name, "price") for name in self._nodes_of("web"))
         self._screen.say(
             f"6 pods run: {by_price['spot']} on spot machines, {by_price['full']} on others."
             " The plugin above decides among nodes that fit."
@@ -61,7 +61,7 @@ class Story:
         self._screen.chapter("A spread", "at most one more pod in a zone than in any other")
         self._cluster.apply(manifests.deployment("api", 6, "250m", ZONE))
         await self._until("api", 6)
-        zones = Counter(self._zone(name) for name in self._nodes_of("api"))
+        zones = Counter(self._label(name, ZONE) for name in self._nodes_of("api"))
         shown = ", ".join(f"{count} in zone {zone}" for zone, count in sorted(zones.items()))
         self._screen.say(f"{shown}.")
         self._expect(len(set(zones.values())) == 1, "the spread is even")
@@ -96,11 +96,13 @@ class Story:
         self._cluster.apply(manifests.pod("urgent", "2500m", manifests.URGENT, zone="b"))
         await self._wait(lambda: self._node_of("urgent"), "urgent is bound")
         gone = sorted(before - self._names())
-        self._screen.say(f"urgent is bound to {self._node_of('urgent')}; {_and(gone)} made room.")
+        self._screen.say(
+            f"urgent is bound to {self._node_of('urgent')};"
+            f" {', '.join(gone) or 'no pod'} made room."
+        )
         self._expect(len(gone) == 1, "one pod made room")
 
     def sum_up(self) -> None:
-        """What happened, in numbers."""
         self._screen.chapter("In numbers", "")
         metrics = self._running.scheduler.metrics
         attempts = {result: int(child.value) for (result, _), child in metrics.schedule_attempts}
@@ -154,12 +156,6 @@ class Story:
                 return message
         return ""
 
-    def _zone(self, node: str) -> str:
-        return self._label(node, ZONE)
-
-    def _price(self, node: str) -> str:
-        return self._label(node, "price")
-
     def _label(self, node: str, key: str) -> str:
         found = self._running.scheduler.cache.nodes.get(node)
         return found.labels.get(key, "") if found is not None else ""
@@ -191,7 +187,3 @@ class Story:
         if not holds:
             self.failures.append(what)
             self._screen.say(f"[red]expected that {what}[/]")
-
-
-def _and(names: list[str]) -> str:
-    return ", ".join(names) or "no pod"

@@ -18,15 +18,7 @@ def run(options: ManifestOptions) -> int:
     """Print the objects, or write them to `--write-to`."""
     name = "<stdin>" if options.config == "-" else options.config
     try:
-        release = plan_release(
-            name=options.name,
-            namespace=options.namespace,
-            file=options.config,
-            image=options.image,
-            replicas=options.replicas,
-            priority_class=options.priority_class,
-            plugins=options.plugin,
-        )
+        release = plan_release(options)
     except ConfigError as error:
         return print_problems(error, name or "mooring manifests")
     for note in release.notes:

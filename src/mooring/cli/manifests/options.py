@@ -34,14 +34,14 @@ class ManifestOptions(CommandOptions, frozen=True, kw_only=True):
     """What `mooring manifests` understands. None: not given."""
 
     name: str
-    namespace: str
-    config: str
-    image: str | None
-    replicas: int | None
-    priority_class: str | None
-    output: str
-    write_to: str
-    plugin: Sequence[str]
+    namespace: str = SYSTEM_NAMESPACE
+    config: str = ""
+    image: str | None = None
+    replicas: int | None = None
+    priority_class: str | None = None
+    output: str = "yaml"
+    write_to: str = ""
+    plugin: Sequence[str] = ()
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,22 +62,13 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         return self.config.leader_election.leader_elect
 
 
-def plan_release(
-    *,
-    name: str,
-    namespace: str = SYSTEM_NAMESPACE,
-    file: str = "",
-    image: str | None = None,
-    replicas: int | None = None,
-    priority_class: str | None = None,
-    plugins: Sequence[str] = (),
-) -> Release:
+def plan_release(options: ManifestOptions) -> Release:
     """Read and complete a configuration file, if there is one; raises ConfigError."""
-    problems = list(_flag_problems(name, namespace, image, replicas))
-    registry = registry_with(plugins)
-    config, given = _read(file)
-    config = _completed(config, given, name, namespace)
-    election = config.leader_election
+    problems = list(_flag_problems(options))
+    registry = registry_with(options.plugin)
+    config, given = _read(options.config)
+    config = _completed(config, given, options.name, options.namespace)
+    election, replicas = config.leader_election, options.replicas
     if replicas is None:
         replicas = USUAL_REPLICAS if election.leader_elect else 1
     if replicas > 1 and not election.leader_elect:
@@ -93,30 +84,29 @@ def plan_release(
     try:
         plans = plan_profiles(config, registry)
     except ConfigError as error:
-        raise ConfigError([*problems, *error.problems], file) from error
+        raise ConfigError([*problems, *error.problems], options.config) from error
     if problems:
-        raise ConfigError(problems, file)
+        raise ConfigError(problems, options.config)
     return Release(
-        name=name,
-        namespace=namespace,
-        image=image or DEFAULT_IMAGE,
+        name=options.name,
+        namespace=options.namespace,
+        image=options.image or DEFAULT_IMAGE,
         replicas=replicas,
-        priority_class=_priority_class(priority_class, namespace),
+        priority_class=_priority_class(options.priority_class, options.namespace),
         config=config,
         plans=plans,
-        plugins=tuple(plugins),
+        plugins=tuple(options.plugin),
         notes=notes,
     )
 
 
-def _flag_problems(
-    name: str, namespace: str, image: str | None, replicas: int | None
-) -> Iterator[Problem]:
-    if not _NAME.fullmatch(name):
-        text = f"expected lower-case letters, digits and -, a letter first: {name!r}"
+def _flag_problems(options: ManifestOptions) -> Iterator[Problem]:
+    image, replicas = options.image, options.replicas
+    if not _NAME.fullmatch(options.name):
+        text = f"expected lower-case letters, digits and -, a letter first: {options.name!r}"
         yield Problem("--name", text)
-    if not _NAMESPACE.fullmatch(namespace):
-        text = f"expected lower-case letters, digits and -: {namespace!r}"
+    if not _NAMESPACE.fullmatch(options.namespace):
+        text = f"expected lower-case letters, digits and -: {options.namespace!r}"
         yield Problem("--namespace", text)
     if image is not None and image.split() != [image]:
         yield Problem("--image", f"expected the name of an image, got {image!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mooring.cli.manifests.labels import labels
+from mooring.cli.manifests.labels import metadata
 from mooring.cli.manifests.options import SYSTEM_NAMESPACE, Release
 from mooring.client.permissions import lease_permissions, rules
 from mooring.scheduler.rbac import cluster_permissions
@@ -37,15 +37,10 @@ def rbac_objects(release: Release) -> list[Object]:
 
 
 def _account(release: Release) -> Object:
-    metadata = {
-        "name": release.name,
-        "namespace": release.namespace,
-        "labels": labels(release.name),
-    }
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata,
+        "metadata": metadata(release.name, release.namespace),
         # Pods that need its token say so.
         "automountServiceAccountToken": False,
     }
@@ -55,7 +50,7 @@ def _role(release: Release, kind: str, rules: list[Object], namespace: str = "")
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": kind,
-        "metadata": _metadata(release, release.name, namespace),
+        "metadata": metadata(release.name, namespace),
         "rules": rules,
     }
 
@@ -65,12 +60,7 @@ def _binding(release: Release, kind: str, role: str, namespace: str = "", name: 
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
-        "metadata": _metadata(release, name or release.name, namespace),
+        "metadata": metadata(release.name, namespace, name),
         "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": role},
         "subjects": [account],
     }
-
-
-def _metadata(release: Release, name: str, namespace: str) -> Object:
-    where = {"namespace": namespace} if namespace else {}
-    return {"name": name, **where, "labels": labels(release.name)}

@@ -9,7 +9,7 @@ import yaml
 
 from mooring import config as cfg
 from mooring.api.wellknown import HOSTNAME, ZONE
-from mooring.cli.manifests.labels import labels, selector
+from mooring.cli.manifests.labels import labels, metadata, selector
 from mooring.cli.manifests.options import Release
 from mooring.cli.manifests.rbac_objects import Object
 from mooring.config.source import dump_yaml
@@ -71,19 +71,17 @@ def _config_map(release: Release, text: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "data": {CONFIG_FILE: text},
     }
 
 
 def _deployment(release: Release, text: str) -> Object:
     # Two replicas at a time are fine with leader election, and to be avoided without.
-    rolling = {"maxSurge": 1, "maxUnavailable": 0}
-    strategy: Object = (
-        {"type": "RollingUpdate", "rollingUpdate": rolling}
-        if release.elects
-        else {"type": "Recreate"}
-    )
+    strategy: Object = {"type": "Recreate"}
+    if release.elects:
+        rolling = {"maxSurge": 1, "maxUnavailable": 0}
+        strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
     # A changed ConfigMap changes no pod; a changed annotation rolls out new ones.
     digest = hashlib.sha256(text.encode()).hexdigest()
     template = {
@@ -93,7 +91,7 @@ def _deployment(release: Release, text: str) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {
             "replicas": release.replicas,
             "selector": {"matchLabels": selector(release.name)},
@@ -104,6 +102,8 @@ def _deployment(release: Release, text: str) -> Object:
 
 
 def _pod(release: Release) -> Object:
+    # Nothing else of the ConfigMap: modules beside a configuration file can be imported.
+    one_file = {"name": release.name, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}
     important = {"priorityClassName": release.priority_class} if release.priority_class else {}
     return {
         "schedulerName": cfg.DEFAULT_SCHEDULER_NAME,  # it can't place itself
@@ -117,18 +117,10 @@ def _pod(release: Release) -> Object:
             "runAsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "topologySpreadConstraints": [
-            _apart(release, HOSTNAME),
-            _apart(release, ZONE),
-        ],
+        "topologySpreadConstraints": [_apart(release, HOSTNAME), _apart(release, ZONE)],
         "containers": [_container(release)],
-        "volumes": [{"name": "config", "configMap": _one_file(release)}],
+        "volumes": [{"name": "config", "configMap": one_file}],
     }
-
-
-def _one_file(release: Release) -> Object:
-    """Nothing else of the ConfigMap: modules beside a configuration file can be imported."""
-    return {"name": release.name, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}
 
 
 def _apart(release: Release, key: str) -> Object:
@@ -181,7 +173,7 @@ def _budget(release: Release) -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(release.name)}},
     }
 
@@ -192,10 +184,6 @@ def _service(release: Release) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata(release),
+        "metadata": metadata(release.name, release.namespace),
         "spec": {"selector": selector(release.name), "ports": [port]},
     }
-
-
-def _metadata(release: Release) -> Object:
-    return {"name": release.name, "namespace": release.namespace, "labels": labels(release.name)}

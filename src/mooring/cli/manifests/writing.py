@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,13 @@ from typing import Any
 import yaml
 
 from mooring.cli.manifests.rbac_objects import Object
+from mooring.config.source import Dumper
 
 _WIDTH = 100  # a list that fits into a line is written as one
 
-# A YAML 1.2 reader takes these for numbers, PyYAML does not and would leave out the quotes.
-_FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 
-
-class _Dumper(yaml.SafeDumper):
-    """Multi-line strings as blocks, short lists on one line, no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+class _Dumper(Dumper):
+    """Multi-line strings as blocks, short lists on one line."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -37,7 +31,6 @@ def _list(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
 
 _Dumper.add_representer(str, _text)
 _Dumper.add_representer(list, _list)
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
 
 
 def to_yaml(objects: Sequence[Object], head: str = "") -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
-from mooring.cli.config import print_problems
+from mooring.cli.config import print_problems, write_text
 from mooring.cli.run.options import RunOptions
 from mooring.cli.run.process import run_process
 from mooring.cli.run.settings import Settings, complete_settings, warn_of_ignored
@@ -30,10 +29,7 @@ def run(options: RunOptions) -> int:
 
 def _write_config(settings: Settings) -> int:
     target = settings.options.write_config_to
-    try:
-        Path(target).write_text(settings.to_yaml())
-    except OSError as error:
-        print(f"{target}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    print(f"wrote configuration to {target}")
-    return 0
+    code = write_text(target, settings.to_yaml())
+    if code == 0:
+        print(f"wrote configuration to {target}")
+    return code

@@ -6,6 +6,7 @@ Only the shape of each value is checked here; `settings` checks them together.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
     add_serving(parser.add_argument_group("endpoints"))
-    add_access(parser.add_argument_group("who may read /metrics and /configz"))
+    add_access(parser.add_argument_group("access to /metrics and /configz"))
     add_logs(parser.add_argument_group("logs"))
     for flag in IGNORED:
         parser.add_argument(
@@ -66,13 +67,7 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--config", metavar="FILE", default="", help="KubeSchedulerConfiguration to run with")
     add_connection(group)
-    add(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="make a plugin class known by its name; may be repeated",
-    )
+    add_plugin_flag(group)
     add("--write-config-to", metavar="FILE", default="", help="write the full configuration, exit")
     add(
         "--feature-gates",
@@ -90,11 +85,28 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_connection(group: argparse._ArgumentGroup) -> None:
-    """Which API server, and the rate of requests."""
+def add_plugin_flag(parser: argparse._ActionsContainer) -> None:
+    """`--plugin module:Class`, for commands that read a configuration."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="make a plugin class known by its name; may be repeated",
+    )
+
+
+def add_kubeconfig(group: argparse._ArgumentGroup) -> None:
+    """Which API server."""
     add = group.add_argument
     add("--kubeconfig", metavar="FILE", default="", help="how to reach the API server")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig (current one)")
+
+
+def add_connection(group: argparse._ArgumentGroup) -> None:
+    """Which API server, and the rate of requests."""
+    add_kubeconfig(group)
+    add = group.add_argument
     add("--master", metavar="URL", default="", help="address of the API server, over kubeconfig's")
     add("--kube-api-qps", type=float, metavar="N", help="requests a second (file, or 50)")
     add("--kube-api-burst", type=int, metavar="N", help="requests at once (file, or 100)")
@@ -128,9 +140,9 @@ def add_manners(group: argparse._ArgumentGroup) -> None:
 def add_leader_election(group: argparse._ArgumentGroup) -> None:
     """Whether and how replicas elect a leader."""
     add = group.add_argument
-    _add_bool(group, "--leader-elect", None, "agree with other replicas on who schedules")
+    _add_bool(group, "--leader-elect", None, "elect a leader among the replicas")
     add("--leader-elect-lease-duration", type=duration, metavar="15s", help="of a lease")
-    add("--leader-elect-renew-deadline", type=duration, metavar="10s", help="then it is given up")
+    add("--leader-elect-renew-deadline", type=duration, metavar="10s", help="to renew it")
     add("--leader-elect-retry-period", type=duration, metavar="2s", help="between tries")
     add("--leader-elect-resource-name", metavar="NAME", help="the lease (first schedulerName)")
     add("--leader-elect-resource-namespace", metavar="NAMESPACE", help="its namespace")
@@ -167,7 +179,7 @@ def add_access(group: argparse._ArgumentGroup) -> None:
         default="/healthz,/readyz,/livez",
         help="open to all callers",
     )
-    add("--client-ca-file", metavar="FILE", default="", help="who signs client certificates")
+    add("--client-ca-file", metavar="FILE", default="", help="CA of client certificates")
 
 
 def add_logs(group: argparse._ArgumentGroup) -> None:
@@ -200,6 +212,17 @@ def duration(text: str) -> Duration:
         return Duration.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """For `type=…`: a whole number between two others."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"expected {least} to {most}, got {text!r}")
+        return int(text)
+
+    return parse
 
 
 def _share(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ import yaml
 
 from mooring import config as cfg
 from mooring.api.selectors import SelectorError, parse_label_query
-from mooring.cli.config import registry_with
+from mooring.cli.config import effective_yaml, plugin_classes, registry_with
 from mooring.cli.run.feature_gates import check_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
@@ -20,7 +19,6 @@ from mooring.client.lease import Election, refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
-from mooring.runtime.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +33,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions
 
     def to_document(self) -> Any:
-        """The configuration in effect, as plain data."""
         return yaml.safe_load(self.to_yaml())
 
     def to_yaml(self) -> str:
-        """The configuration in effect, as a file."""
-        args = {
-            plan.scheduler_name: {
-                name: value for name, value in plan.args.items() if value.__struct_fields__
-            }
-            for plan in self.plans
-        }
-        return cfg.to_yaml(self.config, self.known_plugins, args)
+        return effective_yaml(self.config, self.plans, self.known_plugins)
 
 
 def complete_settings(options: RunOptions) -> Settings:
@@ -54,12 +44,11 @@ def complete_settings(options: RunOptions) -> Settings:
     check_feature_gates(options.feature_gates)
     registry = registry_with(options.plugin)
     config = cfg.default_configuration()
-    notes: tuple[cfg.Note, ...] = ()
     if options.config:
         loaded = cfg.read_file(options.config, read_config_map=config_map_reader(options))
-        config, notes = loaded.config, loaded.notes
-    for note in notes:
-        log.warning("configuration note", extra={"path": note.path, "note": note.text})
+        config = loaded.config
+        for note in loaded.notes:
+            log.warning("configuration note", extra={"path": note.path, "note": note.text})
     config = with_flags(config, options)
     problems = config_problems(config, options)
     if problems:
@@ -68,7 +57,7 @@ def complete_settings(options: RunOptions) -> Settings:
     return Settings(
         config=config,
         plans=plans,
-        plugins=_classes(registry, options.plugin),
+        plugins=plugin_classes(registry, options.plugin),
         known_plugins=tuple(registry.names),
         options=options,
     )
@@ -143,7 +132,3 @@ def config_problems(
         foreign = refuse_foreign_lease(election.namespace, election.name)
         problems += [foreign] if foreign is not None else []
     return problems
-
-
-def _classes(registry: Registry, paths: Sequence[str]) -> tuple[type[Base], ...]:
-    return tuple(registry.get(registry.add_path(path)) for path in paths)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from mooring.config.decode import unknown_field
 from mooring.config.legacy import names
 from mooring.config.legacy.profile import convert_profile, convert_v1beta3_profile
@@ -58,11 +60,7 @@ def _convert(profile: OldProfile, version: str, path: str, findings: Findings) -
     scores = names.V1BETA2_SCORES
     if version == "v1beta1":
         scores = names.V1BETA1_SCORES
-    bare = OldProfile(
-        scheduler_name=profile.scheduler_name,
-        plugins=plugins,
-        plugin_config=profile.plugin_config,
-    )
+    bare = msgspec.structs.replace(profile, plugins=plugins)
     converted = convert_profile(bare, path, findings, scores=scores)
     if version == "v1beta1":
         _set_list_defaulting(converted)

@@ -29,10 +29,8 @@ def convert_profile(
     spread_is_by_selector: bool = False,
 ) -> Document:
     """Convert a profile of a version with default lists per point; `scores` is one of them."""
-    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
     place = f"{path}plugins"
-    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_removed(sets, args, place, findings)
+    sets, args = _sets_and_args(old, path, findings)
     plugins: dict[str, PluginSet] = {}
     for point, chosen in sets.items():
         if _is_off("*", chosen) and point in names.NEWER_AT:
@@ -55,11 +53,9 @@ def convert_profile(
 
 
 def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> Document:
-    """Convert a profile whose defaults are those of v1: only names have to be looked at."""
-    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
+    """Convert a profile with the defaults of v1: only names may differ."""
     place = f"{path}plugins"
-    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
-    refuse_removed(sets, args, place, findings)
+    sets, args = _sets_and_args(old, path, findings)
     _fold_selector_spread(sets, args, place, findings)
     plugins = {
         point: PluginSet(
@@ -73,6 +69,16 @@ def convert_v1beta3_profile(old: OldProfile, path: str, findings: Findings) -> D
         for point, chosen in sets.items()
     }
     return to_profile(old.scheduler_name, plugins, args)
+
+
+def _sets_and_args(
+    old: OldProfile, path: str, findings: Findings
+) -> tuple[dict[str, PluginSet], Args]:
+    """Plugin sets by point and arguments by plugin, without what was removed."""
+    args = collect_args(old.plugin_config, f"{path}pluginConfig", findings)
+    sets = {point: chosen or PluginSet() for point, chosen in old.plugins.items()}
+    refuse_removed(sets, args, f"{path}plugins", findings)
+    return sets, args
 
 
 def to_profile(scheduler_name: str | None, plugins: dict[str, PluginSet], args: Args) -> Document:

@@ -15,9 +15,14 @@ from mooring.api import core
 from mooring.api.frozen import EMPTY
 from mooring.cache.internals import count_features, features_version
 from mooring.cache.snapshot import Features
-from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, earlier_value
+from mooring.framework._internal import (
+    DomainFilter,
+    DomainScore,
+    DomainTable,
+    earlier_value,
+    is_assigned_or_nominated,
+)
 from mooring.framework.depends_on import DependsOn
-from mooring.plugins.interpodaffinity.args import InterPodAffinityArgs
 from mooring.plugins.interpodaffinity.counts import (
     AffinityCounts,
     Counted,
@@ -49,6 +54,19 @@ TOPOLOGY_SCORES: fw.StateKey[TopologyScores] = fw.StateKey(
     "InterPodAffinity/topology scores",
     'failed to read "PreScoreInterPodAffinity" from cycleState: not found',
 )
+
+
+class InterPodAffinityArgs(fw.Args, frozen=True):
+    """How much the terms of existing pods count when another pod is placed."""
+
+    hard_pod_affinity_weight: int = 1  # of each affinity term that an existing pod requires
+    ignore_preferred_terms_of_existing_pods: bool = False  # unless the incoming pod has some too
+
+    def __post_init__(self) -> None:
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= 100:
+            text = f"Invalid value: {weight}: not in valid range [0, 100]"
+            raise ValueError(f"hardPodAffinityWeight: {text}")
 
 
 class InterPodAffinity(
@@ -283,7 +301,3 @@ def pod_change_helps(pod: fw.Pod, old: fw.Pod | None, new: fw.Pod | None) -> boo
     return old is not None and (
         all_include(terms.anti_affinity, old) or all_include(terms_of(old).anti_affinity, pod)
     )
-
-
-def is_assigned_or_nominated(pod: fw.Pod) -> bool:
-    return bool(pod.node_name or pod.nominated_node_name)

@@ -152,10 +152,8 @@ def included_in_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
 def _parse(
     namespace: str, affinity: core.PodAffinity | None, anti_affinity: core.PodAntiAffinity | None
 ) -> AffinityTerms:
-    affinity, anti_affinity = (
-        affinity or core.PodAffinity(),
-        anti_affinity or core.PodAntiAffinity(),
-    )
+    affinity = affinity or core.PodAffinity()
+    anti_affinity = anti_affinity or core.PodAntiAffinity()
     problems: list[str] = []
 
     def parse(kind: str, raw: Iterable[core.PodAffinityTerm]) -> tuple[AffinityTerm, ...]:

@@ -20,7 +20,7 @@ from mooring.api.requests import (
     pod_requests,
 )
 from mooring.cache.internals import allocatable_of, spare_of
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.strategies import (
     ScoredRequest,
@@ -136,8 +136,7 @@ class NodeResourcesFit(
             return self._would_fit(pod, old if isinstance(old, core.Node) else None, new)
         if isinstance(old, fw.Pod) and isinstance(new, fw.Pod):
             return new.uid == pod.uid or releases(old, new, pod)
-        gone = old if isinstance(old, fw.Pod) else None
-        return gone is None or bool(gone.node_name or gone.nominated_node_name)
+        return not isinstance(old, fw.Pod) or is_assigned_or_nominated(old)
 
     def _would_fit(self, pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
         """Whether the pod fits the node when empty, and it has more of a request than before."""

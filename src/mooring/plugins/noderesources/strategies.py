@@ -93,12 +93,6 @@ class Capacity(msgspec.Struct, frozen=True, eq=False):
         return cls(amounts, amounts > 0 if least <= 0 else None)
 
 
-def least_of(numbers: FloatArray) -> float:
-    """The minimum of at least one number; `min()` takes longer."""
-    least: float = np.minimum.reduce(numbers, axis=None)
-    return least
-
-
 class ResourceAllocationScorer(abc.ABC):
     """The weighted mean of a score per resource. Resources that a node lacks do not count."""
 
@@ -133,7 +127,7 @@ class ResourceAllocationScorer(abc.ABC):
             capacity = np.maximum(capacity, 1)
         left = capacity - float_nonzero_requested_of(nodes, requests.resources)
         left -= requests.amounts
-        if least_of(left) < 0:  # checking is cheaper than clipping
+        if np.minimum.reduce(left, axis=None) < 0:  # checking is cheaper than clipping
             np.maximum(left, 0, out=left)
         points = self.points_all(left, capacity)
         if offered is not None:

@@ -93,15 +93,12 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
         return ConstraintDomains.by(self.scope, counts)
 
 
-class HardSpread:
+class HardSpread(msgspec.Struct, frozen=True, eq=False):
     """All hard constraints of a pod; `count` changes the counts, `clone` keeps what-ifs apart."""
 
-    def __init__(
-        self, inclusion: NodeInclusion, as_of: Mark, domains: list[ConstraintDomains]
-    ) -> None:
-        self.inclusion = inclusion
-        self.as_of = as_of
-        self.domains = domains
+    inclusion: NodeInclusion
+    as_of: Mark
+    domains: list[ConstraintDomains]
 
     @classmethod
     def of(cls, pod: fw.Pod, constraints: Constraints, nodes: fw.Nodes) -> "HardSpread":
@@ -175,7 +172,6 @@ class TopologyScore(msgspec.Struct, frozen=True, eq=False):
         return self.by_domain(self.counts)[codes]
 
     def by_domain(self, counts: fw.IntArray) -> FloatArray:
-        """The scores, per label code."""
         found: FloatArray = counts * np.float64(self.weight) + self._skew
         found[0] = 0.0
         return found

@@ -2,6 +2,7 @@
 
 import mooring.framework as fw
 from mooring.api import core
+from mooring.framework._internal import is_assigned_or_nominated
 from mooring.plugins.podtopologyspread.constraints import Constraints, has_all_keys
 
 
@@ -9,8 +10,7 @@ def concerns(other: fw.Pod, pod: fw.Pod) -> bool:
     """Whether another pod can count for this one: assigned or nominated, or the pod itself."""
     if other.uid == pod.uid:
         return True
-    is_assigned = bool(other.node_name or other.nominated_node_name)
-    return is_assigned and other.namespace == pod.namespace
+    return is_assigned_or_nominated(other) and other.namespace == pod.namespace
 
 
 def pod_change_helps(

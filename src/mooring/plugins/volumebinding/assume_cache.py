@@ -8,7 +8,7 @@ the one it was made from.
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import structs
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.frozen import FrozenDict
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.errors import ApiError
 from mooring.plugins._csi_migration import Untranslatable
 from mooring.plugins._volume_claims import SELECTED_NODE, is_bound, not_found

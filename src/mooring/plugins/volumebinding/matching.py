@@ -12,14 +12,15 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import NodeSelector, PersistentVolume, PersistentVolumeClaim
+from mooring.api.placement import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.selectors import LabelRequirement, Selector, compile_node_selector
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import required_nodes
+from mooring.plugins._node_requirements import meeting_all
 from mooring.plugins._volume_claims import class_of_claim, class_of_volume, requested_storage
 from mooring.plugins.volumebinding.assume_cache import AssumeCache
-from mooring.plugins.volumebinding.provisioning import meeting_all
 
 AVAILABLE: Final = "Available"
 _FILESYSTEM: Final = "Filesystem"
@@ -48,11 +49,9 @@ def candidates_for(
 ) -> Candidates:
     """The candidates for a claim; SelectorError if its selector is invalid."""
     class_name = class_of_claim(claim)
-    selector = (
-        Selector.from_label_selector(claim.spec.selector)
-        if claim.spec.selector is not None
-        else Selector.EVERYTHING
-    )
+    selector = Selector.EVERYTHING
+    if claim.spec.selector is not None:
+        selector = Selector.from_label_selector(claim.spec.selector)
     claimed = objects.select(PersistentVolume, claim_ref_of, (claim.namespace, claim.name))
     prebound = [
         volume

@@ -3,21 +3,20 @@
 from typing import Any, Final
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from mooring.framework._internal import InternalPlugin
-from mooring.framework.depends_on import DependsOn
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
-    has_volumes,
+    Unusable,
+    VolumePlugin,
     not_found,
     uses_claim,
 )
 from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
 from mooring.plugins.volumebinding.binding import Reservation, VolumeBinder
-from mooring.plugins.volumebinding.pod_claims import PodClaims, Unschedulable, sort_claims
+from mooring.plugins.volumebinding.pod_claims import PodClaims, sort_claims
 from mooring.plugins.volumebinding.pod_volumes import filter_nodes, find_pod_volumes
 from mooring.plugins.volumebinding.provisioning import volume_limit
 
@@ -51,7 +50,7 @@ RESERVATION: fw.StateKey[Reservation] = fw.StateKey("VolumeBinding/reservation")
 
 
 class VolumeBinding(
-    InternalPlugin,
+    VolumePlugin,
     fw.Plugin[VolumeBindingArgs],
     fw.PreFilter,
     fw.Filter,
@@ -67,7 +66,6 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
-    key_from_spec = True
     skip_is_final = True
     reads = (
         PersistentVolumeClaim,
@@ -98,20 +96,13 @@ class VolumeBinding(
 
     # --- filter ----------------------------------------------------------------------------------
 
-    def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
-        # Not `applies_to`: without PreFilter, Filter fails for pods without volumes, too.
-        return None if has_volumes(pod) else fw.NODE
-
-    def cache_key(self, pod: fw.Pod) -> None:
-        return None  # without volumes, nothing matters
-
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         if not pod.spec.volumes:
             return fw.SKIP
         try:
             claims = sort_claims(pod, self.handle.objects, self._claims, self._volumes)
-        except Unschedulable as unschedulable:
-            return unschedulable.status
+        except Unusable as unusable:
+            return unusable.status
         if claims is None:
             return fw.SKIP
         state[CLAIMS] = claims

@@ -3,12 +3,13 @@
 import msgspec
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.selectors import SelectorError
 from mooring.api.storage import StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._volume_claims import (
     SELECTED_NODE,
+    Unusable,
     claim_name,
     class_of_claim,
     is_bound,
@@ -43,14 +44,6 @@ class PodClaims(msgspec.Struct, frozen=True):
         return (*self.to_provision, *self.to_match)
 
 
-class Unschedulable(Exception):
-    """No node can serve the claims."""
-
-    def __init__(self, status: fw.Status) -> None:
-        super().__init__(status)
-        self.status = status
-
-
 UNBOUND_IMMEDIATE = fw.Status.unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
@@ -60,7 +53,7 @@ def sort_claims(
     claims: AssumeCache[PersistentVolumeClaim],
     volumes: AssumeCache[PersistentVolume],
 ) -> PodClaims | None:
-    """The pod's claims, None if it has none; `Unschedulable` if one can't be used."""
+    """The pod's claims, None if it has none; `Unusable` if one can't be used."""
     known = _existing_claims(pod, claims)
     if not known:
         return None
@@ -77,7 +70,7 @@ def sort_claims(
         else:
             unbound.append(_unbound_claim(claim, storage_class, objects, volumes))
     if not is_complete:
-        raise Unschedulable(UNBOUND_IMMEDIATE)
+        raise Unusable(UNBOUND_IMMEDIATE)
     to_match = [each for each in unbound if each.selected_node is None]
     to_match.sort(key=lambda each: requested_storage(each.claim))
     to_provision = tuple(each for each in unbound if each.selected_node is not None)
@@ -95,10 +88,10 @@ def _existing_claims(
         is_named = volume.persistent_volume_claim is not None
         claim = claims.stored(name, pod.namespace)
         if claim is None:
-            raise Unschedulable(fw.Status.unresolvable(_missing(name, is_named)))
+            raise Unusable(fw.Status.unresolvable(_missing(name, is_named)))
         problem = _problem_of(pod, claim, is_named)
         if problem is not None:
-            raise Unschedulable(fw.Status.unresolvable(problem))
+            raise Unusable(fw.Status.unresolvable(problem))
         found[name] = claim
     return list(found.values())
 
@@ -129,7 +122,7 @@ def _class_that_waits(claim: PersistentVolumeClaim, objects: Objects) -> Storage
         return None
     if found.volume_binding_mode is None:
         text = f'VolumeBindingMode not set for StorageClass "{name}"'
-        raise Unschedulable(fw.Status.error(text))
+        raise Unusable(fw.Status.error(text))
     return found if waits_for_consumer(found) else None
 
 
@@ -147,5 +140,5 @@ def _unbound_claim(
         candidates = candidates_for(claim, volumes, objects)
     except SelectorError as error:
         text = f"error creating internal label selector for claim: {claim.key}: {error}"
-        raise Unschedulable(fw.Status.error(text)) from error
+        raise Unusable(fw.Status.error(text)) from error
     return UnboundClaim(claim, provision, candidates)

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolume, PersistentVolumeClaim
 from mooring.api.storage import CSINode
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
 from mooring.plugins._csi_migration import (
     Untranslatable,

@@ -6,12 +6,13 @@ import msgspec
 import numpy as np
 
 import mooring.framework as fw
-from mooring.api.core import PersistentVolumeClaim
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.quantity import Quantity
-from mooring.api.selectors import LabelRequirement, Selector, SelectorError
+from mooring.api.selectors import Selector, SelectorError
 from mooring.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, TopologySelectorTerm
+from mooring.api.volumes import PersistentVolumeClaim
 from mooring.cache.objects import Objects
+from mooring.plugins._node_requirements import meeting_all
 from mooring.plugins._volume_claims import requested_storage
 from mooring.plugins.volumebinding.reasons import NONE, Reason
 
@@ -20,10 +21,9 @@ class Provision(msgspec.Struct, frozen=True):
     """What a node needs for a new volume; None: nothing."""
 
     is_possible: bool
-    allowed_topologies: tuple[Selector, ...] | None = None  # one must match
-    with_capacity: tuple[Selector, ...] | None = (
-        None  # one must match: topologies with capacity left
-    )
+    # One of each must match; topologies with capacity left are those that a driver reported.
+    allowed_topologies: tuple[Selector, ...] | None = None
+    with_capacity: tuple[Selector, ...] | None = None
 
     def refusal(self, labels: Mapping[str, str]) -> Reason:
         if not self.is_possible or not _any_matches(self.allowed_topologies, labels):
@@ -117,12 +117,4 @@ def _matching_any(nodes: fw.Nodes, selectors: tuple[Selector, ...]) -> fw.BoolAr
     for selector in selectors:
         if not selector.matches_nothing:
             found |= meeting_all(nodes, selector.requirements)
-    return found
-
-
-def meeting_all(nodes: fw.Nodes, tests: Iterable[LabelRequirement]) -> fw.BoolArray:
-    """The nodes whose labels pass every test."""
-    found = np.ones(len(nodes), dtype=np.bool_)
-    for test in tests:
-        found &= nodes.meeting(test)
     return found
