@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from tests.cluster.apiserver.http_fixtures import Recorder, serving, trusting
 
+from mooring.cluster.apiserver import http
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.resources import by_path
@@ -318,6 +319,47 @@ def test_answers_requests_beside_a_hundred_watches() -> None:
             assert heard == [expected] * watches
             for stream in streams:
                 stream.close()
+
+    asyncio.run(story())
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_cuts_off_a_request_whose_headers_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_HEADER_TIMEOUT", 0.2)
+
+    async def story() -> None:
+        tap = Tap()
+        async with serving(tap, tls=False) as (server, client), client.open("/?watch=1") as answer:
+            port = int(server.url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /api HTTP/1.1\r\nHost: ")
+            assert await reader.read() == b""
+            writer.close()
+            tap.lines.put_nowait(b"one\n")  # the watch is older, and still open
+            assert await answer.content.readexactly(4) == b"one\n"
+
+    asyncio.run(story())
+
+
+def test_refuses_connections_beyond_the_limit_and_keeps_its_watches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "_MAX_CONNECTIONS", 2)
+
+    async def story() -> None:
+        tap = Tap()
+        async with serving(tap) as (_, client):
+            first, second = [await client.open("/?watch=1") for _ in range(2)]
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await client.ask("/")
+            second.close()
+            await tap.wait_until(1)
+            assert (await client.ask("/"))[0] == 200
+            tap.lines.put_nowait(b"one\n")
+            assert await first.content.readexactly(4) == b"one\n"
+            first.close()
 
     asyncio.run(story())
 
