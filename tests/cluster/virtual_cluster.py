@@ -65,14 +65,14 @@ class VirtualCluster:
         self.loop.run_until_complete(start())
 
     def close(self) -> None:
-        self.controllers.close()
+        self.loop.run_until_complete(self.controllers.close())
         self.kubelets.close()
         self.loop.settle()
         self.loop.close()
 
     def restart_controllers(self) -> None:
         """As if there had been others until now; all of them begin."""
-        self.controllers.close()
+        self.loop.run_until_complete(self.controllers.close())
         self.controllers = Controllers(self.verbs, **self._shared)
         self.loop.call_soon(self.controllers.start)
 

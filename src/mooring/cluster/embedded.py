@@ -137,7 +137,7 @@ class EmbeddedCluster:
             await self._closing.aclose()
         finally:
             if self._controllers is not None:
-                self._controllers.close()
+                await self._controllers.close()
             if self._kubelets is not None:
                 self._kubelets.close()
             for transport in self._transports:

@@ -11,7 +11,7 @@ import random
 import subprocess
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -131,7 +131,7 @@ class EmbeddedCluster:
         self._loop = asyncio.get_running_loop()
         server = ApiServer()
         http = HttpServer(server)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             if not self._is_bare:
                 _populate(server, stack)
             await http.start()
@@ -141,7 +141,7 @@ class EmbeddedCluster:
             await http.close()
 
 
-def _populate(server: ApiServer, stack: ExitStack) -> None:
+def _populate(server: ApiServer, stack: AsyncExitStack) -> None:
     """Three nodes, kubelets, controllers and a simple binder."""
     clock, rng = SystemClock(), random.Random(1)
     for node in make_nodes([NodeTemplate(name="node-{i}", count=3)], now=clock.now()):
@@ -154,7 +154,7 @@ def _populate(server: ApiServer, stack: ExitStack) -> None:
     kubelets.start()
     stack.callback(kubelets.close)
     controllers.start()
-    stack.callback(controllers.close)
+    stack.push_async_callback(controllers.close)
     _Binder(server)
 
 

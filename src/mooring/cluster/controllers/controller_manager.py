@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Callable, Collection, Mapping
@@ -80,7 +79,7 @@ class Controllers:
 
     def start(self) -> None:
         """Read the current objects and follow all changes; needs a running loop."""
-        self.queue = ReconcileQueue(asyncio.get_running_loop())
+        self.queue = ReconcileQueue()
         context = self._context = ControllerContext(
             self._verbs, self.queue, self._clock, self._rng, self._event_writer
         )
@@ -106,11 +105,11 @@ class Controllers:
             self._notify(change, context)
         store.listen(self._on_change)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop at once."""
         self._context = None
         if self.queue is not None:
-            self.queue.close()
+            await self.queue.close()
 
     def _on_change(self, change: StoreChange) -> None:
         if self._context is not None:
