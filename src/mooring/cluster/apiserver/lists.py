@@ -10,7 +10,6 @@ import msgspec
 
 from mooring.client.errors import Gone, ServerError, StatusError
 from mooring.cluster.apiserver.errors import bad_request
-from mooring.cluster.apiserver.events import from_storage, is_translated
 from mooring.cluster.apiserver.options import ListOptions, read_version
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Expired, Item, Object, Store
@@ -119,52 +118,3 @@ def too_large(wanted: int, current: int) -> StatusError:
         retry_after=1.0,
         details={"causes": [cause], "retryAfterSeconds": 1},
     )
-
-
-# --- as bytes ----------------------------------------------------------------------------------
-
-
-def list_body(resource: Resource, found: ListResult) -> bytes:
-    """The list as JSON, joined from stored bytes."""
-    head = (
-        f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
-    ).encode()
-    bare = b'{"kind":"%b","apiVersion":"%b",' % (
-        resource.kind.encode(),
-        resource.api_version.encode(),
-    )
-    items = [_bare(raw_of(resource, item), bare) for item in found.items]
-    return b"".join((head, _encode(found.metadata), b',"items":[', b",".join(items), b"]}"))
-
-
-def raw_of(resource: Resource, item: Item) -> bytes:
-    """An object as this kind serves it."""
-    if is_translated(resource):
-        return _encode(from_storage(resource, item.decoded()))
-    return item.raw
-
-
-def _bare(raw: bytes, start: bytes) -> bytes:
-    """Without kind and apiVersion, which a list has once for all items."""
-    return b"{" + raw[len(start) :] if raw.startswith(start) else raw
-
-
-def metadata_body(found: ListResult) -> bytes:
-    """A list of metadata only."""
-    return _encode(
-        {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": found.metadata,
-            "items": [partial(item) for item in found.items],
-        }
-    )
-
-
-def partial(item: Item) -> Object:
-    """The metadata of one object."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": item.decoded()["metadata"],
-    }

@@ -137,12 +137,14 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that every write has."""
+    """Options of a create, an update or a patch."""
 
-    dry_run: bool
-    validation: str  # of fields: Ignore, Warn or Strict
-    manager: str
-    agent: str  # replaces a manager that is not named
+    dry_run: bool = False
+    validation: str = "Warn"  # of fields: Ignore, Warn or Strict
+    manager: str = ""  # the fieldManager, which owns the fields that are written
+    agent: str = ""  # from the user agent; replaces a manager that is not named
+    is_apply: bool = False
+    part: str = ""  # the subresource that owns the fields, if another one is written
 
 
 def write_options(request: ApiRequest, kind: str) -> WriteOptions:

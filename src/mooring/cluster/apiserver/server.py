@@ -69,7 +69,7 @@ class ApiServer:
         self.store: Store = new_store() if store is None else store
         self.verbs: Verbs = Verbs(self.store, clock=clock, rng=rng)
         self.reviews: Reviews = Reviews(authenticate, authorize)
-        self._rest = Rest(self.verbs, clock=clock)
+        self._rest = Rest(self.verbs, clock)
         bootstrap(self.verbs)
 
     async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:

@@ -86,7 +86,6 @@ def tracked(
     old: Object | None,
     new: Object,
     manager: str,
-    operation: str,
     subresource: str,
     now: str,
     *,
@@ -95,11 +94,8 @@ def tracked(
     """`new` with managedFields after a write other than an apply, which writes its own.
 
     `manager` is the caller's `fieldManager`; `agent`, the user agent up to the slash, replaces it
-    where the object is tracked anyway. To be called on every write, after defaulting; `new` is
-    changed in place and returned.
+    where the object is tracked anyway. `new` has its defaults; it is changed in place and returned.
     """
-    if operation == APPLY:
-        return new
     given = new["metadata"].pop("managedFields", None)
     if subresource:
         given = None  # only a write to the object itself may set managedFields
