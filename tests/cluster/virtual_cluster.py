@@ -144,8 +144,8 @@ class VirtualCluster:
         self._check()
 
     def _check(self) -> None:
-        queue = self.controllers.queue
-        assert queue is None or not queue.unexpected_errors, "a controller failed; see the log"
+        errors = self.controllers.queue.unexpected_errors
+        assert not errors, "a controller failed; see the log"
 
     # --- the scheduler of the poor ---------------------------------------------------------------
 

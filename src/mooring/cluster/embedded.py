@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mooring import config as cfg
 from mooring.client.client import ApiClient
 from mooring.cluster.apiserver.requests import ADMIN, Caller
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Object, Store, StoreChange
 from mooring.cluster.apiserver.transport import LocalTransport
@@ -43,8 +43,6 @@ from mooring.scheduler.scheduler import Attempt, Scheduler
 if TYPE_CHECKING:
     from mooring.cluster.apiserver.http import HttpServer
 
-_NODES: Final = known("nodes")
-_PODS: Final = known("pods")
 _PHASE: Final = "status.phase"  # a field of field selectors
 _POLL: Final = 0.05  # seconds between checks of a condition
 
@@ -110,7 +108,7 @@ class EmbeddedCluster:
                 startup=startup,
                 stop=stop,
             )
-        self._phases = Counter(item.fields[_PHASE] for item in self.store.items(_PODS))
+        self._phases = Counter(item.fields[_PHASE] for item in self.store.items(PODS))
         self.store.listen(self._count)
         if storage_class:
             self.apply(STORAGE_CLASS)
@@ -157,8 +155,7 @@ class EmbeddedCluster:
     @property
     def unexpected_errors(self) -> int:
         """How many exceptions controllers raised by mistake; they are in the log."""
-        queue = self._controllers.queue if self._controllers is not None else None
-        return queue.unexpected_errors if queue is not None else 0
+        return self._controllers.queue.unexpected_errors if self._controllers is not None else 0
 
     # --- access ---------------------------------------------------------------------------------
 
@@ -191,14 +188,14 @@ class EmbeddedCluster:
         With a number, options are those of `NodeTemplate`: `add_nodes(3, cpu="8", zones=("a",
         "b"))`.
         """
-        first = self.store.count(_NODES)
+        first = self.store.count(NODES)
         if isinstance(nodes, int):
             options.setdefault("name", "node-{i}" if not first else f"node-{first}-{{i}}")
             nodes = NodeTemplate(**{"count": nodes, **options})
         templates = [nodes] if isinstance(nodes, NodeTemplate) else list(nodes)
         made = make_nodes(templates, now=self.clock.now(), first=first)
         for node in made:
-            self.verbs.create(_NODES, node)
+            self.verbs.create(NODES, node)
         return [node["metadata"]["name"] for node in made]
 
     def apply(self, *given: Any) -> list[Object]:
@@ -211,14 +208,14 @@ class EmbeddedCluster:
 
     def count_pods(self, phase: str = "") -> int:
         """The number of pods, or of those in a phase; O(1)."""
-        return self._phases[phase] if phase else self.store.count(_PODS)
+        return self._phases[phase] if phase else self.store.count(PODS)
 
     def phases(self) -> dict[str, int]:
         """The number of pods in each phase."""
         return {phase: count for phase, count in self._phases.items() if count}
 
     def _count(self, change: StoreChange) -> None:
-        if change.resource == _PODS.key:
+        if change.resource == PODS.key:
             if change.old is not None:
                 self._phases[change.old.fields[_PHASE]] -= 1
             if change.type != "DELETED":

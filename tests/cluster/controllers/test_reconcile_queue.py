@@ -20,7 +20,9 @@ class RecordingReconciler:
         self.queue = self.loop.run_until_complete(self._start())
 
     async def _start(self) -> ReconcileQueue:
-        return ReconcileQueue()
+        queue = ReconcileQueue()
+        queue.start()
+        return queue
 
     def reconcile(self, key: Key) -> float | None:
         self.seen.append((self.loop.time(), key))

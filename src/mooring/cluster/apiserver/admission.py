@@ -15,16 +15,13 @@ from mooring.client.errors import Forbidden
 from mooring.cluster.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.cluster.apiserver.errors import forbidden, not_found
 from mooring.cluster.apiserver.metadata import keep
-from mooring.cluster.apiserver.namespaces import NAMESPACES
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import NAMESPACES, NODES, STORAGE_CLASSES, Resource, known
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.validation.placement import merge_label_keys
 
 PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")
 _RUNTIME_CLASSES: Final = known("runtimeclasses", "node.k8s.io")
-_STORAGE_CLASSES: Final = known("storageclasses", "storage.k8s.io")
 _SERVICES: Final = known("services")
-_NODES: Final = known("nodes")
 
 _NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS: Final = 300  # that pods stay on a node that is not ready
@@ -74,7 +71,7 @@ def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
 
 def topology_labels(store: Store, node_name: str) -> dict[str, str]:
     """The labels of a node that are copied to its pods; empty if there is no such node."""
-    item = store.get(_NODES, "", node_name)
+    item = store.get(NODES, "", node_name)
     if item is None:
         return {}
     labels = _read_labels(item.raw).metadata.labels
@@ -234,7 +231,7 @@ def _choose_storage_class(store: Store, claim: Object) -> None:
     if claim["spec"].get("storageClassName") is not None:
         return
     newest: tuple[Any, ...] = ()
-    for item in store.items(_STORAGE_CLASSES):
+    for item in store.items(STORAGE_CLASSES):
         if _DEFAULT_CLASS.encode() not in item.raw:
             continue
         meta = item.decoded()["metadata"]

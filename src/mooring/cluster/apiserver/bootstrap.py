@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.cluster.apiserver.admission import PRIORITY_CLASSES
-from mooring.cluster.apiserver.namespaces import NAMESPACES
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import NAMESPACES, known
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.verbs import Verbs
 

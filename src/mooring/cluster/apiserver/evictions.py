@@ -8,6 +8,7 @@ from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
 from mooring.cluster.apiserver.errors import bad_request, not_found
 from mooring.cluster.apiserver.preconditions import check_preconditions
+from mooring.cluster.apiserver.resources import BUDGETS, PODS
 from mooring.cluster.apiserver.store import Object, Store
 
 Delete = Callable[..., Object]
@@ -31,18 +32,18 @@ def evict(
     preconditions = options.get("preconditions") or {}
     uid, version = preconditions.get("uid", ""), preconditions.get("resourceVersion", "")
     dry_run = dry_run or bool(options.get("dryRun"))
-    item = store.get(pods.PODS, namespace, name)
+    item = store.get(PODS, namespace, name)
     if item is None:
-        raise not_found(pods.PODS, name)
+        raise not_found(PODS, name)
     pod = item.decoded()
     if not pods.ignores_budgets(pod):
         _spend_budget(store, namespace, pod, now, dry_run)
-    check_preconditions(pods.PODS, item, uid, version)
+    check_preconditions(PODS, item, uid, version)
     if not dry_run:
         pods.set_condition(pod.setdefault("status", {}), dict(pods.EVICTED), now)
-        store.put(pods.PODS, pod)
+        store.put(PODS, pod)
     delete(
-        pods.PODS,
+        PODS,
         namespace,
         name,
         uid=uid,
@@ -53,7 +54,7 @@ def evict(
 
 
 def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: bool) -> None:
-    all_budgets = (item.decoded() for item in store.list(pods.BUDGETS, namespace))
+    all_budgets = (item.decoded() for item in store.list(BUDGETS, namespace))
     budgets = pods.budgets_of(pod, all_budgets)
     if len(budgets) > 1:
         raise StatusError(
@@ -65,4 +66,4 @@ def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: 
         if not pods.spares_budget(pod, budget):
             pods.spend_budget(pod, budget, now)
             if not dry_run:
-                store.put(pods.BUDGETS, budget)
+                store.put(BUDGETS, budget)

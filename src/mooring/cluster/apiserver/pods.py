@@ -19,7 +19,7 @@ from mooring.cluster.apiserver.errors import (
     too_many,
     unsupported,
 )
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import Object
 
 _COUNTED: Final = ("cpu", "memory")  # what decides about the quality of service
@@ -30,10 +30,6 @@ EVICTED: Final[Mapping[str, str]] = {
     "message": "Eviction API: evicting",
 }
 _OVER_BUDGET: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-
-
-PODS: Final = known("pods")
-BUDGETS: Final = known("poddisruptionbudgets", "policy")
 
 
 # --- binding -----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from mooring.client.errors import StatusError
-from mooring.cluster.apiserver._auth import Authorize
+from mooring.cluster.apiserver._auth import Authorize, is_health
 from mooring.cluster.apiserver.bootstrap import bootstrap
 from mooring.cluster.apiserver.decoding import decode_unstored
 from mooring.cluster.apiserver.discovery import discover
@@ -28,9 +28,9 @@ from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_suc
 from mooring.cluster.apiserver.field_selectors import fields_of
 from mooring.cluster.apiserver.openapi import openapi
 from mooring.cluster.apiserver.paths import Target, is_in_known_group, parse_path
-from mooring.cluster.apiserver.pods import PODS
 from mooring.cluster.apiserver.protobuf import as_json
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.rest import Rest
 from mooring.cluster.apiserver.reviews import Authenticate, Reviews
 from mooring.cluster.apiserver.store import Store
@@ -38,7 +38,6 @@ from mooring.cluster.apiserver.verbs import Verbs
 
 log = logging.getLogger(__name__)
 
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _TEXT: Final = "text/plain; charset=utf-8"
 _OK: Final = ApiResponse(body=b"ok", content_type=_TEXT)
 _NO_PAGE: Final = ApiResponse(status=404, body=b"404 page not found\n", content_type=_TEXT)
@@ -100,7 +99,7 @@ class ApiServer:
     def _answer_other(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """Paths that are not objects."""
         path = request.path
-        if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
+        if is_health(path):
             return _OK
         if request.method in ("GET", "HEAD"):
             accept = request.headers.get("accept", "")

@@ -30,7 +30,7 @@ from mooring.cluster.apiserver.defaulting.objects import prepare_status
 from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
-from mooring.cluster.apiserver.namespaces import NAMESPACES, NamespaceTermination
+from mooring.cluster.apiserver.namespaces import NamespaceTermination
 from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.patching.managed_fields import tracked
 from mooring.cluster.apiserver.preconditions import (
@@ -40,7 +40,7 @@ from mooring.cluster.apiserver.preconditions import (
     remaining_finalizers,
 )
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.resources import NAMESPACES, PODS, Resource
 from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.strategies import (
@@ -290,7 +290,7 @@ class Verbs:
         if grace is not None and grace < 0:
             grace = 1
         is_marked = False
-        if resource.key == pods.PODS.key:
+        if resource.key == PODS.key:
             marked = pods.begin_deletion(value, grace, self._clock())
             if marked is None:
                 return value
@@ -342,11 +342,11 @@ class Verbs:
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Bind a pod to the node of a Binding."""
         pods.check_binding(name, binding)
-        value = self._item(pods.PODS, namespace, name).decoded()
+        value = self._item(PODS, namespace, name).decoded()
         added = topology_labels(self.store, binding["target"]["name"])
         pods.bind(value, binding, added, self.now())
         if not dry_run:
-            self.store.put(pods.PODS, value)
+            self.store.put(PODS, value)
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod, unless its disruption budget forbids it."""

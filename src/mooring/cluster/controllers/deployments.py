@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.client.errors import ConflictError
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers import rollout
 from mooring.cluster.controllers.base import (
-    PODS,
     BuiltInController,
     encode_template,
     hash_of,
     owner_reference,
+    replicas_of,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
@@ -159,7 +159,7 @@ class DeploymentController(BuiltInController):
         live = [one for one in (*old, new) if one is not None and one["spec"].get("replicas")]
         if len(live) == 1:
             name = live[0]["metadata"]["name"]
-            self._scale(owner, {name: rollout.replicas_of(owner)}, live)
+            self._scale(owner, {name: replicas_of(owner)}, live)
 
     def _scale(self, owner: Object, sizes: dict[str, int], sets: Sequence[Object]) -> None:
         for one in sets:
@@ -220,7 +220,7 @@ class DeploymentController(BuiltInController):
         again: float | None = None
         if is_new:
             conditions = progress.created()
-        elif rollout.replicas_of(owner) == updated == total == available and new is not None:
+        elif replicas_of(owner) == updated == total == available and new is not None:
             conditions = progress.completed()
         elif _has_progressed(before, counts):
             conditions = progress.moved()
@@ -248,7 +248,7 @@ def _copied(owner: Object) -> dict[str, str]:
 
 
 def _sizes_wanted(owner: Object) -> dict[str, str]:
-    wanted = rollout.replicas_of(owner)
+    wanted = replicas_of(owner)
     return {_DESIRED: str(wanted), _MOST: str(wanted + rollout.limits(owner)[0])}
 
 

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Final
 from mooring.api.codec import convert
 from mooring.api.meta import LabelSelector, parse_time
 from mooring.api.selectors import Selector, SelectorError
-from mooring.cluster.apiserver.resources import Resource, by_kind, known
+from mooring.cluster.apiserver.resources import BUDGETS, PODS, Resource, by_kind
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
-    PODS,
     STATUS_DELAY,
     BuiltInController,
     ControllerContext,
@@ -22,7 +21,6 @@ from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
 from mooring.cluster.controllers.views import Owner, PodView
 
-BUDGETS: Final = known("poddisruptionbudgets", "policy")
 _NOTED: Final = 120.0  # seconds until an eviction without effect is forgotten
 
 

@@ -9,14 +9,9 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.api.meta import format_time, parse_time
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
-from mooring.cluster.controllers.base import (
-    PODS,
-    BuiltInController,
-    ControllerContext,
-    encode_template,
-)
+from mooring.cluster.controllers.base import BuiltInController, ControllerContext, encode_template
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 

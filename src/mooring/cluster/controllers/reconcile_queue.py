@@ -62,13 +62,17 @@ class FailedPodBackoff:
 
 
 class ReconcileQueue:
-    """Keys to reconcile, from now until `close`; needs a running loop."""
+    """Keys to reconcile, from `start` to `close`."""
 
     def __init__(self) -> None:
         self.unexpected_errors: int = 0  # exceptions other than refusals
         self._queue: WorkQueue[_Work] = WorkQueue(
             backoff=Backoff(_FIRST_RETRY, _LAST_RETRY, jitter=0.0), rate=TokenBucket(rate=0)
         )
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to reconcile; needs a running loop."""
         self._task = asyncio.create_task(self._run(), name="built-in controllers")
 
     def add(self, reconciler: KeyReconciler, key: Key, after: float = 0.0) -> None:
@@ -78,7 +82,8 @@ class ReconcileQueue:
     async def close(self) -> None:
         """Drop all keys."""
         self._queue.shutdown(drop=True)
-        await self._task
+        if self._task is not None:
+            await self._task
 
     async def _run(self) -> None:
         for count in itertools.count(1):

@@ -7,15 +7,10 @@ from typing import Final
 
 from mooring.api.meta import format_time, parse_time
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.base import int_or_percent, with_condition
+from mooring.cluster.controllers.base import int_or_percent, replicas_of, with_condition
 
 _DEFAULT: Final = "25%"  # of both limits
 _PROGRESS_DEADLINE: Final = 600  # seconds
-
-
-def replicas_of(owner: Object) -> int:
-    found = owner["spec"].get("replicas")
-    return 1 if found is None else int(found)
 
 
 def total(sets: Sequence[Object], field: str) -> int:

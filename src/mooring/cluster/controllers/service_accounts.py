@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from mooring.client.errors import ConflictError, Forbidden
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import NAMESPACES, Resource, known
 from mooring.cluster.apiserver.store import StoreChange
 from mooring.cluster.controllers.base import BuiltInController
 from mooring.cluster.controllers.reconcile_queue import Key
 
-NAMESPACES: Final = known("namespaces")
 SERVICE_ACCOUNTS: Final = known("serviceaccounts")
 _DEFAULT: Final = "default"
 

@@ -27,7 +27,7 @@ import msgspec
 from mooring.api import codec, core
 from mooring.api.meta import format_time
 from mooring.client.errors import NotFound, StatusError
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.event_writer import NORMAL, WARNING, EventWriter
@@ -40,8 +40,6 @@ from mooring.framework.handle import Clock
 
 log = logging.getLogger(__name__)
 
-PODS: Final = known("pods")
-NODES: Final = known("nodes")
 
 _BATCH: Final = 100  # pods per callback of the event loop
 _TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together

@@ -173,28 +173,33 @@ def _subjects(subjects: Iterable[Object], kind: str) -> str:
     return ", ".join(one["name"] for one in chosen)
 
 
-NODE: Final = layout(
-    "Name, Status, Roles, Age, Version=status.nodeInfo.kubeletVersion, +Internal-IP, +External-IP, "
-    "+OS-Image, +Kernel-Version, +Container-Runtime",
-    _node,
-)
-NAMESPACE: Final = layout("Name, Status=status.phase, Age")
-CONFIG_MAP: Final = layout("Name, Data, Age", _data)
-SECRET: Final = layout("Name, Type=type, Data, Age", _data)
-RESOURCE_QUOTA: Final = layout("Name, Request, Limit, Age", _quota)
-SERVICE: Final = layout(
-    "Name, Type=spec.type, Cluster-IP, External-IP, Port(s), Age, +Selector", _service
-)
-ENDPOINTS: Final = layout("Name, Endpoints, Age", _endpoints)
-EVENT: Final = layout(
-    "Last Seen, Type=type, Reason=reason, Object, +Subobject=involvedObject.fieldPath, +Source, "
-    "Message, +First Seen, +Count, +Name",
-    _event,
-)
-ROLE_BINDING: Final = layout("Name, Role, Age, +Users, +Groups, +ServiceAccounts", _binding)
-LEASE: Final = layout("Name, Holder=spec.holderIdentity, Age")
-PRIORITY_CLASS: Final = layout(
-    "Name, Value:integer=value, Global-Default:boolean=globalDefault, Age, "
-    "PreemptionPolicy=preemptionPolicy"
-)
-RUNTIME_CLASS: Final = layout("Name, Handler=handler, Age")
+_ROLE_BINDING: Final = layout("Name, Role, Age, +Users, +Groups, +ServiceAccounts", _binding)
+COLUMNS: Final = {
+    "configmaps": layout("Name, Data, Age", _data),
+    "endpoints": layout("Name, Endpoints, Age", _endpoints),
+    "events": layout(
+        "Last Seen, Type=type, Reason=reason, Object, +Subobject=involvedObject.fieldPath, "
+        "+Source, Message, +First Seen, +Count, +Name",
+        _event,
+    ),
+    "namespaces": layout("Name, Status=status.phase, Age"),
+    "nodes": layout(
+        "Name, Status, Roles, Age, Version=status.nodeInfo.kubeletVersion, +Internal-IP, "
+        "+External-IP, +OS-Image, +Kernel-Version, +Container-Runtime",
+        _node,
+    ),
+    "resourcequotas": layout("Name, Request, Limit, Age", _quota),
+    "secrets": layout("Name, Type=type, Data, Age", _data),
+    "services": layout(
+        "Name, Type=spec.type, Cluster-IP, External-IP, Port(s), Age, +Selector", _service
+    ),
+    "leases.coordination.k8s.io": layout("Name, Holder=spec.holderIdentity, Age"),
+    "runtimeclasses.node.k8s.io": layout("Name, Handler=handler, Age"),
+    "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "priorityclasses.scheduling.k8s.io": layout(
+        "Name, Value:integer=value, Global-Default:boolean=globalDefault, Age, "
+        "PreemptionPolicy=preemptionPolicy"
+    ),
+}
+"""The columns of these kinds, by the key of their resource."""

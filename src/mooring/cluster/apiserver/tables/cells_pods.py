@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.tables.columns import (
-    NONE,
-    Cells,
-    is_true,
-    layout,
-    part,
-    since,
-)
+from mooring.cluster.apiserver.tables.columns import NONE, Cells, is_true, layout, part, since
 
 _OVER: Final = ("Succeeded", "Failed")
 _ROW_CONDITIONS: Final = {
@@ -163,6 +156,9 @@ def _restarts_always(container: Object) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-POD: Final = layout(
-    "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates", _pod
-)
+COLUMNS: Final = {
+    "pods": layout(
+        "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates", _pod
+    )
+}
+"""The columns of these kinds, by the key of their resource."""

@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.tables.columns import (
-    NONE,
-    UNSET,
-    Cells,
-    layout,
-    name_of,
-    part,
-)
+from mooring.cluster.apiserver.tables.columns import NONE, UNSET, Cells, layout, name_of, part
 
 _MODES: Final = {
     "ReadWriteOnce": "RWO",
@@ -104,36 +97,39 @@ def _device_claim(value: Object, now: float) -> Cells:
     return {"State": ",".join(states)}
 
 
-PERSISTENT_VOLUME: Final = layout(
-    "Name, Capacity, Access Modes, Reclaim Policy=spec.persistentVolumeReclaimPolicy, Status, "
-    "Claim, StorageClass, VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, "
-    "Reason=status.reason, Age, +VolumeMode=spec.volumeMode|<unset>",
-    _volume,
-)
-PERSISTENT_VOLUME_CLAIM: Final = layout(
-    "Name, Status, Volume=spec.volumeName, Capacity, Access Modes, StorageClass, "
-    "VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, Age, "
-    "+VolumeMode=spec.volumeMode|<unset>",
-    _claim,
-)
-STORAGE_CLASS: Final = layout(
-    "Name, Provisioner=provisioner, ReclaimPolicy=reclaimPolicy|Delete, "
-    "VolumeBindingMode=volumeBindingMode|Immediate, AllowVolumeExpansion, Age",
-    _storage_class,
-)
-VOLUME_ATTRIBUTES_CLASS: Final = layout("Name, DriverName=driverName, Age")
-VOLUME_ATTACHMENT: Final = layout(
-    "Name, Attacher=spec.attacher, PV=spec.source.persistentVolumeName, Node=spec.nodeName, "
-    "Attached:boolean=status.attached, Age"
-)
-CSI_NODE: Final = layout("Name, Drivers:integer, Age", _csi_node)
-CSI_DRIVER: Final = layout(
-    "Name, AttachRequired:boolean, PodInfoOnMount:boolean=spec.podInfoOnMount, "
-    "StorageCapacity:boolean=spec.storageCapacity, TokenRequests, "
-    "RequiresRepublish:boolean=spec.requiresRepublish, Modes, Age",
-    _csi_driver,
-)
-RESOURCE_CLAIM: Final = layout("Name, State, Age", _device_claim)
-RESOURCE_SLICE: Final = layout(
-    "Name, Node=spec.nodeName, Driver=spec.driver, Pool=spec.pool.name, Age"
-)
+COLUMNS: Final = {
+    "persistentvolumeclaims": layout(
+        "Name, Status, Volume=spec.volumeName, Capacity, Access Modes, StorageClass, "
+        "VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, Age, "
+        "+VolumeMode=spec.volumeMode|<unset>",
+        _claim,
+    ),
+    "persistentvolumes": layout(
+        "Name, Capacity, Access Modes, Reclaim Policy=spec.persistentVolumeReclaimPolicy, Status, "
+        "Claim, StorageClass, VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, "
+        "Reason=status.reason, Age, +VolumeMode=spec.volumeMode|<unset>",
+        _volume,
+    ),
+    "resourceclaims.resource.k8s.io": layout("Name, State, Age", _device_claim),
+    "resourceslices.resource.k8s.io": layout(
+        "Name, Node=spec.nodeName, Driver=spec.driver, Pool=spec.pool.name, Age"
+    ),
+    "csidrivers.storage.k8s.io": layout(
+        "Name, AttachRequired:boolean, PodInfoOnMount:boolean=spec.podInfoOnMount, "
+        "StorageCapacity:boolean=spec.storageCapacity, TokenRequests, "
+        "RequiresRepublish:boolean=spec.requiresRepublish, Modes, Age",
+        _csi_driver,
+    ),
+    "csinodes.storage.k8s.io": layout("Name, Drivers:integer, Age", _csi_node),
+    "storageclasses.storage.k8s.io": layout(
+        "Name, Provisioner=provisioner, ReclaimPolicy=reclaimPolicy|Delete, "
+        "VolumeBindingMode=volumeBindingMode|Immediate, AllowVolumeExpansion, Age",
+        _storage_class,
+    ),
+    "volumeattachments.storage.k8s.io": layout(
+        "Name, Attacher=spec.attacher, PV=spec.source.persistentVolumeName, Node=spec.nodeName, "
+        "Attached:boolean=status.attached, Age"
+    ),
+    "volumeattributesclasses.storage.k8s.io": layout("Name, DriverName=driverName, Age"),
+}
+"""The columns of these kinds, by the key of their resource."""

@@ -116,35 +116,41 @@ def _budget(value: Object, now: float) -> Cells:
     }
 
 
-REPLICA_SET: Final = layout(
+_REPLICA_SET: Final = layout(
     "Name, Desired:integer=spec.replicas, Current:integer=status.replicas, "
     "Ready:integer=status.readyReplicas, Age, +Containers, +Images, +Selector",
     _replicas,
 )
-DEPLOYMENT: Final = layout(
-    "Name, Ready, Up-to-date=status.updatedReplicas|0, Available=status.availableReplicas|0, Age, "
-    "+Containers, +Images, +Selector",
-    _workload,
-)
-STATEFUL_SET: Final = layout("Name, Ready, Age, +Containers, +Images", _workload)
-DAEMON_SET: Final = layout(
-    "Name, Desired:integer=status.desiredNumberScheduled, "
-    "Current:integer=status.currentNumberScheduled, Ready:integer=status.numberReady, "
-    "Up-to-date:integer=status.updatedNumberScheduled, Available:integer=status.numberAvailable, "
-    "Node Selector, Age, +Containers, +Images, +Selector",
-    _daemonset,
-)
-JOB: Final = layout(
-    "Name, Status, Completions, Duration, Age, +Containers, +Images, +Selector", _job
-)
-CRON_JOB: Final = layout(
-    "Name, Schedule=spec.schedule, Timezone=spec.timeZone|<none>, Suspend:boolean, Active:integer, "
-    "Last Schedule, Age, +Containers, +Images, +Selector",
-    _cronjob,
-)
-CONTROLLER_REVISION: Final = layout("Name, Controller, Revision=revision|0, Age", _revision)
-POD_DISRUPTION_BUDGET: Final = layout(
-    "Name, Min Available, Max Unavailable, "
-    "Allowed Disruptions:integer=status.disruptionsAllowed, Age",
-    _budget,
-)
+COLUMNS: Final = {
+    "replicationcontrollers": _REPLICA_SET,
+    "controllerrevisions.apps": layout("Name, Controller, Revision=revision|0, Age", _revision),
+    "daemonsets.apps": layout(
+        "Name, Desired:integer=status.desiredNumberScheduled, "
+        "Current:integer=status.currentNumberScheduled, Ready:integer=status.numberReady, "
+        "Up-to-date:integer=status.updatedNumberScheduled, "
+        "Available:integer=status.numberAvailable, Node Selector, Age, +Containers, +Images, "
+        "+Selector",
+        _daemonset,
+    ),
+    "deployments.apps": layout(
+        "Name, Ready, Up-to-date=status.updatedReplicas|0, Available=status.availableReplicas|0, "
+        "Age, +Containers, +Images, +Selector",
+        _workload,
+    ),
+    "replicasets.apps": _REPLICA_SET,
+    "statefulsets.apps": layout("Name, Ready, Age, +Containers, +Images", _workload),
+    "jobs.batch": layout(
+        "Name, Status, Completions, Duration, Age, +Containers, +Images, +Selector", _job
+    ),
+    "cronjobs.batch": layout(
+        "Name, Schedule=spec.schedule, Timezone=spec.timeZone|<none>, Suspend:boolean, "
+        "Active:integer, Last Schedule, Age, +Containers, +Images, +Selector",
+        _cronjob,
+    ),
+    "poddisruptionbudgets.policy": layout(
+        "Name, Min Available, Max Unavailable, "
+        "Allowed Disruptions:integer=status.disruptionsAllowed, Age",
+        _budget,
+    ),
+}
+"""The columns of these kinds, by the key of their resource."""

@@ -5,6 +5,7 @@ The columns of the kinds are in `cells_*.py`; `response_format.py` makes the tab
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -28,6 +29,13 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
+# A unit, the next smaller one, the time until which both are shown, and until which the first is.
+_UNITS: Final = (
+    (_MINUTE, "m", 1, "s", 10 * _MINUTE, 3 * _HOUR),
+    (_HOUR, "h", _MINUTE, "m", 8 * _HOUR, 2 * _DAY),
+    (_DAY, "d", _HOUR, "h", 8 * _DAY, 2 * _YEAR),
+    (_YEAR, "y", _DAY, "d", 8 * _YEAR, math.inf),
+)
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -98,26 +106,12 @@ def human_duration(seconds: float) -> str:
         return "<invalid>"
     if passed < 2 * _MINUTE:
         return f"{max(passed, 0)}s"
-    if passed < 10 * _MINUTE:
-        return _two_units(passed, _MINUTE, "m", 1, "s")
-    if passed < 3 * _HOUR:
-        return f"{passed // _MINUTE}m"
-    if passed < 8 * _HOUR:
-        return _two_units(passed, _HOUR, "h", _MINUTE, "m")
-    if passed < 2 * _DAY:
-        return f"{passed // _HOUR}h"
-    if passed < 8 * _DAY:
-        return _two_units(passed, _DAY, "d", _HOUR, "h")
-    if passed < 2 * _YEAR:
-        return f"{passed // _DAY}d"
-    if passed < 8 * _YEAR:
-        return _two_units(passed, _YEAR, "y", _DAY, "d")
-    return f"{passed // _YEAR}y"
-
-
-def _two_units(seconds: int, large: int, its_letter: str, small: int, letter: str) -> str:
-    count, rest = seconds // large, seconds % large // small
-    return f"{count}{its_letter}{rest}{letter}" if rest else f"{count}{its_letter}"
+    unit, letter, smaller, its_letter, two_until, _ = next(
+        row for row in _UNITS if passed < row[-1]
+    )
+    rest = passed % unit // smaller
+    text = f"{passed // unit}{letter}"
+    return f"{text}{rest}{its_letter}" if rest and passed < two_until else text
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
@@ -161,7 +155,3 @@ def part(value: Object, *path: str) -> Any:
     for name in path:
         value = value.get(name) or {}
     return value
-
-
-NAME_AND_AGE: Final = layout("Name, Age")
-NAME_AND_CREATION: Final = layout("Name, Created At:date=metadata.creationTimestamp")

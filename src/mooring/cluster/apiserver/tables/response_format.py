@@ -14,17 +14,33 @@ import msgspec
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.events import from_storage, is_translated
 from mooring.cluster.apiserver.lists import ListResult
-from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
-from mooring.cluster.apiserver.tables.cells_pods import pod_row_conditions
+from mooring.cluster.apiserver.tables import (
+    cells_cluster,
+    cells_pods,
+    cells_storage,
+    cells_workloads,
+)
+from mooring.cluster.apiserver.tables.columns import Layout, layout
 
 Form = Literal["whole", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
 _ANY: Final = ("application/json", "application/*", "*/*", "")
 _GROUP: Final = "meta.k8s.io"
 _API_VERSION: Final = "meta.k8s.io/v1"
+_NAME_AND_AGE: Final = layout("Name, Age")
+_NAME_AND_CREATION: Final = layout("Name, Created At:date=metadata.creationTimestamp")
+_COLUMNS: Final[Mapping[str, Layout]] = {
+    "serviceaccounts": _NAME_AND_AGE,
+    "deviceclasses.resource.k8s.io": _NAME_AND_AGE,
+    "resourceclaimtemplates.resource.k8s.io": _NAME_AND_AGE,
+    **cells_cluster.COLUMNS,
+    **cells_pods.COLUMNS,
+    **cells_storage.COLUMNS,
+    **cells_workloads.COLUMNS,
+}
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 encode: Final = msgspec.json.Encoder().encode
@@ -132,17 +148,19 @@ class ResponseFormat:
         return b"".join((start, encode(found.metadata), b',"items":[', b",".join(items), b"]}"))
 
     def _table(self, items: Iterable[Item], metadata: Object) -> Object:
-        layout = kind_of(self._resource).columns
+        columns = _COLUMNS.get(self._resource.key, _NAME_AND_CREATION)
         now = self._clock()
         rows = []
         for item in items:
             value = item.decoded()
-            row: Object = {"cells": layout.cells(value, now)}
-            if self._resource.key == "pods" and (conditions := pod_row_conditions(value)):
+            row: Object = {"cells": columns.cells(value, now)}
+            if self._resource.key == "pods" and (
+                conditions := cells_pods.pod_row_conditions(value)
+            ):
                 row["conditions"] = conditions
             row["object"] = self._included(value)
             rows.append(row)
-        return _table_of(metadata, None if self._knows_columns else layout.columns, rows)
+        return _table_of(metadata, None if self._knows_columns else columns.columns, rows)
 
     def _included(self, value: Object) -> Object | None:
         """What a row says about its object: Metadata unless the query asks for Object or None."""
