@@ -295,8 +295,9 @@ def test_answers_requests_beside_a_hundred_watches() -> None:
     async def lines() -> AsyncIterator[bytes]:
         subscription = store.subscribe(PODS)
         try:
-            async for batch in subscription.batches():
-                yield b"".join(b"%d\n" % change.version for change in batch)
+            while True:
+                await subscription.arrival()
+                yield b"".join(b"%d\n" % change.version for change in subscription.take())
         finally:
             subscription.close()
 

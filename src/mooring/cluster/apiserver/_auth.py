@@ -111,14 +111,19 @@ def admit(caller: Caller | None, path: str) -> Caller:
 
 def check(authorize: Authorize, request: ApiRequest) -> None:
     """Ask the hook; raises Forbidden."""
-    if MASTERS in request.caller.groups or request.caller is ANONYMOUS:
-        return
-    asked = attributes(request)
-    why_not = authorize(request.caller, asked)
-    if why_not:
-        raise Forbidden(
-            f"{_forbidden_message(request.caller, asked)}: {why_not}", code=403, reason="Forbidden"
-        )
+    if request.caller is not ANONYMOUS:
+        _check(authorize, request.caller, attributes(request))
+
+
+def _check(authorize: Authorize | None, caller: Caller, asked: Attributes) -> None:
+    if authorize is not None and MASTERS not in caller.groups:
+        _refuse(caller, asked, authorize(caller, asked))
+
+
+def _refuse(caller: Caller, asked: Attributes, why: str) -> None:
+    if why:
+        message = f"{_forbidden_message(caller, asked)}: {why}"
+        raise Forbidden(message, code=403, reason="Forbidden")
 
 
 # --- impersonation -------------------------------------------------------------------------------
@@ -155,15 +160,8 @@ def _check_impersonation(
         verb="impersonate", path="", resource=resource, namespace=namespace, name=name
     )
     if caller is ANONYMOUS:
-        why_not = "the caller is not authenticated"
-    elif authorize is None or MASTERS in caller.groups:
-        return
-    else:
-        why_not = authorize(caller, asked)
-    if why_not:
-        raise Forbidden(
-            f"{_forbidden_message(caller, asked)}: {why_not}", code=403, reason="Forbidden"
-        )
+        _refuse(caller, asked, "the caller is not authenticated")
+    _check(authorize, caller, asked)
 
 
 # --- attributes ------------------------------------------------------------------------------

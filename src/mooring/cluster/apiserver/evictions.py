@@ -7,9 +7,9 @@ from collections.abc import Callable
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
 from mooring.cluster.apiserver.errors import bad_request, not_found
-from mooring.cluster.apiserver.preconditions import check_preconditions
 from mooring.cluster.apiserver.resources import BUDGETS, PODS
 from mooring.cluster.apiserver.store import Object, Store
+from mooring.cluster.apiserver.strategies import check_preconditions
 
 Delete = Callable[..., Object]
 """`Verbs.delete`."""

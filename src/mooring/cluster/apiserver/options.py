@@ -79,31 +79,27 @@ def list_options(resource: Resource, namespace: str, query: Mapping[str, str]) -
 
 
 def _check(options: ListOptions) -> None:
-    problems: ErrorList = []
     match, is_watch = options.match, options.is_watch
-    if match or options.initial is not None or (is_watch and options.token):
-        if options.token:
-            why = "resourceVersionMatch is forbidden when continue is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif is_watch and options.initial is None:
-            why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif is_watch and match != "NotOlderThan":
-            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            problems.append(forbidden_field(_MATCH, why))
-        elif not is_watch and options.initial is not None:
-            why = "sendInitialEvents is forbidden for list"
-            problems.append(forbidden_field("sendInitialEvents", why))
-        elif not is_watch and match not in ("Exact", "NotOlderThan"):
-            problems.append(unsupported(_MATCH, match, ("Exact", "NotOlderThan", "")))
-        elif not is_watch and not options.version:
-            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif match == "Exact" and options.version == "0":
-            why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            problems.append(forbidden_field(_MATCH, why))
-    if problems:
-        raise invalid_kind("ListOptions", _META, "", problems)
+    if not match and options.initial is None and not (is_watch and options.token):
+        return
+    field, why = _MATCH, ""
+    if options.token:
+        why = "resourceVersionMatch is forbidden when continue is provided"
+    elif is_watch and options.initial is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    elif is_watch and match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+    elif not is_watch and options.initial is not None:
+        field, why = "sendInitialEvents", "sendInitialEvents is forbidden for list"
+    elif not is_watch and match not in ("Exact", "NotOlderThan"):
+        problem = unsupported(_MATCH, match, ("Exact", "NotOlderThan", ""))
+        raise invalid_kind("ListOptions", _META, "", [problem])
+    elif not is_watch and not options.version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif match == "Exact" and options.version == "0":
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    if why:
+        raise invalid_kind("ListOptions", _META, "", [forbidden_field(field, why)])
 
 
 def read_version(options: ListOptions) -> int:

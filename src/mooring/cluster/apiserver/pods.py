@@ -166,18 +166,19 @@ def ignores_budgets(pod: Mapping[str, Any]) -> bool:
 def budgets_of(pod: Mapping[str, Any], budgets: Iterable[Object]) -> list[Object]:
     """The budgets of the namespace that select this pod."""
     labels = pod["metadata"].get("labels", {})
-    found = []
-    for budget in budgets:
-        raw = budget.get("spec", {}).get("selector")
-        try:
-            selector = Selector.from_label_selector(
-                None if raw is None else convert(raw, LabelSelector)
-            )
-        except SelectorError:  # an invalid selector matches nothing
-            continue
-        if selector.matches(labels):
-            found.append(budget)
-    return found
+    return [
+        budget
+        for budget in budgets
+        if selector_of(budget.get("spec", {}).get("selector")).matches(labels)
+    ]
+
+
+def selector_of(raw: Mapping[str, Any] | None) -> Selector:
+    """A label selector; an absent or an invalid one matches nothing."""
+    try:
+        return Selector.from_label_selector(None if raw is None else convert(raw, LabelSelector))
+    except SelectorError:
+        return Selector.NOTHING
 
 
 def spares_budget(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:

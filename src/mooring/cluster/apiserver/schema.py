@@ -6,9 +6,10 @@ validation and the OpenAPI documents use it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -62,9 +63,35 @@ class Type(msgspec.Struct, frozen=True):
 
 
 ANY: Final = Schema(form="any")
-_NUMBERS: Final = ("int32", "int64", "double")
-_TEXTS: Final = ("string", "bytes", "time", "microtime", "quantity", "intorstring")
-_VALUES: Final = frozenset(("boolean", *_NUMBERS, *_TEXTS))
+
+
+class ValueType(msgspec.Struct, frozen=True):
+    """A type of single values."""
+
+    python: Any  # as msgspec checks it
+    zero: Any
+    go_name: str
+    openapi: Mapping[str, Any]
+
+
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {**_TEXT, "format": "date-time"}
+_INT32: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_NUMBER_OR_TEXT: Final = {"format": "int-or-string", "oneOf": [{"type": "integer"}, _TEXT]}
+VALUE_TYPES: Final[Mapping[str, ValueType]] = {
+    "string": ValueType(str, "", "string", _TEXT),
+    "boolean": ValueType(bool, False, "bool", {"type": "boolean"}),
+    "int32": ValueType(_INT32, 0, "int32", {"type": "integer", "format": "int32"}),
+    "int64": ValueType(int, 0, "int64", {"type": "integer", "format": "int64"}),
+    "double": ValueType(float, 0.0, "float64", {"type": "number", "format": "double"}),
+    "bytes": ValueType(str, "", "[]uint8", {**_TEXT, "format": "byte"}),
+    "time": ValueType(str, "", "time", _TIME),
+    "microtime": ValueType(str, "", "microtime", _TIME),
+    "quantity": ValueType(
+        str | int | float, "0", "quantity", {"oneOf": [_TEXT, {"type": "number"}]}
+    ),
+    "intorstring": ValueType(int | str, 0, "int32", _NUMBER_OR_TEXT),
+}
 
 
 def schema_of(api_version: str, kind: str) -> Schema | None:
@@ -134,7 +161,7 @@ def _bare(text: str, atomic: set[str]) -> Schema:
         return Schema(form="map", element=_bare(text[1:-1], atomic))
     if text == "any":
         return ANY
-    if text in _VALUES:
+    if text in VALUE_TYPES:
         return Schema(form="value", name=text)
     return Schema(form="struct", name=text, is_atomic=text in atomic)
 

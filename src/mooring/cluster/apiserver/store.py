@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -204,10 +204,6 @@ class Store:
         self._history.clear()
         self._forgotten = self.version
 
-    def changes(self) -> Iterator[StoreChange]:
-        """The history as far as it is kept."""
-        return iter(self._history)
-
     def _notify(self, change: StoreChange) -> None:
         self._history.append(change)
         if len(self._history) > self._history_limit:
@@ -271,13 +267,3 @@ class Subscription:
             return
         await self._arrived.wait()
         self._arrived.clear()
-
-    async def batches(self) -> AsyncIterator[list[StoreChange]]:
-        """All changes since the last batch, whenever there are some."""
-        while True:
-            if batch := self.take():
-                yield batch
-            elif self._is_cut:
-                return
-            else:
-                await self.arrival()

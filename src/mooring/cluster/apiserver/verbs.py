@@ -33,20 +33,18 @@ from mooring.cluster.apiserver.evictions import evict
 from mooring.cluster.apiserver.namespaces import NamespaceTermination
 from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.patching.managed_fields import tracked
-from mooring.cluster.apiserver.preconditions import (
-    check_basis,
-    check_preconditions,
-    mark,
-    remaining_finalizers,
-)
 from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.resources import NAMESPACES, PODS, Resource
 from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.strategies import (
+    check_basis,
+    check_preconditions,
     count_generation,
+    mark,
     prepare_new,
     prepare_update,
+    remaining_finalizers,
     set_defaults,
     validate_create,
     validate_update,

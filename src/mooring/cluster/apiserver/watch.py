@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
 from typing import Final
 
 import msgspec
@@ -19,7 +18,7 @@ from mooring.client.errors import Gone
 from mooring.cluster.apiserver.errors import status_of
 from mooring.cluster.apiserver.options import ListOptions, SelectionPredicate
 from mooring.cluster.apiserver.resources import Resource
-from mooring.cluster.apiserver.store import Expired, Item, Store, StoreChange, Subscription
+from mooring.cluster.apiserver.store import Expired, Item, Store, StoreChange
 from mooring.cluster.apiserver.tables.response_format import ResponseFormat, encode, event_line
 
 _BOOKMARKS: Final = 60.0  # seconds between them
@@ -44,6 +43,8 @@ async def watch(
         gone = Gone(str(error), code=410, reason="Expired")
         yield event_line("ERROR", encode(status_of(gone)))
         return
+    next_bookmark = loop.time() + _BOOKMARKS if options.wants_bookmarks else end
+    timer = loop.call_at(min(end, next_bookmark), subscription.wake)
     try:
         if wants_present:
             present = store.version
@@ -57,30 +58,10 @@ async def watch(
                 lines.append(response_format.bookmark_line(present, is_end_of_present=True))
             if lines:
                 yield b"".join(lines)
-        following = _follow(store, subscription, options, response_format, end, version)
-        async with aclosing(following) as batches:
-            async for batch in batches:
-                yield batch
-    finally:
-        subscription.close()
-
-
-async def _follow(
-    store: Store,
-    subscription: Subscription,
-    options: ListOptions,
-    response_format: ResponseFormat,
-    end: float,
-    seen: int,
-) -> AsyncGenerator[bytes, None]:
-    loop = asyncio.get_running_loop()
-    next_bookmark = loop.time() + _BOOKMARKS if options.wants_bookmarks else end
-    timer = loop.call_at(min(end, next_bookmark), subscription.wake)
-    try:
         while True:
             if batch := subscription.take():
-                if lines := b"".join(_lines(batch, options.predicate, response_format, seen)):
-                    yield lines
+                if lines := list(_lines(batch, options.predicate, response_format, version)):
+                    yield b"".join(lines)
                 continue
             now = loop.time()
             if subscription.has_ended or now >= end:
@@ -95,6 +76,7 @@ async def _follow(
             yield response_format.bookmark_line(store.version)
     finally:
         timer.cancel()
+        subscription.close()
 
 
 def _lines(

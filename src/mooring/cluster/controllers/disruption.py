@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
-from mooring.api.codec import convert
-from mooring.api.meta import LabelSelector, parse_time
-from mooring.api.selectors import Selector, SelectorError
+from mooring.api.meta import parse_time
+from mooring.api.selectors import Selector
+from mooring.cluster.apiserver.pods import selector_of
 from mooring.cluster.apiserver.resources import BUDGETS, PODS, Resource, by_kind
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
@@ -41,7 +41,9 @@ class DisruptionController(BuiltInController):
         elif change.type == "DELETED":
             self._selectors.pop(change.new.key, None)
         else:
-            self._selectors[change.new.key] = _selector(change.new.decoded())
+            self._selectors[change.new.key] = selector_of(
+                change.new.decoded().get("spec", {}).get("selector")
+            )
             self.enqueue(change.new.key)
 
     def _on_pod_change(self) -> None:
@@ -157,13 +159,3 @@ class DisruptionController(BuiltInController):
             "conditions": conditions,
         }
         self.write_status(BUDGETS, budget, status)
-
-
-def _selector(budget: Object) -> Selector:
-    given = (budget.get("spec") or {}).get("selector")
-    try:
-        return Selector.from_label_selector(
-            None if given is None else convert(given, LabelSelector)
-        )
-    except SelectorError:  # an invalid selector matches nothing
-        return Selector.NOTHING

@@ -174,9 +174,6 @@ class Pods:
             owned.pods[key] = pod
             owned.count(pod, +1)
 
-    def get(self, namespace: str, name: str) -> PodView | None:
-        return self._all.get((namespace, name))
-
     def of(self, uid: str) -> list[PodView]:
         """The pods of a controller, in the order of their latest changes."""
         return list(self.owned(uid).pods.values())
