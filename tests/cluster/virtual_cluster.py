@@ -10,6 +10,7 @@ from typing import Any
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.store import Object, Store, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
@@ -42,16 +43,12 @@ class VirtualCluster:
         self.verbs = Verbs(self.store, clock=self.clock.now, rng=random.Random(1))
         self._binds = binds
         self._turn = 0
-        shared: dict[str, Any] = {
-            "clock": self.clock,
-            "rng": random.Random(2),
-            "event_writer": EventWriter(self.verbs, self.clock, warnings_only=warnings_only),
-        }
+        event_writer = EventWriter(self.verbs, self.clock, warnings_only=warnings_only)
+        self._component = ComponentContext(self.verbs, self.clock, random.Random(2), event_writer)
         self.controllers = Controllers(
-            self.verbs, only=controllers, provision_any=provision_any, **shared
+            self._component, only=controllers, provision_any=provision_any
         )
-        self._shared = shared
-        self.kubelets = Kubelets(self.verbs, startup=startup, jitter=0.0, **shared)
+        self.kubelets = Kubelets(self._component, startup=startup, jitter=0.0)
         for name in ("default", "kube-system"):
             meta = {"name": name}
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
@@ -73,13 +70,13 @@ class VirtualCluster:
     def restart_controllers(self) -> None:
         """As if there had been others until now; all of them begin."""
         self.loop.run_until_complete(self.controllers.close())
-        self.controllers = Controllers(self.verbs, **self._shared)
+        self.controllers = Controllers(self._component)
         self.loop.call_soon(self.controllers.start)
 
     def restart_kubelets(self) -> None:
         """As if the process had been another one until now."""
         self.kubelets.close()
-        self.kubelets = Kubelets(self.verbs, jitter=0.0, **self._shared)
+        self.kubelets = Kubelets(self._component, jitter=0.0)
         self.loop.call_soon(self.kubelets.start)
 
     # --- writing -------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Object, Store, StoreChange
 from mooring.cluster.apiserver.transport import LocalTransport
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.controllers.persistent_volumes import SIMULATED
 from mooring.cluster.event_writer import EventWriter
@@ -91,23 +92,13 @@ class EmbeddedCluster:
         self._controllers: Controllers | None = None
         if controllers:
             self._controllers = Controllers(
-                self.verbs,
-                clock=self.clock,
-                rng=self._new_rng(),
-                event_writer=event_writer,
+                self._component(event_writer),
                 only=None if controllers is True else controllers,
                 provision_any=provision_any,
             )
         self._kubelets: Kubelets | None = None
         if kubelets:
-            self._kubelets = Kubelets(
-                self.verbs,
-                clock=self.clock,
-                rng=self._new_rng(),
-                event_writer=event_writer,
-                startup=startup,
-                stop=stop,
-            )
+            self._kubelets = Kubelets(self._component(event_writer), startup=startup, stop=stop)
         self._phases = Counter(item.fields[_PHASE] for item in self.store.items(PODS))
         self.store.listen(self._count)
         if storage_class:
@@ -119,6 +110,9 @@ class EmbeddedCluster:
     def _new_rng(self) -> random.Random:
         """One per component, so that components don't influence each other's random numbers."""
         return random.Random(self.rng.getrandbits(64))
+
+    def _component(self, event_writer: EventWriter) -> ComponentContext:
+        return ComponentContext(self.verbs, self.clock, self._new_rng(), event_writer)
 
     # --- lifecycle -------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
@@ -147,10 +148,9 @@ def _populate(server: ApiServer, stack: AsyncExitStack) -> None:
     for node in make_nodes([NodeTemplate(name="node-{i}", count=3)], now=clock.now()):
         server.verbs.create(NODES, node)
     event_writer = EventWriter(server.verbs, clock, warnings_only=False)
-    kubelets = Kubelets(
-        server.verbs, clock=clock, rng=rng, event_writer=event_writer, startup=0.05, stop=0.05
-    )
-    controllers = Controllers(server.verbs, clock=clock, rng=rng, event_writer=event_writer)
+    component = ComponentContext(server.verbs, clock, rng, event_writer)
+    kubelets = Kubelets(component, startup=0.05, stop=0.05)
+    controllers = Controllers(component)
     kubelets.start()
     stack.callback(kubelets.close)
     controllers.start()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.cluster.apiserver.compared_requests import (
     Object,
     Step,
@@ -14,6 +12,7 @@ from tests.cluster.apiserver.compared_requests import (
     patch,
     post,
     put,
+    read_scripts,
     thing,
     trying,
 )
@@ -78,25 +77,6 @@ def changes_of(kind: str, plural: str) -> list[Step]:
         patch(f"{path}/x", {"metadata": {"annotations": {"x": "y"}}}),
         get(f"{path}/x"),
     ]
-
-
-def _from_file() -> dict[str, list[Step]]:
-    """Scripts about kinds without pods; the file says how it is read."""
-    written = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-    return {
-        name: [step for entry in entries for step in _steps(*entry.popitem())]
-        for name, entries in written.items()
-    }
-
-
-def _steps(head: str, body: Any) -> list[Step]:
-    method, path, kind = (*head.split(), "")[:3]
-    _, root, *place = path.split("/")
-    api_version = place[0] if root == "api" else f"{place[0]}/{place[1]}"
-    if method == "TRY":
-        return trying(path, [{**thing(api_version, kind), **one} for one in body])
-    value = {**thing(api_version, kind), **body} if kind else body
-    return [patch(path, value) if method == "PATCH" else Step(method, path, value)]
 
 
 SCRIPTS: dict[str, list[Step]] = {
@@ -202,5 +182,5 @@ SCRIPTS: dict[str, list[Step]] = {
             ],
         ),
     ],
-    **_from_file(),
+    **read_scripts("scripts_kinds.yaml"),
 }

@@ -21,6 +21,7 @@ import msgspec
 
 from mooring.client.errors import Forbidden, Unauthorized
 from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.paths import split_path
 from mooring.cluster.apiserver.requests import ApiRequest, Caller
 
 MASTERS: Final = "system:masters"
@@ -182,18 +183,11 @@ def _forbidden_message(caller: Caller, asked: Attributes) -> str:
 def attributes(request: ApiRequest) -> Attributes:
     """The attributes of a request, from its method and path."""
     verb = _VERBS.get(request.method, request.method.lower())
-    parts = request.path.strip("/").split("/")
-    group = ""
-    if parts[0] == "apis" and len(parts) > 3:
-        group, rest = parts[1], parts[3:]
-    elif parts[0] == "api" and len(parts) > 2:
-        rest = parts[2:]
-    else:
+    place = split_path(request.path)
+    if place is None:
         return Attributes(verb=verb, path=request.path)
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        namespace, rest = rest[1], rest[2:]
-    elif rest[0] == "namespaces" and len(rest) > 1:
+    group, _, namespace, rest = place
+    if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]  # as the real server has it: a namespace is in itself
     resource, name, subresource = (*rest, "", "")[:3]
     if not name:

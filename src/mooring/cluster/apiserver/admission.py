@@ -29,24 +29,13 @@ _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
 
-_PreemptionPolicy = str | None
-
 
 class _PriorityClass(msgspec.Struct, rename="camel"):
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
 
 
-class _Meta(msgspec.Struct):
-    labels: dict[str, str] = {}
-
-
-class _Labelled(msgspec.Struct):
-    metadata: _Meta
-
-
 _read_class: Final = msgspec.json.Decoder(_PriorityClass).decode
-_read_labels: Final = msgspec.json.Decoder(_Labelled).decode
 
 
 def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
@@ -74,8 +63,7 @@ def topology_labels(store: Store, node_name: str) -> dict[str, str]:
     item = store.get(NODES, "", node_name)
     if item is None:
         return {}
-    labels = _read_labels(item.raw).metadata.labels
-    return {key: labels[key] for key in GIVEN_TO_PODS if key in labels}
+    return {key: item.labels[key] for key in GIVEN_TO_PODS if key in item.labels}
 
 
 def admit_new(store: Store, resource: Resource, value: Object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
@@ -11,20 +11,11 @@ from mooring.cluster.apiserver.resources import BUDGETS, PODS
 from mooring.cluster.apiserver.store import Object, Store
 from mooring.cluster.apiserver.strategies import check_preconditions
 
-Delete = Callable[..., Object]
-"""`Verbs.delete`."""
+if TYPE_CHECKING:
+    from mooring.cluster.apiserver.verbs import Verbs
 
 
-def evict(
-    store: Store,
-    delete: Delete,
-    namespace: str,
-    name: str,
-    eviction: Object,
-    *,
-    now: str,
-    dry_run: bool,
-) -> None:
+def evict(verbs: Verbs, namespace: str, name: str, eviction: Object, dry_run: bool) -> None:
     """Delete a pod, unless its disruption budget forbids it."""
     if eviction.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Eviction object")
@@ -32,6 +23,7 @@ def evict(
     preconditions = options.get("preconditions") or {}
     uid, version = preconditions.get("uid", ""), preconditions.get("resourceVersion", "")
     dry_run = dry_run or bool(options.get("dryRun"))
+    store, now = verbs.store, verbs.now()
     item = store.get(PODS, namespace, name)
     if item is None:
         raise not_found(PODS, name)
@@ -42,7 +34,7 @@ def evict(
     if not dry_run:
         pods.set_condition(pod.setdefault("status", {}), dict(pods.EVICTED), now)
         store.put(PODS, pod)
-    delete(
+    verbs.delete(
         PODS,
         namespace,
         name,

@@ -57,7 +57,10 @@ def list_objects(store: Store, resource: Resource, options: ListOptions) -> List
     if options.token:
         if options.version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
-        return _page(store, resource, options, _read_token(options.token))
+        token = _read_token(options.token)
+        items = _at(store, resource, options, token.version, _PAGE_TOO_OLD)
+        rest = [item for item in items if item.path >= token.start]
+        return _cut(rest, token.version, options.limit, options)
     if wanted > store.version:
         raise too_large(wanted, store.version)
     version = store.version
@@ -68,12 +71,6 @@ def list_objects(store: Store, resource: Resource, options: ListOptions) -> List
     # kube-apiserver serves version 0 from its watch cache, without pages.
     limit = 0 if options.version == "0" else options.limit
     return _cut(items, version, limit, options)
-
-
-def _page(store: Store, resource: Resource, options: ListOptions, token: _Token) -> ListResult:
-    items = _at(store, resource, options, token.version, _PAGE_TOO_OLD)
-    rest = [item for item in items if item.path >= token.start]
-    return _cut(rest, token.version, options.limit, options)
 
 
 def _at(

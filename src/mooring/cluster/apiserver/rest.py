@@ -7,7 +7,15 @@ from typing import Final
 
 import msgspec
 
-from mooring.cluster.apiserver.decoding import decode_unstored, fit_unstored
+from mooring.cluster.apiserver.decoding import (
+    check_name,
+    check_patched,
+    decode_body,
+    decode_unstored,
+    fit_unstored,
+    media_of,
+    warning_headers,
+)
 from mooring.cluster.apiserver.errors import (
     bad_request,
     invalid_kind,
@@ -27,13 +35,6 @@ from mooring.cluster.apiserver.options import (
 from mooring.cluster.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.cluster.apiserver.paths import Target
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.request_bodies import (
-    check_name,
-    check_patched,
-    decode_body,
-    media_of,
-    warning_headers,
-)
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object, Store

@@ -40,7 +40,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, Schema]:
         """Of a struct."""
-        return _types()[self.name].fields
+        return all_types()[self.name].fields
 
     def at(self, name: str) -> Schema | None:
         """The schema under a name in a struct or a map; None for an unknown field."""
@@ -98,7 +98,7 @@ def schema_of(api_version: str, kind: str) -> Schema | None:
     """The schema of a kind; None if it is unknown."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
-    return Schema(form="struct", name=name) if name in _types() else None
+    return Schema(form="struct", name=name) if name in all_types() else None
 
 
 def empty_object(schema: Schema) -> dict[str, Any]:
@@ -110,13 +110,9 @@ def empty_object(schema: Schema) -> dict[str, Any]:
     }
 
 
+@cache
 def all_types() -> dict[str, Type]:
     """Every type, by name."""
-    return _types()
-
-
-@cache
-def _types() -> dict[str, Type]:
     found: dict[str, Type] = {}
     fields: dict[str, Schema] = {}
     lines = SCHEMA_FILE.read_text().splitlines()

@@ -231,7 +231,7 @@ class Subscription:
         self._store = store
         self._waiting: deque[StoreChange] = deque()
         self._arrived = asyncio.Event()
-        self._is_cut = False
+        self.has_ended: bool = False  # nothing more will arrive; what arrived may still be taken
 
     def push(self, change: StoreChange) -> None:
         if len(self._waiting) >= MAX_PENDING:
@@ -242,14 +242,9 @@ class Subscription:
 
     def close(self) -> None:
         """End it; the reader gets the rest and then nothing."""
-        self._is_cut = True
+        self.has_ended = True
         self._store.unsubscribe(self)
         self._arrived.set()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more will arrive; arrived changes may still be taken."""
-        return self._is_cut
 
     def take(self) -> list[StoreChange]:
         """All changes since the last call."""
@@ -263,7 +258,7 @@ class Subscription:
 
     async def arrival(self) -> None:
         """Wait until there is something to take, or `wake` is called."""
-        if self._waiting or self._is_cut:
+        if self._waiting or self.has_ended:
             return
         await self._arrived.wait()
         self._arrived.clear()

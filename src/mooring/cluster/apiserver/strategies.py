@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import metadata
-from mooring.cluster.apiserver.defaulting.objects import unreadable
+from mooring.cluster.apiserver.defaulting import objects
 from mooring.cluster.apiserver.errors import (
     ErrorList,
+    bad_request,
     conflict,
     invalid_kind,
     invalid_value,
@@ -29,14 +32,28 @@ from mooring.cluster.apiserver.validation.pods import validate_pod_spec, validat
 _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
+@contextmanager
+def _readable(resource: Resource) -> Iterator[None]:
+    """Refuse an object if a quantity in it can't be parsed."""
+    try:
+        yield
+    except BadQuantity as error:
+        kind = resource.kind
+        raise bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
+        ) from error
+
+
 def set_defaults(resource: Resource, value: Object) -> None:
-    """Set the defaults of an object; Refused if a quantity in it can't be parsed."""
     kind = kind_of(resource)
     if kind.set_defaults is not None:
-        try:
+        with _readable(resource):
             kind.set_defaults(value)
-        except BadQuantity as error:
-            raise unreadable(resource, error) from error
+
+
+def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
+    with _readable(resource):
+        objects.prepare_status(resource, value, now, old)
 
 
 def prepare_new(resource: Resource, value: Object) -> None:

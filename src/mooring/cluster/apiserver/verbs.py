@@ -26,7 +26,6 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
-from mooring.cluster.apiserver.defaulting.objects import prepare_status
 from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
@@ -43,6 +42,7 @@ from mooring.cluster.apiserver.strategies import (
     count_generation,
     mark,
     prepare_new,
+    prepare_status,
     prepare_update,
     remaining_finalizers,
     set_defaults,
@@ -348,4 +348,4 @@ class Verbs:
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod, unless its disruption budget forbids it."""
-        evict(self.store, self.delete, namespace, name, eviction, now=self.now(), dry_run=dry_run)
+        evict(self, namespace, name, eviction, dry_run)

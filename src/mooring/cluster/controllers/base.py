@@ -17,9 +17,10 @@ from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import CLAIMS, PODS, Resource
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
 from mooring.cluster.controllers.views import OwnerGraph, Pods, PodView
-from mooring.cluster.event_writer import NORMAL, EventWriter
+from mooring.cluster.event_writer import NORMAL
 from mooring.framework.handle import Clock
 
 REVISION_HASH: Final = "controller-revision-hash"
@@ -30,14 +31,10 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass
-class ControllerContext:
+class ControllerContext(ComponentContext):
     """What the controllers of one cluster share."""
 
-    verbs: Verbs
-    queue: ReconcileQueue
-    clock: Clock
-    rng: random.Random
-    event_writer: EventWriter
+    queue: ReconcileQueue = field(default_factory=ReconcileQueue)
     provision_any: bool = False  # volumes of any provisioner, not only of the simulated one
     pods: Pods = field(default_factory=Pods)
     owner_graph: OwnerGraph = field(default_factory=OwnerGraph)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mooring.cluster.apiserver.resources import PODS, RESOURCES
 from mooring.cluster.apiserver.store import StoreChange
-from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers.base import BuiltInController, ControllerContext
 from mooring.cluster.controllers.daemonsets import DaemonSetController
 from mooring.cluster.controllers.deployments import DeploymentController
@@ -23,8 +22,6 @@ from mooring.cluster.controllers.reconcile_queue import ReconcileQueue
 from mooring.cluster.controllers.replicasets import ReplicaSetController, ReplicationManager
 from mooring.cluster.controllers.service_accounts import ServiceAccountController
 from mooring.cluster.controllers.statefulsets import StatefulSetController
-from mooring.cluster.event_writer import EventWriter
-from mooring.framework.handle import Clock
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +48,8 @@ class Controllers:
 
     def __init__(
         self,
-        verbs: Verbs,
+        component: ComponentContext,
         *,
-        clock: Clock,
-        rng: random.Random,
-        event_writer: EventWriter,
         only: Collection[str] | None = None,
         provision_any: bool = False,
     ) -> None:
@@ -64,10 +58,8 @@ class Controllers:
             raise ValueError(
                 f"controllers: expected some of {', '.join(ALL)}, got {', '.join(sorted(unknown))}"
             )
-        self.queue: ReconcileQueue = ReconcileQueue()
-        self._context = ControllerContext(
-            verbs, self.queue, clock, rng, event_writer, provision_any=provision_any
-        )
+        self._context = ControllerContext(**vars(component), provision_any=provision_any)
+        self.queue: ReconcileQueue = self._context.queue
         self._names = [name for name in ALL if only is None or name in only]
         self._watchers: dict[str, list[BuiltInController]] = {}  # by key of a resource
         self._is_running = False

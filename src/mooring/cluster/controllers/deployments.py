@@ -115,11 +115,8 @@ class DeploymentController(BuiltInController):
         if spec.get("minReadySeconds"):
             body["minReadySeconds"] = spec["minReadySeconds"]
         value: Object = {
-            "apiVersion": REPLICASETS.api_version,
-            "kind": REPLICASETS.kind,
             "metadata": {
                 "name": f"{meta['name']}-{mark}",
-                "namespace": meta["namespace"],
                 "labels": inner["labels"],
                 "annotations": {
                     **_copied(owner),

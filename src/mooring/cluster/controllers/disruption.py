@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from mooring.api.meta import parse_time
 from mooring.api.selectors import Selector
@@ -73,7 +73,23 @@ class DisruptionController(BuiltInController):
         )
         expected, desired = self._goals(budget["spec"], pods)
         allowed = max(healthy - desired, 0) if expected else 0
-        self._update_status(budget, disrupted, expected, desired, healthy, allowed)
+        status = budget.get("status") or {}
+        generation = budget["metadata"].get("generation")
+        state, reason = ("True", "Sufficient") if allowed else ("False", "Insufficient")
+        conditions = with_condition(
+            status.get("conditions"), "DisruptionAllowed", state, f"{reason}Pods", "", self.time()
+        )
+        conditions[-1]["observedGeneration"] = generation
+        status = {
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "disruptedPods": disrupted or None,
+            "observedGeneration": generation,
+            "conditions": conditions,
+        }
+        self.write_status(BUDGETS, budget, status)
         return next_in
 
     def _disrupted(
@@ -127,35 +143,3 @@ class DisruptionController(BuiltInController):
             return 0
         size = (found.get("spec") or {}).get("replicas")
         return 1 if size is None else int(size)
-
-    def _update_status(
-        self,
-        budget: Object,
-        disrupted: dict[str, str],
-        expected: int,
-        desired: int,
-        healthy: int,
-        allowed: int,
-    ) -> None:
-        reason = "SufficientPods" if allowed else "InsufficientPods"
-        known_conditions = (budget.get("status") or {}).get("conditions")
-        generation = budget["metadata"].get("generation")
-        conditions = with_condition(
-            known_conditions,
-            "DisruptionAllowed",
-            "True" if allowed else "False",
-            reason,
-            "",
-            self.time(),
-        )
-        conditions[-1]["observedGeneration"] = generation
-        status: dict[str, Any] = {
-            "disruptionsAllowed": allowed,
-            "currentHealthy": healthy,
-            "desiredHealthy": desired,
-            "expectedPods": expected,
-            "disruptedPods": disrupted or None,
-            "observedGeneration": generation,
-            "conditions": conditions,
-        }
-        self.write_status(BUDGETS, budget, status)

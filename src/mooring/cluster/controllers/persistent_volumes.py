@@ -224,14 +224,8 @@ class PersistentVolumeController(BuiltInController):
         place = self._topology_term(node) if node else None
         if place is not None:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [place]}}
-        annotations = {PROVISIONED_BY: of.provisioner}
-        value = {
-            "apiVersion": "v1",
-            "kind": VOLUMES.kind,
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": spec,
-        }
-        self.verbs.create(VOLUMES, value)
+        made = {"name": name, "annotations": {PROVISIONED_BY: of.provisioner}}
+        self.verbs.create(VOLUMES, {"metadata": made, "spec": spec})
 
     def _topology_term(self, node: str) -> Object | None:
         """A node selector term for the zone of a node, or else for the node itself."""

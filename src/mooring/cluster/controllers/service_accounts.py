@@ -33,13 +33,9 @@ class ServiceAccountController(BuiltInController):
         if store.get(NAMESPACES, "", namespace) is None:
             return None
         if store.get(SERVICE_ACCOUNTS, namespace, _DEFAULT) is None:
-            value = {
-                "apiVersion": "v1",
-                "kind": SERVICE_ACCOUNTS.kind,
-                "metadata": {"name": _DEFAULT, "namespace": namespace},
-            }
+            account = {"metadata": {"name": _DEFAULT}}
             try:
-                self.verbs.create(SERVICE_ACCOUNTS, value, namespace=namespace)
+                self.verbs.create(SERVICE_ACCOUNTS, account, namespace=namespace)
             except (ConflictError, Forbidden):
                 return None  # there is one by now, or the namespace goes away
         return None

@@ -17,7 +17,6 @@ import heapq
 import itertools
 import logging
 import math
-import random
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -29,14 +28,13 @@ from mooring.api.meta import format_time
 from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
-from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.event_writer import NORMAL, WARNING, EventWriter
+from mooring.cluster.component import ComponentContext
+from mooring.cluster.event_writer import NORMAL, WARNING
 from mooring.cluster.kubelet import pod_status
 from mooring.cluster.kubelet.admission import NodeInfo, PodRejection, PodRequests
 from mooring.cluster.kubelet.node_leases import NodeLeases
 from mooring.cluster.kubelet.pod_run import PodRun, PodStage
 from mooring.config.duration import Duration
-from mooring.framework.handle import Clock
 
 log = logging.getLogger(__name__)
 
@@ -72,24 +70,21 @@ class Kubelets:
 
     def __init__(
         self,
-        verbs: Verbs,
+        component: ComponentContext,
         *,
-        clock: Clock,
-        rng: random.Random,
-        event_writer: EventWriter,
         startup: float = 0.5,
         jitter: float = 0.5,
         stop: float = 0.2,
     ) -> None:
-        self._verbs = verbs
-        self._clock = clock
-        self._rng = rng
-        self._event_writer = event_writer
+        self._verbs = component.verbs
+        self._clock = component.clock
+        self._rng = component.rng
+        self._event_writer = component.event_writer
         self._startup = startup
         self._jitter = jitter  # up to this share of the start-up more
         self._stop = stop
         self._node_infos: dict[str, NodeInfo] = {}
-        self._leases = NodeLeases(verbs, clock)
+        self._leases = NodeLeases(component.verbs, component.clock)
         self._runs: dict[str, PodRun] = {}  # by uid
         self._held: dict[str, list[PodRun]] = {}  # by name of a node that is missing or not ready
         self._due: deque[tuple[int, PodRun]] = deque()  # with the plan that is due

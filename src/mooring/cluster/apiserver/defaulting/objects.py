@@ -6,12 +6,10 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.defaulting.pods import fill, fill_empty
-from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.pods import quality_of_service, set_condition
-from mooring.cluster.apiserver.quantities import BadQuantity, canonical, spell_resources
+from mooring.cluster.apiserver.quantities import canonical, spell_resources
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 
@@ -24,22 +22,8 @@ GATED: Final[Mapping[str, str]] = {
 }
 
 
-def unreadable(resource: Resource, error: BadQuantity) -> StatusError:
-    kind = resource.kind
-    return bad_request(
-        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
-    )
-
-
-def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
-    """Set the parts of a status that the server owns; without `old` for a new object."""
-    try:
-        _prepare_status(resource, value, now, old)
-    except BadQuantity as error:
-        raise unreadable(resource, error) from error
-
-
-def _prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
+def prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
+    """Set the parts of a status that the server owns; `old` is None for a new object."""
     if resource.key == "pods":
         _prepare_pod_status(value, old, now)
     elif resource.key == "persistentvolumes":

@@ -32,25 +32,16 @@ _UNNAMED: Final = "unknown"
 Identity = tuple[str, str, str, str]
 
 # Identity and server-set fields have no owner.
+_UNOWNED_METADATA: Final = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
+)  # fmt: skip
 _UNOWNED: Final[frozenset[Path]] = frozenset(
     [
         ("f:apiVersion",),
         ("f:kind",),
         ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
+        *(("f:metadata", f"f:{name}") for name in _UNOWNED_METADATA),
     ]
 )
 
