@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Object, Store, StoreChange
+from mooring.cluster.apiserver.server import new_store
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
@@ -39,7 +40,7 @@ class VirtualCluster:
     ) -> None:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop)
-        self.store = Store()
+        self.store = new_store()
         self.verbs = Verbs(self.store, clock=self.clock.now, rng=random.Random(1))
         self._binds = binds
         self._turn = 0

@@ -117,7 +117,6 @@ class EmbeddedCluster:
     # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start controllers and kubelets."""
         if self._controllers is not None:
             self._controllers.start()
         if self._kubelets is not None:
@@ -154,7 +153,6 @@ class EmbeddedCluster:
     # --- access ---------------------------------------------------------------------------------
 
     def transport(self, caller: Caller = ADMIN) -> LocalTransport:
-        """An in-process transport to the API server."""
         transport = LocalTransport(self.server, caller)
         self._transports.append(transport)
         return transport
@@ -205,7 +203,6 @@ class EmbeddedCluster:
         return self._phases[phase] if phase else self.store.count(PODS)
 
     def phases(self) -> dict[str, int]:
-        """The number of pods in each phase."""
         return {phase: count for phase, count in self._phases.items() if count}
 
     def _count(self, change: StoreChange) -> None:
@@ -228,16 +225,12 @@ class RunningScheduler:
     """A scheduler on an embedded cluster, until `stop`."""
 
     def __init__(self, connected: Connected, task: asyncio.Task[None]) -> None:
-        self._connected = connected
+        self.connected: Connected = connected
         self._task = task
 
     @property
     def scheduler(self) -> Scheduler:
-        return self._connected.scheduler
-
-    @property
-    def connected(self) -> Connected:
-        return self._connected
+        return self.connected.scheduler
 
     def check(self) -> None:
         """Raise the error that ended the scheduler, if any."""
@@ -247,7 +240,7 @@ class RunningScheduler:
     async def stop(self) -> None:
         """Stop gracefully: binds in progress finish, Events are written."""
         if not self._task.done():
-            self._connected.stop()
+            self.connected.stop()
         await self._task
 
 

@@ -16,14 +16,9 @@ from tests.cluster.apiserver.http_fixtures import Recorder, in_loop, serving, tr
 from mooring.cluster.apiserver import http
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, WatchResponse
-from mooring.cluster.apiserver.resources import by_path
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import Store
 from mooring.errors import ConfigError
-
-_PODS = by_path("", "v1", "pods")
-assert _PODS is not None
-PODS = _PODS
-
 
 # --- requests ------------------------------------------------------------------------------------
 

@@ -153,24 +153,11 @@ def _default_priority_class(store: Store) -> Item | None:
 
 def _add_default_tolerations(spec: Object) -> None:
     tolerations: list[Object] = spec.get("tolerations") or []
-    missing = [
-        key
-        for key in _NOT_READY_TAINTS
-        if not any(_tolerates(toleration, key) for toleration in tolerations)
-    ]
-    if missing:
-        spec["tolerations"] = [
-            *tolerations,
-            *(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": _TOLERATION_SECONDS,
-                }
-                for key in missing
-            ),
-        ]
+    for key in _NOT_READY_TAINTS:
+        if not any(_tolerates(toleration, key) for toleration in tolerations):
+            added: Object = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            added["tolerationSeconds"] = _TOLERATION_SECONDS
+            spec["tolerations"] = tolerations = [*tolerations, added]
 
 
 def _tolerates(toleration: Object, key: str) -> bool:

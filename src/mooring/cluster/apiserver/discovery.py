@@ -81,11 +81,8 @@ def discover(path: str, accept: str) -> ApiResponse | None:
 
 def wants_aggregated(accept: str) -> bool:
     """Whether the client accepts aggregated discovery in the version served here."""
-    for media in accept.split(","):
-        parts = {part.strip() for part in media.split(";")}
-        if {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
-            return True
-    return False
+    wanted = {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"}
+    return any(wanted <= {part.strip() for part in media.split(";")} for media in accept.split(","))
 
 
 def groups() -> list[str]:
@@ -170,7 +167,6 @@ def _resource_entry(resource: Resource) -> Object:
 
 
 def _short_names(resource: Resource) -> Object:
-    """Short names and categories."""
     found = {"shortNames": resource.short, "categories": resource.categories}
     return {key: names for key, names in found.items() if names}
 

@@ -30,7 +30,6 @@ from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import kubeconfig
 from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
 from mooring.cluster.apiserver.bootstrap import publish_authority
-from mooring.cluster.apiserver.errors import status_of
 from mooring.cluster.apiserver.requests import (
     ADMIN,
     JSON,
@@ -39,7 +38,7 @@ from mooring.cluster.apiserver.requests import (
     Caller,
     WatchResponse,
 )
-from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.server import ApiServer, refusal
 from mooring.errors import ConfigError, Problem
 from mooring.observe.listener import HttpListener
 
@@ -160,7 +159,6 @@ class HttpServer:
         return self._authority.certificate if self._authority is not None else b""
 
     def client_certificate(self, user: str, *groups: str) -> Pair:
-        """A client certificate for this user."""
         if self._authority is None:
             raise ValueError("expected a server with TLS, which client certificates need")
         return self._authority.client(user, groups)
@@ -178,12 +176,11 @@ class HttpServer:
         try:
             answer = await self._server.handle(await self._call(request))
         except StatusError as error:
-            answer = _refusal(error)
+            answer = refusal(error)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            answer = _refusal(
-                StatusError("Internal error occurred", code=500, reason="InternalError")
-            )
+            broken = StatusError("Internal error occurred", code=500, reason="InternalError")
+            answer = refusal(broken)
         if isinstance(answer, WatchResponse):
             return await self._stream(request, answer)
         return await _response(request, answer)
@@ -272,10 +269,6 @@ async def _response(request: web.BaseRequest, reply: ApiResponse) -> web.Respons
             # In a thread, because it takes as long as dozens of requests.
             body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
     return web.Response(body=body, status=reply.status, headers=headers)
-
-
-def _refusal(error: StatusError) -> ApiResponse:
-    return ApiResponse(status=error.code, body=msgspec.json.encode(status_of(error)))
 
 
 def _checked(address: str, *, exposed: bool) -> str:

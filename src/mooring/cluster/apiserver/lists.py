@@ -81,7 +81,7 @@ def _at(
         items = store.list(resource, predicate.namespace, at=version)
     except Expired as error:
         raise Gone(complaint, code=410, reason="Expired") from error
-    if predicate.labels.requirements or predicate.fields.requirements:
+    if predicate.has_selector:
         return [item for item in items if predicate.matches(item)]
     return items
 
@@ -90,11 +90,10 @@ def _cut(items: list[Item], version: int, limit: int, options: ListOptions) -> L
     if not limit or len(items) <= limit:
         return ListResult(items, version)
     token = _Token(version, items[limit].path)
-    is_selected = bool(
-        options.predicate.labels.requirements or options.predicate.fields.requirements
-    )
     text = base64.urlsafe_b64encode(_encode(token)).decode().rstrip("=")
-    return ListResult(items[:limit], version, text, None if is_selected else len(items) - limit)
+    return ListResult(
+        items[:limit], version, text, None if options.predicate.has_selector else len(items) - limit
+    )
 
 
 def _read_token(text: str) -> _Token:

@@ -63,7 +63,6 @@ def _text_field(number: int, content: bytes) -> bytes:
 
 
 def _document_paths() -> dict[str, str]:
-    """The paths of the groups' documents."""
     return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
 
 

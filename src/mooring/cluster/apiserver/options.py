@@ -36,6 +36,10 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
     labels: Selector
     fields: FieldSelector
 
+    @property
+    def has_selector(self) -> bool:
+        return bool(self.labels.requirements or self.fields.requirements)
+
     def matches(self, item: Item) -> bool:
         if self.namespace and item.namespace != self.namespace:
             return False

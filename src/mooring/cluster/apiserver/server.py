@@ -80,14 +80,14 @@ class ApiServer:
         try:
             return self._answer(request)
         except StatusError as error:
-            return _refusal(error)
+            return refusal(error)
         except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
-            return _refusal(bad_request("the body is nested too deeply"))
+            return refusal(bad_request("the body is nested too deeply"))
         except Exception as error:
             extra = {"method": request.method, "path": request.path}
             log.exception("answering a request broke", extra=extra)
             text = f"Internal error occurred: {type(error).__name__}: {error}"
-            return _refusal(StatusError(text, code=500, reason="InternalError"))
+            return refusal(StatusError(text, code=500, reason="InternalError"))
 
     def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         request = as_json(request)
@@ -125,6 +125,7 @@ class ApiServer:
         return self._rest.answer(Target(PODS, namespace, name, "binding"), request)
 
 
-def _refusal(error: StatusError) -> ApiResponse:
+def refusal(error: StatusError) -> ApiResponse:
+    """The response to a request that failed."""
     headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
     return ApiResponse(status=error.code, body=_encode(status_of(error)), headers=headers)

@@ -104,8 +104,7 @@ class Store:
 
     def _items_at(self, key: str, version: int) -> Collection[Item]:
         """Go back in the history."""
-        if version < self._forgotten:
-            raise Expired(f"too old resource version: {version} ({self._forgotten})")
+        self._check_kept(version)
         items = dict(self._items.get(key, {}))
         for change in reversed(self._history):
             if change.version <= version:
@@ -116,6 +115,10 @@ class Store:
                 else:
                     items[change.old.key] = change.old
         return items.values()
+
+    def _check_kept(self, version: int) -> None:
+        if version < self._forgotten:
+            raise Expired(f"too old resource version: {version} ({self._forgotten})")
 
     def count(self, resource: Resource) -> int:
         return len(self._items.get(resource.key, {}))
@@ -130,11 +133,8 @@ class Store:
         old = items.get((namespace, name))
         item = self._next(resource, value)
         items[item.key] = item
-        self._notify(
-            StoreChange(
-                "ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old
-            )
-        )
+        kind: EventType = "ADDED" if old is None else "MODIFIED"
+        self._notify(StoreChange(kind, item.version, resource.key, item, old))
         return item
 
     def remove(self, resource: Resource, namespace: str, name: str) -> Item | None:
@@ -187,8 +187,7 @@ class Store:
         """Changes of a resource after version `since`; raises Expired. None: from now on."""
         subscription = Subscription(self, resource.key)
         if since is not None and since < self.version:
-            if since < self._forgotten:
-                raise Expired(f"too old resource version: {since} ({self._forgotten})")
+            self._check_kept(since)
             start = bisect_right(self._history, since, key=lambda change: change.version)
             for place in range(start, len(self._history)):
                 if self._history[place].resource == resource.key:

@@ -86,9 +86,9 @@ class Verbs:
     ) -> Object:
         """A copy of an object, or its Scale; raises NotFound."""
         value = self._item(resource, namespace, name).decoded()
-        return (
-            scale_of(resource, value) if subresource == "scale" else from_storage(resource, value)
-        )
+        if subresource == "scale":
+            return scale_of(resource, value)
+        return from_storage(resource, value)
 
     def _item(self, resource: Resource, namespace: str, name: str) -> Item:
         item = self.store.get(resource, namespace, name)
@@ -106,7 +106,6 @@ class Verbs:
         namespace: str = "",
         options: WriteOptions = _NO_OPTIONS,
     ) -> Object:
-        """Create an object from `value`."""
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         self._set_namespace(resource, meta, namespace)
@@ -237,12 +236,7 @@ class Verbs:
         return value
 
     def _update_scale(
-        self,
-        resource: Resource,
-        scale: Object,
-        namespace: str,
-        name: str,
-        options: WriteOptions,
+        self, resource: Resource, scale: Object, namespace: str, name: str, options: WriteOptions
     ) -> Object:
         item = self._item(resource, namespace, name)
         meta = scale.get("metadata", {})

@@ -85,9 +85,7 @@ def _lines(
     response_format: ResponseFormat,
     seen: int,
 ) -> Iterable[bytes]:
-    is_selective = bool(
-        predicate.namespace or predicate.labels.requirements or predicate.fields.requirements
-    )
+    is_selective = bool(predicate.namespace) or predicate.has_selector
     for change in batch:
         if change.version <= seen:  # the client has seen it already
             continue

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.api.meta import format_time
 from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import CLAIMS, PODS, Resource
@@ -85,9 +84,6 @@ class BuiltInController(abc.ABC):
 
     def items(self, of: Resource, namespace: str = "") -> list[Item]:
         return self.verbs.store.list(of, namespace)
-
-    def time(self) -> str:
-        return format_time(self.clock.now())
 
     def record_event(self, about: Object, reason: str, message: str, type_: str = NORMAL) -> None:
         self._event_writer.record_event(about, type_, reason, message, component=self.name)
@@ -176,7 +172,6 @@ class WorkloadController(BuiltInController):
 
 
 def owner_reference(owner: Object) -> Object:
-    """The ownerReference of what a controller creates."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

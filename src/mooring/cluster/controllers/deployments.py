@@ -20,7 +20,7 @@ from mooring.cluster.controllers.base import (
 )
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
-from mooring.cluster.controllers.views import controller_of
+from mooring.cluster.controllers.views import meta_of
 
 DEPLOYMENTS: Final = known("deployments", "apps")
 HASH: Final = "pod-template-hash"
@@ -46,7 +46,7 @@ class DeploymentController(BuiltInController):
         if change.resource == PODS.key:
             self._on_pod_change()
         elif change.resource == REPLICASETS.key:
-            owner = controller_of(change)
+            owner = meta_of(change).controller
             if owner is not None and owner.kind == DEPLOYMENTS.kind:
                 self.enqueue((change.new.namespace, owner.name))
         elif change.type != "DELETED":
@@ -229,7 +229,6 @@ class DeploymentController(BuiltInController):
 
 
 def _has_progressed(before: Object, now: Object) -> bool:
-    """Whether the rollout made progress."""
 
     def old(status: Object) -> int:
         return (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)

@@ -77,7 +77,12 @@ class DisruptionController(BuiltInController):
         generation = budget["metadata"].get("generation")
         state, reason = ("True", "Sufficient") if allowed else ("False", "Insufficient")
         conditions = with_condition(
-            status.get("conditions"), "DisruptionAllowed", state, f"{reason}Pods", "", self.time()
+            status.get("conditions"),
+            "DisruptionAllowed",
+            state,
+            f"{reason}Pods",
+            "",
+            self.verbs.now(),
         )
         conditions[-1]["observedGeneration"] = generation
         status = {

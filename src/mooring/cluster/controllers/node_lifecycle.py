@@ -54,7 +54,7 @@ class NodeLifecycleController(BuiltInController):
                 for one in spec.get("taints") or ()
                 if not (one["key"] in surplus and one.get("effect") == "NoSchedule")
             ]
-            time = self.time()
+            time = self.verbs.now()
             more = [{"key": name, "effect": "NoSchedule", "timeAdded": time} for name in missing]
             spec["taints"] = [*kept, *more]
             if not spec["taints"]:
@@ -92,7 +92,7 @@ class PodGarbageCollector(BuiltInController):
         def change(current: Object) -> None:
             status: dict[str, Any] = current.setdefault("status", {})
             status["phase"] = "Failed"
-            set_condition(status, dict(_NODE_IS_GONE), self.time())
+            set_condition(status, dict(_NODE_IS_GONE), self.verbs.now())
 
         self.verbs.modify(PODS, namespace, name, change, subresource="status")
 

@@ -44,7 +44,6 @@ def limits(owner: Object) -> tuple[int, int]:
 
 
 def first_size(owner: Object, old: Sequence[Object]) -> int:
-    """The size of a new ReplicaSet."""
     wanted = replicas_of(owner)
     if uses_recreate(owner):
         return wanted

@@ -66,7 +66,7 @@ def applied(
     subresource: str,
     now: str,
 ) -> Object:
-    """The object after an apply, with its managedFields; raises Refused and Conflict."""
+    """The object after an apply, with its managedFields; raises StatusError."""
     config = _decoded(resource, body)
     schema = schema_of(resource.api_version, resource.kind)
     if schema is None:

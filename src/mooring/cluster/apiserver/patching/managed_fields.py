@@ -74,13 +74,7 @@ Managers = dict[Identity, ManagedFieldsEntry]
 
 
 def tracked(
-    old: Object | None,
-    new: Object,
-    manager: str,
-    subresource: str,
-    now: str,
-    *,
-    agent: str = "",
+    old: Object | None, new: Object, manager: str, subresource: str, now: str, *, agent: str = ""
 ) -> Object:
     """`new` with managedFields after a write other than an apply, which writes its own.
 

@@ -131,7 +131,6 @@ class ResponseFormat:
         return encode(_partial(item.decoded()["metadata"]))
 
     def _raw(self, item: Item) -> bytes:
-        """An object as this kind serves it."""
         if is_translated(self._resource):
             return encode(from_storage(self._resource, item.decoded()))
         return item.raw

@@ -65,17 +65,13 @@ def _validate_container(
         found.append(required(f"{field}.name"))
     if not container.get("image"):
         found.append(required(f"{field}.image"))
-    if ports := container.get("ports"):
-        found += _validate_ports(ports, f"{field}.ports")
-    if variables := container.get("env"):
-        found += _validate_env(variables, f"{field}.env")
-    if mounts := container.get("volumeMounts"):
-        found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
+    found += _validate_ports(container.get("ports") or (), f"{field}.ports")
+    found += _validate_env(container.get("env") or (), f"{field}.env")
+    mounts = container.get("volumeMounts") or ()
+    found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy")
     found += one_of(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
-    if resources := container.get("resources"):
-        found += validate_resources(resources, f"{field}.resources")
-    return found
+    return found + validate_resources(container.get("resources") or {}, f"{field}.resources")
 
 
 def _validate_ports(ports: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
