@@ -38,11 +38,8 @@ def tables(real_server: ControlPlane) -> Iterator[AdminApi]:
 
 def _path(resource: Resource) -> str:
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else "/api/v1"
-    return (
-        f"{root}/namespaces/{NAMESPACE}/{resource.name}"
-        if resource.namespaced
-        else (f"{root}/{resource.name}")
-    )
+    place = f"{root}/namespaces/{NAMESPACE}" if resource.namespaced else root
+    return f"{place}/{resource.name}"
 
 
 def _item(resource: Resource, value: Object) -> Item:

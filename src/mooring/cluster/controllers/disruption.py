@@ -73,17 +73,10 @@ class DisruptionController(BuiltInController):
         )
         expected, desired = self._goals(budget["spec"], pods)
         allowed = max(healthy - desired, 0) if expected else 0
-        status = budget.get("status") or {}
+        known = (budget.get("status") or {}).get("conditions")
+        said = ("True", "SufficientPods", "") if allowed else ("False", "InsufficientPods", "")
+        conditions = with_condition(known, "DisruptionAllowed", *said, self.verbs.now())
         generation = budget["metadata"].get("generation")
-        state, reason = ("True", "Sufficient") if allowed else ("False", "Insufficient")
-        conditions = with_condition(
-            status.get("conditions"),
-            "DisruptionAllowed",
-            state,
-            f"{reason}Pods",
-            "",
-            self.verbs.now(),
-        )
         conditions[-1]["observedGeneration"] = generation
         status = {
             "disruptionsAllowed": allowed,

@@ -54,8 +54,7 @@ def layout(
     The cell is the value at the path, or what stands after the bar, or else empty; unless it is
     `computed`. Name and Age need no path.
     """
-    parsed = [_COLUMN.fullmatch(text) for text in columns.split(", ")]
-    found = [match.groupdict("") for match in parsed if match is not None]
+    found = [_parsed(text) for text in columns.split(", ")]
     paths = [(one["name"], one["path"].split("."), _unset(one)) for one in found]
 
     def cells(value: Object, now: float) -> list[Cell]:
@@ -66,6 +65,13 @@ def layout(
         ]
 
     return Layout([_definition(one) for one in found], cells)
+
+
+def _parsed(column: str) -> dict[str, str]:
+    match = _COLUMN.fullmatch(column)
+    if match is None:
+        raise ValueError(f"expected a column such as +Name:type=path|unset, got {column!r}")
+    return match.groupdict("")
 
 
 def _unset(column: Mapping[str, str]) -> Cell:

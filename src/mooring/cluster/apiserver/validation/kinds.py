@@ -302,12 +302,13 @@ def validate_event(value: Object) -> ErrorList:
 def validate_new_event(value: Object) -> ErrorList:
     """Of events created through events.k8s.io, in the form they are stored in."""
     found: ErrorList = []
+    called = {"reportingComponent": "reportingController"}  # in this group
     fields = ["eventTime"]
     if value.get("eventTime"):
         fields = ["reportingComponent", "reportingInstance", "action", "reason"]
     for field in fields:
         if not value.get(field):
-            found.append(required(field.replace("Component", "Controller")))
+            found.append(required(called.get(field, field)))
     kind: Any = value.get("type", "")
     if kind not in ("Normal", "Warning"):
         found.append(invalid_value("type", kind, f"has invalid value: {kind}"))
