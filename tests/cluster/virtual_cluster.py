@@ -196,11 +196,7 @@ def pod(name: str, *, cpu: str = "100m", node: str = "", **more: Any) -> Object:
 
 
 def container(cpu: str = "100m", **requests: str) -> Object:
-    return {
-        "name": "app",
-        "image": "app:1",
-        "resources": {"requests": {"cpu": cpu, **requests}},
-    }
+    return {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": cpu, **requests}}}
 
 
 def workload(kind: str, name: str, *, group: str = "apps/v1", **spec: Any) -> Object:

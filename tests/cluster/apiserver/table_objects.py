@@ -92,15 +92,9 @@ PODS: list[Object] = [
     ),
     pod(
         "not-ready",
-        {
-            "phase": "Running",
-            "containerStatuses": [ended("a", 0, "Completed"), running("b")],
-        },
+        {"phase": "Running", "containerStatuses": [ended("a", 0, "Completed"), running("b")]},
     ),
-    pod(
-        "failed-half",
-        {"containerStatuses": [ended("a", 0, "Completed"), ended("b", 1, "Error")]},
-    ),
+    pod("failed-half", {"containerStatuses": [ended("a", 0, "Completed"), ended("b", 1, "Error")]}),
     pod("completed", {"phase": "Succeeded", "containerStatuses": [ended("a", 0, "Completed")]}),
     pod("signalled", {"phase": "Failed", "containerStatuses": [ended("a", 137, signal=9)]}),
     pod("exited", {"phase": "Failed", "containerStatuses": [ended("a", 3)]}),
