@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from mooring.cluster.apiserver.resources import Resource, known
-from mooring.cluster.apiserver.store import Object, Store, StoreChange
+from mooring.cluster.apiserver.server import new_store
+from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
@@ -38,20 +40,16 @@ class VirtualCluster:
     ) -> None:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop)
-        self.store = Store()
+        self.store = new_store()
         self.verbs = Verbs(self.store, clock=self.clock.now, rng=random.Random(1))
         self._binds = binds
         self._turn = 0
-        shared: dict[str, Any] = {
-            "clock": self.clock,
-            "rng": random.Random(2),
-            "event_writer": EventWriter(self.verbs, self.clock, warnings_only=warnings_only),
-        }
+        event_writer = EventWriter(self.verbs, self.clock, warnings_only=warnings_only)
+        self._component = ComponentContext(self.verbs, self.clock, random.Random(2), event_writer)
         self.controllers = Controllers(
-            self.verbs, only=controllers, provision_any=provision_any, **shared
+            self._component, only=controllers, provision_any=provision_any
         )
-        self._shared = shared
-        self.kubelets = Kubelets(self.verbs, startup=startup, jitter=0.0, **shared)
+        self.kubelets = Kubelets(self._component, startup=startup, jitter=0.0)
         for name in ("default", "kube-system"):
             meta = {"name": name}
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
@@ -65,21 +63,21 @@ class VirtualCluster:
         self.loop.run_until_complete(start())
 
     def close(self) -> None:
-        self.controllers.close()
+        self.loop.run_until_complete(self.controllers.close())
         self.kubelets.close()
         self.loop.settle()
         self.loop.close()
 
     def restart_controllers(self) -> None:
         """As if there had been others until now; all of them begin."""
-        self.controllers.close()
-        self.controllers = Controllers(self.verbs, **self._shared)
+        self.loop.run_until_complete(self.controllers.close())
+        self.controllers = Controllers(self._component)
         self.loop.call_soon(self.controllers.start)
 
     def restart_kubelets(self) -> None:
         """As if the process had been another one until now."""
         self.kubelets.close()
-        self.kubelets = Kubelets(self.verbs, jitter=0.0, **self._shared)
+        self.kubelets = Kubelets(self._component, jitter=0.0)
         self.loop.call_soon(self.kubelets.start)
 
     # --- writing -------------------------------------------------------------------------------
@@ -144,8 +142,8 @@ class VirtualCluster:
         self._check()
 
     def _check(self) -> None:
-        queue = self.controllers.queue
-        assert queue is None or not queue.unexpected_errors, "a controller failed; see the log"
+        errors = self.controllers.queue.unexpected_errors
+        assert not errors, "a controller failed; see the log"
 
     # --- the scheduler of the poor ---------------------------------------------------------------
 
@@ -198,11 +196,7 @@ def pod(name: str, *, cpu: str = "100m", node: str = "", **more: Any) -> Object:
 
 
 def container(cpu: str = "100m", **requests: str) -> Object:
-    return {
-        "name": "app",
-        "image": "app:1",
-        "resources": {"requests": {"cpu": cpu, **requests}},
-    }
+    return {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": cpu, **requests}}}
 
 
 def workload(kind: str, name: str, *, group: str = "apps/v1", **spec: Any) -> Object:

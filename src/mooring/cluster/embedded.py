@@ -24,11 +24,12 @@ from mooring import config as cfg
 from mooring.client.client import ApiClient
 from mooring.client.component import Component
 from mooring.cluster.apiserver.requests import ADMIN, Caller
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Object, Store, StoreChange
 from mooring.cluster.apiserver.transport import LocalTransport
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.controllers.persistent_volumes import SIMULATED
 from mooring.cluster.event_writer import EventWriter
@@ -45,8 +46,6 @@ from mooring.scheduler.scheduler import Attempt, Scheduler
 if TYPE_CHECKING:
     from mooring.cluster.apiserver.http import HttpServer
 
-_NODES: Final = known("nodes")
-_PODS: Final = known("pods")
 _PHASE: Final = "status.phase"  # a field of field selectors
 _POLL: Final = 0.05  # seconds between checks of a condition
 _GRACE: Final = 5.0  # seconds for binds under way when a scheduler stops
@@ -97,24 +96,14 @@ class EmbeddedCluster:
         self._controllers: Controllers | None = None
         if controllers:
             self._controllers = Controllers(
-                self.verbs,
-                clock=self.clock,
-                rng=self._new_rng(),
-                event_writer=event_writer,
+                self._component(event_writer),
                 only=None if controllers is True else controllers,
                 provision_any=provision_any,
             )
         self._kubelets: Kubelets | None = None
         if kubelets:
-            self._kubelets = Kubelets(
-                self.verbs,
-                clock=self.clock,
-                rng=self._new_rng(),
-                event_writer=event_writer,
-                startup=startup,
-                stop=stop,
-            )
-        self._phases = Counter(item.fields[_PHASE] for item in self.store.items(_PODS))
+            self._kubelets = Kubelets(self._component(event_writer), startup=startup, stop=stop)
+        self._phases = Counter(item.fields[_PHASE] for item in self.store.items(PODS))
         self.store.listen(self._count)
         if storage_class:
             self.apply(STORAGE_CLASS)
@@ -126,10 +115,12 @@ class EmbeddedCluster:
         """One per component, so that components don't influence each other's random numbers."""
         return random.Random(self.rng.getrandbits(64))
 
+    def _component(self, event_writer: EventWriter) -> ComponentContext:
+        return ComponentContext(self.verbs, self.clock, self._new_rng(), event_writer)
+
     # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start controllers and kubelets."""
         if self._controllers is not None:
             self._controllers.start()
         if self._kubelets is not None:
@@ -141,7 +132,7 @@ class EmbeddedCluster:
             await self._closing.aclose()
         finally:
             if self._controllers is not None:
-                self._controllers.close()
+                await self._controllers.close()
             if self._kubelets is not None:
                 self._kubelets.close()
             for transport in self._transports:
@@ -161,13 +152,11 @@ class EmbeddedCluster:
     @property
     def unexpected_errors(self) -> int:
         """How many exceptions controllers raised by mistake; they are in the log."""
-        queue = self._controllers.queue if self._controllers is not None else None
-        return queue.unexpected_errors if queue is not None else 0
+        return self._controllers.queue.unexpected_errors if self._controllers is not None else 0
 
     # --- access ---------------------------------------------------------------------------------
 
     def transport(self, caller: Caller = ADMIN) -> LocalTransport:
-        """An in-process transport to the API server."""
         transport = LocalTransport(self.server, caller)
         self._transports.append(transport)
         return transport
@@ -195,14 +184,14 @@ class EmbeddedCluster:
         With a number, options are those of `NodeTemplate`: `add_nodes(3, cpu="8", zones=("a",
         "b"))`.
         """
-        first = self.store.count(_NODES)
+        first = self.store.count(NODES)
         if isinstance(nodes, int):
             options.setdefault("name", "node-{i}" if not first else f"node-{first}-{{i}}")
             nodes = NodeTemplate(**{"count": nodes, **options})
         templates = [nodes] if isinstance(nodes, NodeTemplate) else list(nodes)
         made = make_nodes(templates, now=self.clock.now(), first=first)
         for node in made:
-            self.verbs.create(_NODES, node)
+            self.verbs.create(NODES, node)
         return [node["metadata"]["name"] for node in made]
 
     def apply(self, *given: Any) -> list[Object]:
@@ -215,14 +204,13 @@ class EmbeddedCluster:
 
     def count_pods(self, phase: str = "") -> int:
         """The number of pods, or of those in a phase; O(1)."""
-        return self._phases[phase] if phase else self.store.count(_PODS)
+        return self._phases[phase] if phase else self.store.count(PODS)
 
     def phases(self) -> dict[str, int]:
-        """The number of pods in each phase."""
         return {phase: count for phase, count in self._phases.items() if count}
 
     def _count(self, change: StoreChange) -> None:
-        if change.resource == _PODS.key:
+        if change.resource == PODS.key:
             if change.old is not None:
                 self._phases[change.old.fields[_PHASE]] -= 1
             if change.type != "DELETED":

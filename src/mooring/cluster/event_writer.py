@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Final
 
 from mooring.api.meta import format_time
 from mooring.client.errors import StatusError
@@ -16,8 +16,6 @@ log = logging.getLogger(__name__)
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
-
-
 EVENTS: Final = known("events")
 
 
@@ -43,39 +41,29 @@ class EventWriter:
         """Write an Event about an object; if the server refuses it, only the log says so."""
         if self._warnings_only and type_ == NORMAL:
             return
-        try:
-            event = self._event(about, type_, reason, message, component, host)
-            self._verbs.create(EVENTS, event, namespace=event["metadata"]["namespace"])
-        except StatusError as error:
-            log.debug("an Event was refused", extra={"reason": reason, "error": str(error)})
-
-    def _event(
-        self, about: Object, type_: str, reason: str, message: str, component: str, host: str
-    ) -> Object:
         meta = about["metadata"]
         now = self._clock.now()
         time = format_time(now)
         # Several may happen in one reading of the clock; their names must differ.
         self._last_nanos = max(int(now * 1e9), self._last_nanos + 1)
         namespace = meta.get("namespace") or "default"
-        source: dict[str, Any] = {"component": component}
-        if host:
-            source["host"] = host
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{meta['name']}.{self._last_nanos:x}", "namespace": namespace},
+        event = {
+            "metadata": {"name": f"{meta['name']}.{self._last_nanos:x}"},
             "involvedObject": _reference(about),
             "type": type_,
             "reason": reason,
             "message": message,
-            "source": source,
+            "source": {"component": component, "host": host} if host else {"component": component},
             "firstTimestamp": time,
             "lastTimestamp": time,
             "count": 1,
             "reportingComponent": component,
             "reportingInstance": host,
         }
+        try:
+            self._verbs.create(EVENTS, event, namespace=namespace)
+        except StatusError as error:
+            log.debug("an Event was refused", extra={"reason": reason, "error": str(error)})
 
 
 def _reference(about: Object) -> dict[str, str]:

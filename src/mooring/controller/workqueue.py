@@ -122,7 +122,7 @@ class WorkQueue(Generic[K]):
         while not self._ready:
             if self._is_shut:
                 return None
-            getter = asyncio.get_running_loop().create_future()
+            getter = self._running_loop().create_future()
             self._getters.append(getter)
             try:
                 await getter

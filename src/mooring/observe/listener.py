@@ -7,6 +7,9 @@ A slow client, in the handshake, with the request or with reading the answer, on
     header_seconds   a request whose head is not complete in time is cut off; idle ones may stay
     max_connections  beyond it the oldest connection is closed; unless `evict_busy`, only an idle
                      one, and if there is none the new connection is refused
+    max_line         longer request lines and headers are refused, in bytes
+
+With `cancels_handlers`, a handler is cancelled when its client disconnects.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from aiohttp import web
@@ -26,11 +30,11 @@ from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)
 
-_BACKLOG: Final = 256  # connections that wait to be accepted
+_BACKLOG: Final = 1024  # connections that wait to be accepted
 _HANDSHAKE: Final = 10.0  # seconds
 _TLS_SHUTDOWN: Final = 2.0  # for the client to close its side
 _LINGER: Final = 1.0  # for a client that is being refused to stop sending
-_LONGEST_LINE: Final = 8190  # bytes of the request line, and of a header
+_MAX_LINE: Final = 8190  # bytes
 
 # aiohttp logs every malformed request; malformed requests must not fill our log.
 _SILENT: Final = logging.getLogger(f"{__name__}.aiohttp")
@@ -99,7 +103,14 @@ class _Connection(web.RequestHandler):
 class _Server(web.Server):
     """aiohttp's server, which tells connections when they are busy."""
 
-    def __init__(self, handle: Handle, header_seconds: float | None, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        header_seconds: float | None,
+        idle_seconds: float,
+        max_line: int,
+        cancels_handlers: bool,
+    ) -> None:
         async def watched(request: web.BaseRequest) -> web.StreamResponse:
             connection = request.protocol
             assert isinstance(connection, _Connection)
@@ -109,9 +120,10 @@ class _Server(web.Server):
             finally:
                 connection.end()
 
-        super().__init__(watched)
+        super().__init__(watched, handler_cancellation=cancels_handlers)
         self._header_seconds = header_seconds
         self._idle_seconds = idle_seconds
+        self._max_line = max_line
 
     def connection(self, client: socket.socket) -> _Connection:
         return _Connection(
@@ -123,8 +135,8 @@ class _Server(web.Server):
             keepalive_timeout=self._idle_seconds,
             lingering_time=_LINGER,
             logger=_SILENT,
-            max_field_size=_LONGEST_LINE,
-            max_line_size=_LONGEST_LINE,
+            max_field_size=self._max_line,
+            max_line_size=self._max_line,
         )
 
 
@@ -141,14 +153,16 @@ class HttpListener:
         lifetime: float | None = None,
         header_seconds: float | None = None,
         evict_busy: bool = False,
+        max_line: int = _MAX_LINE,
+        cancels_handlers: bool = False,
         port_flag: str = "--port",
     ) -> None:
-        self._handle = handle
+        self._new_server = partial(
+            _Server, handle, header_seconds, idle_seconds, max_line, cancels_handlers
+        )
         self._tls = tls
         self._max_connections = max_connections
-        self._idle_seconds = idle_seconds
         self._lifetime = lifetime
-        self._header_seconds = header_seconds
         self._evict_busy = evict_busy
         self._port_flag = port_flag
         self._server: _Server | None = None
@@ -162,7 +176,7 @@ class HttpListener:
     async def start(self, address: str, port: int) -> int:
         """Listen; returns the port, which is a free one for port 0."""
         self._socket = self._bind(address, port)
-        self._server = _Server(self._handle, self._header_seconds, self._idle_seconds)
+        self._server = self._new_server()
         self._listen()
         actual: int = self._socket.getsockname()[1]
         return actual

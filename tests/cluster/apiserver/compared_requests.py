@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
+import yaml
 
 from mooring.cluster.apiserver.requests import ApiRequest, WatchResponse
 from mooring.cluster.apiserver.server import ApiServer
@@ -205,3 +206,33 @@ def thing(api_version: str, kind: str, name: str = "x", **fields: Any) -> Object
 def trying(path: str, bodies: Sequence[Any]) -> list[Step]:
     """Create each of these, without consequences."""
     return [post(f"{path}?dryRun=All", body) for body in bodies]
+
+
+def read_scripts(name: str) -> dict[str, list[Step]]:
+    """The scripts in a YAML file next to this one.
+
+    A step is a method, a path and perhaps a kind, with its body: without apiVersion, kind and the
+    name x, and a pod without its container. TRY has several bodies; each is created as a dry run.
+    """
+    written = yaml.safe_load(Path(__file__).with_name(name).read_text())
+    return {
+        script: [step for entry in entries for step in _steps(*entry.popitem())]
+        for script, entries in written.items()
+    }
+
+
+def _steps(head: str, body: Any) -> list[Step]:
+    method, path, kind = (*head.split(), "")[:3]
+    _, root, *place = path.split("/")
+    api_version = place[0] if root == "api" else f"{place[0]}/{place[1]}"
+
+    def whole(value: Object) -> Object:
+        if kind == "Pod":
+            value = {**value, "spec": pod("x", value.get("spec"))["spec"]}
+        return {**thing(api_version, kind), **value}
+
+    if method == "TRY":
+        return trying(path, [whole(value) for value in body])
+    if kind:
+        body = whole(body)
+    return [patch(path, body) if method == "PATCH" else Step(method, path, body)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ParamSpec
 
 import aiohttp
 
@@ -16,6 +17,19 @@ from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
 
 Answering = Callable[[ApiRequest], Awaitable[ApiResponse | WatchResponse]]
+
+
+P = ParamSpec("P")
+
+
+def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """An asynchronous test, on an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
 
 
 class Recorder:

@@ -11,7 +11,7 @@ import random
 import subprocess
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -24,6 +24,7 @@ from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers import Controllers
 from mooring.cluster.event_writer import EventWriter
 from mooring.cluster.kubelet.kubelet import Kubelets
@@ -131,7 +132,7 @@ class EmbeddedCluster:
         self._loop = asyncio.get_running_loop()
         server = ApiServer()
         http = HttpServer(server)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             if not self._is_bare:
                 _populate(server, stack)
             await http.start()
@@ -141,20 +142,19 @@ class EmbeddedCluster:
             await http.close()
 
 
-def _populate(server: ApiServer, stack: ExitStack) -> None:
+def _populate(server: ApiServer, stack: AsyncExitStack) -> None:
     """Three nodes, kubelets, controllers and a simple binder."""
     clock, rng = SystemClock(), random.Random(1)
     for node in make_nodes([NodeTemplate(name="node-{i}", count=3)], now=clock.now()):
         server.verbs.create(NODES, node)
     event_writer = EventWriter(server.verbs, clock, warnings_only=False)
-    kubelets = Kubelets(
-        server.verbs, clock=clock, rng=rng, event_writer=event_writer, startup=0.05, stop=0.05
-    )
-    controllers = Controllers(server.verbs, clock=clock, rng=rng, event_writer=event_writer)
+    component = ComponentContext(server.verbs, clock, rng, event_writer)
+    kubelets = Kubelets(component, startup=0.05, stop=0.05)
+    controllers = Controllers(component)
     kubelets.start()
     stack.callback(kubelets.close)
     controllers.start()
-    stack.callback(controllers.close)
+    stack.push_async_callback(controllers.close)
     _Binder(server)
 
 

@@ -18,16 +18,22 @@ from tests.cluster.apiserver import (
     scripts_lists_and_reviews,
     scripts_objects,
     scripts_pods,
-    scripts_validation,
 )
-from tests.cluster.apiserver.compared_requests import RealServer, Step, comparable, post, thing
+from tests.cluster.apiserver.compared_requests import (
+    RealServer,
+    Step,
+    comparable,
+    post,
+    read_scripts,
+    thing,
+)
 from tests.controlplane.cluster import ControlPlane
 
 ANSWERS = Path(__file__).parent / "data" / "real_answers.json.gz"
 SCRIPTS: dict[str, list[Step]] = {
     **scripts_objects.SCRIPTS,
     **scripts_pods.SCRIPTS,
-    **scripts_validation.SCRIPTS,
+    **read_scripts("scripts_validation.yaml"),
     **scripts_kinds.SCRIPTS,
     **scripts_lists_and_reviews.SCRIPTS,
 }

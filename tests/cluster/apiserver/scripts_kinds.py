@@ -12,6 +12,7 @@ from tests.cluster.apiserver.compared_requests import (
     patch,
     post,
     put,
+    read_scripts,
     thing,
     trying,
 )
@@ -19,7 +20,6 @@ from tests.cluster.apiserver.compared_requests import (
 APPS = "/apis/apps/v1/namespaces/{ns}"
 CORE = "/api/v1/namespaces/{ns}"
 BATCH = "/apis/batch/v1/namespaces/{ns}"
-STORAGE = "/apis/storage.k8s.io/v1"
 SELECTOR = {"matchLabels": {"a": "b"}}
 
 
@@ -36,10 +36,6 @@ def maker(kind: str, **spec: Any) -> Object:
 
 def job(**spec: Any) -> Object:
     return thing("batch/v1", "Job", spec={"template": template(restartPolicy="Never"), **spec})
-
-
-def service(**spec: Any) -> Object:
-    return thing("v1", "Service", spec={"ports": [{"port": 80}], **spec})
 
 
 def tries_of(kind: str, plural: str) -> list[Step]:
@@ -186,242 +182,5 @@ SCRIPTS: dict[str, list[Step]] = {
             ],
         ),
     ],
-    "services": [
-        *trying(
-            f"{CORE}/services",
-            [
-                service(clusterIP="None", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack"),
-                thing("v1", "Service"),
-                service(
-                    type="Foo", ports=[{"port": 0}, {"port": 80, "protocol": "X"}, {"port": 80}]
-                ),
-                thing("v1", "Service", spec={"type": "ExternalName", "externalName": "a.b"}),
-            ],
-        ),
-    ],
-    "storage": [
-        *trying(
-            f"{CORE}/persistentvolumeclaims",
-            [
-                thing(
-                    "v1",
-                    "PersistentVolumeClaim",
-                    spec={
-                        "accessModes": ["ReadWriteOnce"],
-                        "resources": {"requests": {"storage": "1024Mi"}},
-                    },
-                ),
-                thing("v1", "PersistentVolumeClaim"),
-                thing(
-                    "v1",
-                    "PersistentVolumeClaim",
-                    spec={"accessModes": ["Foo"], "resources": {"requests": {"storage": "-1"}}},
-                ),
-            ],
-        ),
-        *trying(
-            "/api/v1/persistentvolumes",
-            [
-                thing(
-                    "v1",
-                    "PersistentVolume",
-                    spec={
-                        "accessModes": ["ReadWriteOnce"],
-                        "capacity": {"storage": "1Gi"},
-                        "hostPath": {"path": "/a"},
-                    },
-                ),
-                thing("v1", "PersistentVolume"),
-                thing(
-                    "v1",
-                    "PersistentVolume",
-                    spec={
-                        "accessModes": ["Foo"],
-                        "capacity": {"storage": "0"},
-                        "hostPath": {"path": "/a"},
-                        "nodeAffinity": {},
-                    },
-                ),
-            ],
-        ),
-        *trying(
-            f"{STORAGE}/storageclasses",
-            [
-                thing("storage.k8s.io/v1", "StorageClass", provisioner="a.b/c"),
-                thing("storage.k8s.io/v1", "StorageClass", volumeBindingMode="Foo"),
-            ],
-        ),
-        post(
-            f"{STORAGE}/storageclasses",
-            thing("storage.k8s.io/v1", "StorageClass", "{ns}", provisioner="a.b/c"),
-        ),
-        patch(f"{STORAGE}/storageclasses/{{ns}}", {"provisioner": "d"}),
-        patch(f"{STORAGE}/storageclasses/{{ns}}", {"volumeBindingMode": "WaitForFirstConsumer"}),
-        patch(f"{STORAGE}/storageclasses/{{ns}}", {"parameters": {"a": "b"}}),
-        patch(f"{STORAGE}/storageclasses/{{ns}}", {"reclaimPolicy": "Retain"}),
-        patch(f"{STORAGE}/storageclasses/{{ns}}", {"allowVolumeExpansion": True}),
-        delete(f"{STORAGE}/storageclasses/{{ns}}"),
-        *trying(f"{STORAGE}/csidrivers", [thing("storage.k8s.io/v1", "CSIDriver", spec={})]),
-        *trying(
-            f"{STORAGE}/namespaces/{{ns}}/csistoragecapacities",
-            [
-                thing(
-                    "storage.k8s.io/v1",
-                    "CSIStorageCapacity",
-                    storageClassName="a",
-                    capacity="1024Mi",
-                )
-            ],
-        ),
-        *trying(
-            f"{STORAGE}/volumeattachments",
-            [
-                thing(
-                    "storage.k8s.io/v1",
-                    "VolumeAttachment",
-                    spec={
-                        "attacher": "x",
-                        "nodeName": "n",
-                        "source": {"persistentVolumeName": "p"},
-                    },
-                )
-            ],
-        ),
-    ],
-    "claims": [
-        post(
-            f"{CORE}/persistentvolumeclaims",
-            thing(
-                "v1",
-                "PersistentVolumeClaim",
-                spec={
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "s",
-                    "resources": {"requests": {"storage": "1Gi"}},
-                },
-            ),
-        ),
-        patch(f"{CORE}/persistentvolumeclaims/x", {"metadata": {"annotations": {"a": "b"}}}),
-        patch(f"{CORE}/persistentvolumeclaims/x", {"spec": {"volumeName": "v"}}),
-        patch(f"{CORE}/persistentvolumeclaims/x/status", {"status": {"phase": "Bound"}}),
-        get(f"{CORE}/persistentvolumeclaims/x"),
-    ],
-    "nodes": [
-        *trying(
-            "/api/v1/nodes",
-            [
-                thing(
-                    "v1",
-                    "Node",
-                    spec={
-                        "taints": [
-                            {"key": "a", "effect": "NoSchedule"},
-                            {"key": "a", "effect": "NoSchedule"},
-                            {"key": "a b", "effect": "X", "value": "c d"},
-                        ]
-                    },
-                    status={"capacity": {"cpu": "-1"}},
-                )
-            ],
-        ),
-    ],
-    "priority classes": [
-        *trying(
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            [
-                thing("scheduling.k8s.io/v1", "PriorityClass", value=5),
-                thing("scheduling.k8s.io/v1", "PriorityClass", value=2000000000),
-                thing("scheduling.k8s.io/v1", "PriorityClass", "system-x", value=2),
-                thing("scheduling.k8s.io/v1", "PriorityClass", value=2, preemptionPolicy="Foo"),
-            ],
-        ),
-        get("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical"),
-        patch("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", {"value": 5}),
-        delete("/apis/scheduling.k8s.io/v1/priorityclasses/nope"),
-    ],
-    "budgets": trying(
-        "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
-        [
-            thing(
-                "policy/v1", "PodDisruptionBudget", spec={"minAvailable": 1, "selector": SELECTOR}
-            ),
-            thing(
-                "policy/v1",
-                "PodDisruptionBudget",
-                spec={"minAvailable": -1, "maxUnavailable": "x", "selector": SELECTOR},
-            ),
-        ],
-    ),
-    "small kinds": [
-        *trying(
-            "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases",
-            [
-                thing(
-                    "coordination.k8s.io/v1",
-                    "Lease",
-                    spec={"leaseDurationSeconds": 0, "leaseTransitions": -1},
-                )
-            ],
-        ),
-        *trying(f"{CORE}/secrets", [thing("v1", "Secret", stringData={"a": "b"})]),
-        *trying(
-            f"{CORE}/configmaps",
-            [thing("v1", "ConfigMap", data={"a b": "c"}), thing("v1", "ConfigMap")],
-        ),
-        *trying(
-            f"{CORE}/resourcequotas",
-            [thing("v1", "ResourceQuota", spec={"hard": {"pods": "1", "cpu": "1000m"}})],
-        ),
-        *trying(f"{CORE}/serviceaccounts", [thing("v1", "ServiceAccount")]),
-        *trying(f"{CORE}/endpoints", [thing("v1", "Endpoints")]),
-        *trying(
-            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            [
-                thing(
-                    "rbac.authorization.k8s.io/v1",
-                    "ClusterRoleBinding",
-                    "a:b",
-                    roleRef={"kind": "ClusterRole", "name": "x"},
-                    subjects=[{"kind": "User", "name": "b"}],
-                )
-            ],
-        ),
-        *trying(
-            "/apis/node.k8s.io/v1/runtimeclasses",
-            [thing("node.k8s.io/v1", "RuntimeClass", handler="x")],
-        ),
-        *trying(
-            f"{APPS}/controllerrevisions",
-            [thing("apps/v1", "ControllerRevision", revision=1, data={"a": "b"})],
-        ),
-        *trying(
-            "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims",
-            [
-                thing(
-                    "resource.k8s.io/v1",
-                    "ResourceClaim",
-                    spec={
-                        "devices": {
-                            "requests": [{"name": "a", "exactly": {"deviceClassName": "x"}}]
-                        }
-                    },
-                )
-            ],
-        ),
-        *trying(
-            "/apis/resource.k8s.io/v1/resourceslices",
-            [
-                thing(
-                    "resource.k8s.io/v1",
-                    "ResourceSlice",
-                    spec={
-                        "driver": "a.b",
-                        "nodeName": "n",
-                        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-                        "devices": [{"name": "d"}],
-                    },
-                )
-            ],
-        ),
-    ],
+    **read_scripts("scripts_kinds.yaml"),
 }

@@ -9,6 +9,7 @@ from tests.cluster.apiserver.compared_requests import Object, patch, pod, thing
 from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 
 from mooring.client.errors import Forbidden
+from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.resources import known
 
 CLAIMS = known("persistentvolumeclaims")
@@ -26,7 +27,9 @@ def server() -> InProcessServer:
 
 
 def make_pod(server: InProcessServer, **spec: Any) -> Object:
-    value = server.verbs.create(PODS, pod("p", spec), namespace="default", dry_run=True)
+    value = server.verbs.create(
+        PODS, pod("p", spec), namespace="default", options=WriteOptions(dry_run=True)
+    )
     made: Object = value["spec"]
     return made
 

@@ -63,7 +63,7 @@ def update(live: Object, manager: str, **spec: Any) -> Object:
     """A write that is no apply."""
     new = copy.deepcopy(live)
     new.setdefault("spec", {}).update(spec)
-    return tracked(live, new, manager, "Update", "", LATE)
+    return tracked(live, new, manager, "", LATE)
 
 
 def owned(value: Object, manager: str) -> Object:
@@ -172,7 +172,7 @@ def test_names_the_one_who_owns_what_is_to_change() -> None:
 
 
 def test_names_the_version_and_the_part_an_update_came_by() -> None:
-    made = tracked(None, deployment(replicas=2), "kubectl-client-side-apply", "Update", "", EARLY)
+    made = tracked(None, deployment(replicas=2), "kubectl-client-side-apply", "", EARLY)
     with pytest.raises(ConflictError) as caught:
         apply(made, deployment(replicas=3))
     assert str(caught.value) == (
@@ -181,7 +181,7 @@ def test_names_the_version_and_the_part_an_update_came_by() -> None:
     )
     scaled = copy.deepcopy(made)
     scaled["spec"]["replicas"] = 5
-    scaled = tracked(made, scaled, "scaler", "Update", "scale", LATE)
+    scaled = tracked(made, scaled, "scaler", "scale", LATE)
     with pytest.raises(
         ConflictError, match='with "scaler" with subresource "scale" using apps/v1: '
     ):
@@ -226,7 +226,7 @@ def test_lets_kubectl_take_over_what_it_applied_without_the_server() -> None:
     last = json.dumps(deployment(replicas=2))
     live = deployment(replicas=2)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}
-    live = tracked(None, live, "kubectl-client-side-apply", "Update", "", EARLY)
+    live = tracked(None, live, "kubectl-client-side-apply", "", EARLY)
     with pytest.raises(ConflictError):
         apply(live, deployment(replicas=3), "somebody")
     made = apply(live, deployment(replicas=3), "kubectl")
@@ -238,7 +238,7 @@ def test_lets_kubectl_take_over_what_it_applied_without_the_server() -> None:
 def test_passes_over_a_record_of_kubectl_that_cannot_be_read(last: str) -> None:
     live = deployment(replicas=2)
     live["metadata"]["annotations"] = {LAST_APPLIED: last}
-    live = tracked(None, live, "kubectl-client-side-apply", "Update", "", EARLY)
+    live = tracked(None, live, "kubectl-client-side-apply", "", EARLY)
     with pytest.raises(ConflictError, match='conflict with "kubectl-client-side-apply"'):
         apply(live, deployment(replicas=3), "kubectl")
 
@@ -247,7 +247,7 @@ def test_passes_over_a_record_of_kubectl_that_cannot_be_read(last: str) -> None:
 
 
 def test_does_not_follow_objects_that_nobody_named_himself_for() -> None:
-    made = tracked(None, deployment(replicas=2), "", "Update", "", EARLY, agent="kube-scheduler")
+    made = tracked(None, deployment(replicas=2), "", "", EARLY, agent="kube-scheduler")
     assert "managedFields" not in made["metadata"]
     assert "managedFields" not in update(made, "kubectl-edit", replicas=3)["metadata"]
 
@@ -263,7 +263,7 @@ def test_calls_the_unnamed_by_their_program() -> None:
     made = apply(None, deployment(replicas=2))
     new = copy.deepcopy(made)
     new["spec"]["replicas"] = 3
-    new = tracked(made, new, "", "Update", "", LATE, agent="kube-controller-manager")
+    new = tracked(made, new, "", "", LATE, agent="kube-controller-manager")
     assert owned(new, "kube-controller-manager") == {"f:spec": {"f:replicas": {}}}
 
 
@@ -275,7 +275,7 @@ def test_keeps_the_books_as_they_are_if_nothing_changes() -> None:
 def test_keeps_parts_of_the_object_apart() -> None:
     made = apply(None, deployment(replicas=2)) | {"status": {}}
     new = copy.deepcopy(made) | {"status": {"replicas": 2}}
-    new = tracked(made, new, "controller", "Update", "status", LATE)
+    new = tracked(made, new, "controller", "status", LATE)
     entry = new["metadata"]["managedFields"][1]
     assert entry["subresource"] == "status"
     assert entry["fieldsV1"] == {"f:status": {"f:replicas": {}}}
@@ -285,14 +285,14 @@ def test_forgets_who_owned_what_when_asked_to() -> None:
     made = apply(None, deployment(replicas=2))
     new = copy.deepcopy(made)
     new["metadata"]["managedFields"] = [{}]
-    assert "managedFields" not in tracked(made, new, "me", "Update", "", LATE)["metadata"]
+    assert "managedFields" not in tracked(made, new, "me", "", LATE)["metadata"]
 
 
 def test_believes_whoever_writes_the_books_himself() -> None:
-    made = tracked(None, deployment(replicas=2), "kubectl-create", "Update", "", EARLY)
+    made = tracked(None, deployment(replicas=2), "kubectl-create", "", EARLY)
     new = copy.deepcopy(made)
     new["metadata"]["managedFields"][0] |= {"manager": "kubectl", "operation": "Apply"}
-    new = tracked(made, new, "kubectl", "Update", "", LATE)
+    new = tracked(made, new, "kubectl", "", LATE)
     [entry] = new["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("kubectl", "Apply")
 
@@ -442,7 +442,7 @@ class _Story:
             return
         new = copy.deepcopy(theirs)
         new["metadata"].pop("managedFields", None)
-        new = tracked(self.live, new, "editor", "Update", part, LATE)
+        new = tracked(self.live, new, "editor", part, LATE)
         assert _books(new) == _books(theirs), json.dumps(patch)
         self.agreed += 1
         self.live = theirs
@@ -473,6 +473,6 @@ def test_keeps_the_same_books_of_a_new_object(real_server: ControlPlane) -> None
     theirs = admin.request("POST", path, RandomObjects(7).deployment("created"))
     ours = copy.deepcopy(theirs)
     ours["metadata"].pop("managedFields")
-    ours = tracked(None, ours, "kubectl-create", "Update", "", EARLY)
+    ours = tracked(None, ours, "kubectl-create", "", EARLY)
     take_away(admin, "created")
     assert _books(ours) == _books(theirs)

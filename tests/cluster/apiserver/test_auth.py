@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 from typing import Any
 
 import aiohttp
 import pytest
-from tests.cluster.apiserver.http_fixtures import Recorder, serving
+from tests.cluster.apiserver.http_fixtures import Recorder, in_loop, serving
 
 from mooring.client.certificates import Authority
 from mooring.cluster.apiserver._auth import Attributes, Authenticator, attributes, by_certificate
@@ -26,110 +25,89 @@ def callers(recorder: Recorder) -> list[Caller]:
 # --- who it is -----------------------------------------------------------------------------------
 
 
-def test_knows_callers_by_their_tokens() -> None:
+@in_loop
+async def test_knows_callers_by_their_tokens() -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(recorder, tokens={"t-admin": ADMIN, "t-jane": JANE}) as (_, client):
-            await client.ask("/api/v1/pods")
-            await client.ask("/api/v1/pods", token="t-jane")
-            await client.ask("/api/v1/pods", headers={"Authorization": "bearer  t-jane"})
-
-    asyncio.run(story())
+    async with serving(recorder, tokens={"t-admin": ADMIN, "t-jane": JANE}) as (_, client):
+        await client.ask("/api/v1/pods")
+        await client.ask("/api/v1/pods", token="t-jane")
+        await client.ask("/api/v1/pods", headers={"Authorization": "bearer  t-jane"})
     jane = Caller(name="jane", groups=("dev", "system:authenticated"))
     assert callers(recorder) == [ADMIN, jane, jane]
 
 
-def test_makes_up_a_token_for_the_administrator() -> None:
+@in_loop
+async def test_makes_up_a_token_for_the_administrator() -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(recorder) as (server, client), serving(recorder) as (other, _):
-            assert len(server.token) > 40
-            assert server.token != other.token
-            await client.ask("/api")
-
-    asyncio.run(story())
+    async with serving(recorder) as (server, client), serving(recorder) as (other, _):
+        assert len(server.token) > 40
+        assert server.token != other.token
+        await client.ask("/api")
     assert callers(recorder) == [ADMIN]
 
 
-def test_learns_tokens_while_it_runs() -> None:
+@in_loop
+async def test_learns_tokens_while_it_runs() -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(recorder) as (server, client):
-            assert (await client.ask("/api", token="new"))[0] == 401
-            server.authenticator.add("new", JANE)
-            assert (await client.ask("/api", token="new"))[0] == 200
-
-    asyncio.run(story())
+    async with serving(recorder) as (server, client):
+        assert (await client.ask("/api", token="new"))[0] == 401
+        server.authenticator.add("new", JANE)
+        assert (await client.ask("/api", token="new"))[0] == 200
     assert [caller.name for caller in callers(recorder)] == ["jane"]
 
 
-def test_knows_callers_by_certificates_of_its_authority() -> None:
+@in_loop
+async def test_knows_callers_by_certificates_of_its_authority() -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(
-            recorder, identity=lambda server: server.client_certificate("jane", "dev", "ops")
-        ) as (_, client):
-            await client.ask("/api/v1/pods", token="")
-            await client.ask("/api/v1/pods", token="nonsense")  # the certificate is enough
-
-    asyncio.run(story())
+    async with serving(
+        recorder, identity=lambda server: server.client_certificate("jane", "dev", "ops")
+    ) as (_, client):
+        await client.ask("/api/v1/pods", token="")
+        await client.ask("/api/v1/pods", token="nonsense")  # the certificate is enough
     jane = Caller(name="jane", groups=("dev", "ops", "system:authenticated"))
     assert callers(recorder) == [jane, jane]
 
 
-def test_does_not_accept_certificates_of_others() -> None:
+@in_loop
+async def test_does_not_accept_certificates_of_others() -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        stranger = Authority("somebody else").client("system:admin", ["system:masters"])
-        async with serving(recorder, identity=lambda server: stranger) as (_, client):
-            with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
-                await client.ask("/api/v1/pods", token="")
-
-    asyncio.run(story())
+    stranger = Authority("somebody else").client("system:admin", ["system:masters"])
+    async with serving(recorder, identity=lambda server: stranger) as (_, client):
+        with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
+            await client.ask("/api/v1/pods", token="")
     assert recorder.calls == []
 
 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer nonsense", "Basic YWRtaW46YWRtaW4=", "nonsense"]
 )
-def test_refuses_strangers(header: str) -> None:
+@in_loop
+async def test_refuses_strangers(header: str) -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(recorder) as (_, client):
-            headers = {"Authorization": header} if header else {}
-            for path in ("/api/v1/pods", "/", "/versions", "/healthzz", "/version%2Fx"):
-                status, answer, body = await client.ask(path, token="", headers=headers)
-                assert status == 401
-                assert answer.headers["Content-Type"] == "application/json"
-                assert json.loads(body) == {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "metadata": {},
-                    "status": "Failure",
-                    "message": "Unauthorized",
-                    "reason": "Unauthorized",
-                    "code": 401,
-                }
-
-    asyncio.run(story())
+    async with serving(recorder) as (_, client):
+        headers = {"Authorization": header} if header else {}
+        for path in ("/api/v1/pods", "/", "/versions", "/healthzz", "/version%2Fx"):
+            status, answer, body = await client.ask(path, token="", headers=headers)
+            assert status == 401
+            assert answer.headers["Content-Type"] == "application/json"
+            assert json.loads(body) == {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "message": "Unauthorized",
+                "reason": "Unauthorized",
+                "code": 401,
+            }
     assert recorder.calls == []
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version"])
-def test_shows_health_and_version_to_everybody(path: str) -> None:
+@in_loop
+async def test_shows_health_and_version_to_everybody(path: str) -> None:
     recorder = Recorder()
-
-    async def story() -> None:
-        async with serving(recorder, authorize=lambda caller, asked: "no") as (_, client):
-            assert (await client.ask(path, token=""))[0] == 200
-
-    asyncio.run(story())
+    async with serving(recorder, authorize=lambda caller, asked: "no") as (_, client):
+        assert (await client.ask(path, token=""))[0] == 200
     assert [caller.name for caller in callers(recorder)] == ["system:anonymous"]
 
 
@@ -141,64 +119,57 @@ def test_reads_nobody_from_a_certificate_without_a_name() -> None:
 # --- what he may do ------------------------------------------------------------------------------
 
 
-def test_lets_a_hook_refuse_all_but_administrators() -> None:
+@in_loop
+async def test_lets_a_hook_refuse_all_but_administrators() -> None:
     recorder, asked_for = Recorder(), []
 
     def authorize(caller: Caller, asked: Attributes) -> str:
         asked_for.append((caller.name, asked.verb, asked.resource))
         return "" if asked.verb == "get" else "only looking is allowed"
 
-    async def story() -> None:
-        tokens = {"t-admin": ADMIN, "t-jane": JANE}
-        async with serving(recorder, tokens=tokens, authorize=authorize) as (_, client):
-            path = "/api/v1/namespaces/default/pods/web"
-            assert (await client.ask(path, "DELETE"))[0] == 200
-            assert (await client.ask(path, token="t-jane"))[0] == 200
-            status, _, body = await client.ask(path, "DELETE", token="t-jane")
-            assert (status, json.loads(body)["reason"]) == (403, "Forbidden")
-            assert json.loads(body)["message"] == (
-                'pods "web" is forbidden: User "jane" cannot delete resource "pods" in API group ""'
-                ' in the namespace "default": only looking is allowed'
-            )
-
-    asyncio.run(story())
+    tokens = {"t-admin": ADMIN, "t-jane": JANE}
+    async with serving(recorder, tokens=tokens, authorize=authorize) as (_, client):
+        path = "/api/v1/namespaces/default/pods/web"
+        assert (await client.ask(path, "DELETE"))[0] == 200
+        assert (await client.ask(path, token="t-jane"))[0] == 200
+        status, _, body = await client.ask(path, "DELETE", token="t-jane")
+        assert (status, json.loads(body)["reason"]) == (403, "Forbidden")
+        assert json.loads(body)["message"] == (
+            'pods "web" is forbidden: User "jane" cannot delete resource "pods" in API group ""'
+            ' in the namespace "default": only looking is allowed'
+        )
     assert asked_for == [("jane", "get", "pods"), ("jane", "delete", "pods")]
     assert [request.method for request in recorder.calls] == ["DELETE", "GET"]
 
 
-def test_tells_the_same_to_those_who_ask_as_it_does_itself() -> None:
+@in_loop
+async def test_tells_the_same_to_those_who_ask_as_it_does_itself() -> None:
     tokens = {"t-admin": ADMIN, "t-jane": JANE}
     server = ApiServer()
-
-    async def story() -> None:
-        async with serving(
-            server,
-            tokens=tokens,
-            authorize=lambda caller, asked: "no nodes" if asked.resource == "nodes" else "",
-        ) as (_, client):
-            reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
-            for token, name in (("t-jane", "jane"), ("t-admin", "system:admin"), ("nobody", None)):
-                asked = {"spec": {"token": token}}
-                _, _, body = await client.ask(reviews, "POST", json=asked)
-                assert json.loads(body)["status"]["user"].get("username") == name
-            reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-            for resource, allowed in (("nodes", False), ("pods", True)):
-                wanted = {"verb": "list", "version": "v1", "resource": resource}
-                review = {"spec": {"resourceAttributes": wanted}}
-                _, _, body = await client.ask(reviews, "POST", token="t-jane", json=review)
-                assert json.loads(body)["status"]["allowed"] is allowed
-                status, _, _ = await client.ask(f"/api/v1/{resource}", token="t-jane")
-                assert status == (200 if allowed else 403)
-
-    asyncio.run(story())
+    async with serving(
+        server,
+        tokens=tokens,
+        authorize=lambda caller, asked: "no nodes" if asked.resource == "nodes" else "",
+    ) as (_, client):
+        reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+        for token, name in (("t-jane", "jane"), ("t-admin", "system:admin"), ("nobody", None)):
+            asked = {"spec": {"token": token}}
+            _, _, body = await client.ask(reviews, "POST", json=asked)
+            assert json.loads(body)["status"]["user"].get("username") == name
+        reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        for resource, allowed in (("nodes", False), ("pods", True)):
+            wanted = {"verb": "list", "version": "v1", "resource": resource}
+            review = {"spec": {"resourceAttributes": wanted}}
+            _, _, body = await client.ask(reviews, "POST", token="t-jane", json=review)
+            assert json.loads(body)["status"]["allowed"] is allowed
+            status, _, _ = await client.ask(f"/api/v1/{resource}", token="t-jane")
+            assert status == (200 if allowed else 403)
 
 
-def test_allows_everything_without_a_hook() -> None:
-    async def story() -> None:
-        async with serving(Recorder(), tokens={"t-jane": JANE}) as (_, client):
-            assert (await client.ask("/api/v1/nodes/n", "DELETE"))[0] == 200
-
-    asyncio.run(story())
+@in_loop
+async def test_allows_everything_without_a_hook() -> None:
+    async with serving(Recorder(), tokens={"t-jane": JANE}) as (_, client):
+        assert (await client.ask("/api/v1/nodes/n", "DELETE"))[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -134,13 +134,6 @@ def test_gives_everything_at_once_only_to_who_asks_for_it() -> None:
     assert asked("/apis/apps/v1", accept)["kind"] == "APIResourceList"
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/livez/ping"])
-def test_is_well(path: str) -> None:
-    reply = discover(path, "*/*")
-    assert reply is not None
-    assert reply.body == b"ok"
-
-
 @pytest.mark.parametrize(
     "path", ["/apis/nope", "/apis/apps/v2", "/api/v2", "/metrics", "/apis/apps/v1/deployments"]
 )

@@ -36,6 +36,18 @@ def value_of(reply: ApiResponse) -> Any:
     return json.loads(reply.body)
 
 
+def test_an_apply_owns_its_fields_once(server: InProcessServer) -> None:
+    headers, query = {"content-type": "application/apply-patch+yaml"}, {"fieldManager": "me"}
+    made = send(server, "PATCH", f"{ROOT}/p", pod("p"), headers=headers, query=query)
+    owners = value_of(made)["metadata"]["managedFields"]
+    assert [(entry["manager"], entry["operation"]) for entry in owners] == [("me", "Apply")]
+
+
+def test_an_empty_text_gets_the_default(server: InProcessServer) -> None:
+    made = value_of(send(server, "POST", ROOT, pod("p", {"restartPolicy": "", "dnsPolicy": ""})))
+    assert (made["spec"]["restartPolicy"], made["spec"]["dnsPolicy"]) == ("Always", "ClusterFirst")
+
+
 def test_answers_a_write_with_what_is_stored(server: InProcessServer) -> None:
     made = send(server, "POST", ROOT, pod("p"))
     item = server.store.get(PODS, "default", "p")

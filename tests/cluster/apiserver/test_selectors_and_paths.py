@@ -13,9 +13,9 @@ from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.field_selectors import parse_fields
 from mooring.cluster.apiserver.label_selectors import parse_labels
 from mooring.cluster.apiserver.names import label_value_faults, qualified_name_faults
-from mooring.cluster.apiserver.negotiation import accepted
 from mooring.cluster.apiserver.paths import Target, parse_path
 from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.tables.response_format import accepted
 
 LETTERS = "ab0-._/AB !"
 KEYS = st.sampled_from(["app", "tier", "a.b/c", "x"])

@@ -16,10 +16,12 @@ from tests.controlplane.admin import AdminApi, Object
 from tests.controlplane.cluster import ControlPlane
 
 from mooring.cluster.apiserver.events import to_storage
+from mooring.cluster.apiserver.lists import ListResult
+from mooring.cluster.apiserver.requests import ApiRequest
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_kind, known
 from mooring.cluster.apiserver.store import Item
 from mooring.cluster.apiserver.tables.columns import human_duration
-from mooring.cluster.apiserver.tables.table import table
+from mooring.cluster.apiserver.tables.response_format import ResponseFormat
 
 NAMESPACE = "tables"
 AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -36,11 +38,8 @@ def tables(real_server: ControlPlane) -> Iterator[AdminApi]:
 
 def _path(resource: Resource) -> str:
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else "/api/v1"
-    return (
-        f"{root}/namespaces/{NAMESPACE}/{resource.name}"
-        if resource.namespaced
-        else (f"{root}/{resource.name}")
-    )
+    place = f"{root}/namespaces/{NAMESPACE}" if resource.namespaced else root
+    return f"{place}/{resource.name}"
 
 
 def _item(resource: Resource, value: Object) -> Item:
@@ -57,9 +56,22 @@ def _item(resource: Resource, value: Object) -> Item:
     )
 
 
+def _format(resource: Resource, now: float, include_object: str = "") -> ResponseFormat:
+    query = {"includeObject": include_object}
+    request = ApiRequest(method="GET", path="/", query=query, headers={"accept": AS_TABLE})
+    return ResponseFormat(request, resource, lambda: now)
+
+
+def table(
+    resource: Resource, items: list[Item], *, now: float, include_object: str = "", version: int = 1
+) -> Any:
+    found = ListResult(items, version)
+    return json.loads(_format(resource, now, include_object).list_response(found).body)
+
+
 def _rows(resource: Resource, values: list[Object], now: float) -> list[Any]:
     items = [_item(resource, value) for value in values]
-    made = table(resource, items, include_object="None", version="1", now=now)
+    made = table(resource, items, include_object="None", now=now)
     return [(row["cells"], row.get("conditions")) for row in made["rows"]]
 
 
@@ -72,7 +84,7 @@ def test_has_the_columns_and_cells_of_the_real_server(
     theirs = tables.request("GET", f"{path}?includeObject=None")
     after = time.time()
     values = real_server.admin.request("GET", path)["items"]
-    ours = table(resource, [], include_object="", version="1", now=after)
+    ours = table(resource, [], now=after)
     columns = [{**column, "description": ""} for column in theirs["columnDefinitions"]]
     assert ours["columnDefinitions"] == columns
     rows = [(row["cells"], row.get("conditions")) for row in theirs["rows"]]
@@ -98,7 +110,7 @@ def test_adds_the_object_to_a_row_as_asked(
     pods = known("pods")
     theirs = tables.request("GET", f"{_path(pods)}/gated?includeObject={include}")
     value = real_server.admin.get("Pod", "gated", NAMESPACE)
-    version = value["metadata"]["resourceVersion"]
+    version = int(value["metadata"]["resourceVersion"])
     ours = table(pods, [_item(pods, value)], include_object=include, version=version, now=0)
     assert ours["rows"][0]["object"] == theirs["rows"][0]["object"]
     assert (ours["kind"], ours["apiVersion"]) == (theirs["kind"], theirs["apiVersion"])
@@ -106,10 +118,12 @@ def test_adds_the_object_to_a_row_as_asked(
 
 
 def test_tells_the_columns_of_a_watch_only_once() -> None:
-    first = table(known("pods"), [], include_object="", version="1", now=0)
-    later = table(known("pods"), [], include_object="", version="1", now=0, watch=True)
-    assert first["columnDefinitions"]
-    assert later["columnDefinitions"] is None
+    pods = known("pods")
+    item = _item(pods, {"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}})
+    response_format = _format(pods, now=0)
+    first, later = (json.loads(response_format.event_line("ADDED", item)) for _ in range(2))
+    assert first["object"]["columnDefinitions"]
+    assert later["object"]["columnDefinitions"] is None
 
 
 def test_shows_events_in_the_words_of_the_group_that_is_asked(
@@ -117,7 +131,7 @@ def test_shows_events_in_the_words_of_the_group_that_is_asked(
 ) -> None:
     events = known("events", "events.k8s.io")
     value = real_server.admin.get("events.k8s.io/v1/Event", "series", NAMESPACE)
-    made = table(events, [_item(events, value)], include_object="Object", version="1", now=0)
+    made = table(events, [_item(events, value)], include_object="Object", now=0)
     assert made["rows"][0]["object"] == value
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Coroutine, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
+from tests.cluster.apiserver.in_process_server import PODS, ServerOnALoop
 
 from mooring.api.core import Binding, ConfigMap, Namespace, Pod
 from mooring.api.meta import ObjectMeta, ObjectReference
@@ -25,28 +24,17 @@ from mooring.client.errors import (
 from mooring.client.informer import Informer
 from mooring.client.transport import Request
 from mooring.cluster.apiserver.transport import LocalTransport
-from mooring.simulator.clock import VirtualLoop
 
 T = TypeVar("T")
 
 
-class Room:
+class Room(ServerOnALoop):
     """A server, a client of it, and a loop for both."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
-        self.server = InProcessServer()
+        super().__init__()
         self.transport = LocalTransport(self.server.server)
         self.client = ApiClient(self.transport)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.settle()
-        self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(work)

@@ -20,6 +20,7 @@ from tests.cluster.apiserver.in_process_server import (
 
 from mooring.client.errors import ConflictError, Forbidden, NotFound, StatusError
 from mooring.cluster.apiserver.names import label_faults
+from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.store import StoreChange
 
 
@@ -102,7 +103,9 @@ def test_creates_only_where_there_is_a_namespace(server: InProcessServer) -> Non
 def test_a_dry_run_leaves_no_trace(server: InProcessServer) -> None:
     heard = changes(server)
     version = server.store.version
-    made = server.verbs.create(MAPS, {"metadata": {"name": "m"}}, namespace="default", dry_run=True)
+    made = server.verbs.create(
+        MAPS, {"metadata": {"name": "m"}}, namespace="default", options=WriteOptions(dry_run=True)
+    )
     assert "uid" in made["metadata"]
     assert "resourceVersion" not in made["metadata"]
     server.create(MAPS, "n")
@@ -254,14 +257,6 @@ def test_leaves_dependents_to_a_garbage_collector(
     server.create(MAPS, "m")
     marked = server.verbs.delete(MAPS, "default", "m", propagation=propagation)
     assert marked["metadata"]["finalizers"] == [finalizer]
-
-
-def test_deletes_what_is_chosen(server: InProcessServer) -> None:
-    for name in "abc":
-        server.create(MAPS, name)
-    gone = server.verbs.delete_collection(MAPS, "default", lambda item: item.name != "b")
-    assert [value["metadata"]["name"] for value in gone] == ["a", "c"]
-    assert server.names(MAPS) == ["b"]
 
 
 # --- namespaces --------------------------------------------------------------------------------

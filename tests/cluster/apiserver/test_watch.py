@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 from tests.cluster.apiserver.compared_requests import TABLE, Object, pod
-from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServer
+from tests.cluster.apiserver.in_process_server import MAPS, PODS, ServerOnALoop
 
 from mooring.cluster.apiserver import store as stores
 from mooring.cluster.apiserver.requests import ApiRequest, WatchResponse
 from mooring.cluster.apiserver.resources import known
-from mooring.simulator.clock import VirtualLoop
 
 
 class Watcher:
@@ -63,21 +62,8 @@ def _short(line: Object) -> str:
     return f"{line['type']} {name}".strip()
 
 
-class WatchedServer:
+class WatchedServer(ServerOnALoop):
     """A loop and a server; at the end no watch is open."""
-
-    def __init__(self) -> None:
-        self.loop = VirtualLoop()
-        self.server = InProcessServer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.settle()
-        self.loop.close()
 
     def watch(
         self,

@@ -6,9 +6,9 @@ import pytest
 from tests.cluster.virtual_cluster import VirtualCluster, conditions, virtual_cluster, workload
 
 from mooring.client.errors import TooManyRequests
+from mooring.cluster.apiserver.resources import BUDGETS
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.deployments import DEPLOYMENTS
-from mooring.cluster.controllers.disruption import BUDGETS
 
 
 def budget(**spec: Any) -> Object:

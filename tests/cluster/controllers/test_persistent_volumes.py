@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from tests.cluster.virtual_cluster import PODS, VirtualCluster, names, pod, virtual_cluster
 
+from mooring.cluster.apiserver.resources import CLAIMS
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.persistent_volumes import CLAIMS, SELECTED_NODE, SIMULATED, VOLUMES
+from mooring.cluster.controllers.persistent_volumes import SELECTED_NODE, SIMULATED, VOLUMES
 
 
 def claim(name: str = "data", *, size: str = "1Gi", of: str = "", **spec: Any) -> Object:

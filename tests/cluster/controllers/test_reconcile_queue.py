@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mooring.client.errors import ConflictError
 from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
@@ -13,132 +11,114 @@ from mooring.simulator.clock import VirtualLoop
 
 
 class RecordingReconciler:
-    """Notes when it was asked to reconcile what."""
+    """A queue on a virtual loop, and when which key was reconciled."""
 
-    def __init__(self, loop: VirtualLoop, answer: Callable[[Key], float | None]) -> None:
+    def __init__(self) -> None:
+        self.loop = VirtualLoop()
         self.seen: list[tuple[float, Key]] = []
-        self._loop = loop
-        self._answer = answer
+        self.answer: Callable[[Key], float | None] = lambda key: None
+        self.queue = self.loop.run_until_complete(self._start())
+
+    async def _start(self) -> ReconcileQueue:
+        queue = ReconcileQueue()
+        queue.start()
+        return queue
 
     def reconcile(self, key: Key) -> float | None:
-        self.seen.append((self._loop.time(), key))
-        return self._answer(key)
+        self.seen.append((self.loop.time(), key))
+        return self.answer(key)
+
+    def add(self, name: str, after: float = 0.0) -> None:
+        self.queue.add(self, ("a", name), after)
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.queue.close())
 
 
-def test_reconciles_a_key_once_however_often_it_is_added() -> None:
-    loop = VirtualLoop()
-    queue, reconciler = ReconcileQueue(loop), RecordingReconciler(loop, lambda key: None)
+@pytest.fixture
+def reconciler() -> Iterator[RecordingReconciler]:
+    made = RecordingReconciler()
+    yield made
+    made.close()
+    made.loop.close()
+
+
+def test_reconciles_a_key_once_however_often_it_is_added(reconciler: RecordingReconciler) -> None:
     for _ in range(5):
-        queue.add(reconciler, ("a", "x"))
-        queue.add(reconciler, ("a", "y"))
-    loop.settle()
+        reconciler.add("x")
+        reconciler.add("y")
+    reconciler.loop.settle()
     assert reconciler.seen == [(0, ("a", "x")), (0, ("a", "y"))]
-    loop.close()
 
 
-def test_reconciles_again_what_is_added_meanwhile() -> None:
-    loop = VirtualLoop()
-    queue = ReconcileQueue(loop)
-    left = [2]
+def test_reconciles_again_what_is_added_meanwhile(reconciler: RecordingReconciler) -> None:
+    def answer(key: Key) -> None:
+        if len(reconciler.seen) < 3:
+            reconciler.add(key[1])
 
-    def answer(key: Key) -> float | None:
-        if left[0]:
-            left[0] -= 1
-            queue.add(reconciler, key)
-        return None
-
-    reconciler = RecordingReconciler(loop, answer)
-    queue.add(reconciler, ("a", "x"))
-    loop.settle()
+    reconciler.answer = answer
+    reconciler.add("x")
+    reconciler.loop.settle()
     assert len(reconciler.seen) == 3
-    loop.close()
 
 
-def test_comes_back_when_it_is_asked_to() -> None:
-    loop = VirtualLoop()
-    queue = ReconcileQueue(loop)
+def test_comes_back_when_it_is_asked_to(reconciler: RecordingReconciler) -> None:
     answers = iter([5.0, 60.0, None])
-    reconciler = RecordingReconciler(loop, lambda key: next(answers))
-    queue.add(reconciler, ("a", "x"))
-    loop.advance(100)
+    reconciler.answer = lambda key: next(answers)
+    reconciler.add("x")
+    reconciler.loop.advance(100)
     assert [time for time, _ in reconciler.seen] == [0, 5, 65]
-    loop.close()
 
 
-@given(st.lists(st.floats(0, 50), min_size=1, max_size=8))
-def test_serves_the_soonest_of_several_wishes(wishes: list[float]) -> None:
-    loop = VirtualLoop()
-    queue, reconciler = ReconcileQueue(loop), RecordingReconciler(loop, lambda key: None)
-    for after in wishes:
-        queue.add(reconciler, ("a", "x"), after)
-    loop.advance(100)
-    assert [time for time, _ in reconciler.seen] == [min(wishes)]
-    assert len(queue) == 0
-    loop.close()
-
-
-def test_tries_again_what_was_refused_later_each_time() -> None:
-    loop = VirtualLoop()
-    queue = ReconcileQueue(loop)
-
-    def answer(key: Key) -> float | None:
+def test_tries_again_what_was_refused_later_each_time(reconciler: RecordingReconciler) -> None:
+    def answer(key: Key) -> None:
         if len(reconciler.seen) < 5:
             raise ConflictError("modified", code=409, reason="Conflict")
-        return None
 
-    reconciler = RecordingReconciler(loop, answer)
-    queue.add(reconciler, ("a", "x"))
-    loop.advance(10)
-    times = [time for time, _ in reconciler.seen]
-    pauses = [b - a for a, b in pairwise(times)]
+    reconciler.answer = answer
+    reconciler.add("x")
+    reconciler.loop.advance(10)
+    pauses = [b - a for (a, _), (b, _) in pairwise(reconciler.seen)]
     assert pauses == pytest.approx([0.005, 0.01, 0.02, 0.04])
-    assert queue.unexpected_errors == 0
-    loop.close()
+    assert reconciler.queue.unexpected_errors == 0
 
 
-def test_survives_a_controller_with_a_bug(caplog: pytest.LogCaptureFixture) -> None:
-    loop = VirtualLoop()
-    queue = ReconcileQueue(loop)
-
-    def answer(key: Key) -> float | None:
+def test_survives_a_controller_with_a_bug(
+    reconciler: RecordingReconciler, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(key: Key) -> None:
         if key == ("a", "bad"):
             raise ZeroDivisionError
-        return None
 
-    reconciler = RecordingReconciler(loop, answer)
-    queue.add(reconciler, ("a", "bad"))
-    queue.add(reconciler, ("a", "good"))
-    loop.settle()
+    reconciler.answer = answer
+    reconciler.add("bad")
+    reconciler.add("good")
+    reconciler.loop.settle()
     assert (0, ("a", "good")) in reconciler.seen
-    assert queue.unexpected_errors == 1
+    assert reconciler.queue.unexpected_errors == 1
     assert "a controller failed" in caplog.text
-    queue.close()
-    loop.close()
 
 
-def test_lets_others_have_a_turn() -> None:
-    loop = VirtualLoop()
-    queue, reconciler = ReconcileQueue(loop), RecordingReconciler(loop, lambda key: None)
+def test_lets_others_have_a_turn(reconciler: RecordingReconciler) -> None:
     for i in range(100):
-        queue.add(reconciler, ("a", str(i)))
+        reconciler.add(str(i))
     done: list[int] = []
-    loop.call_soon(lambda: done.append(len(reconciler.seen)))
-    loop.settle()
+    reconciler.loop.call_soon(lambda: done.append(len(reconciler.seen)))
+    reconciler.loop.settle()
     assert done[0] < 100
     assert len(reconciler.seen) == 100
-    loop.close()
 
 
-def test_does_nothing_once_it_is_closed() -> None:
-    loop = VirtualLoop()
-    queue, reconciler = ReconcileQueue(loop), RecordingReconciler(loop, lambda key: None)
-    queue.add(reconciler, ("a", "x"))
-    queue.add(reconciler, ("a", "y"), 5)
-    queue.close()
-    queue.add(reconciler, ("a", "z"))
-    loop.advance(10)
+def test_does_nothing_once_it_is_closed(reconciler: RecordingReconciler) -> None:
+    async def story() -> None:
+        reconciler.add("x")
+        reconciler.add("y", 5)
+        await reconciler.queue.close()
+        reconciler.add("z")
+
+    reconciler.loop.run_until_complete(story())
+    reconciler.loop.advance(10)
     assert reconciler.seen == []
-    loop.close()
 
 
 def test_waits_longer_the_more_often_something_fails() -> None:

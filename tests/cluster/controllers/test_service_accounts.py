@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from tests.cluster.virtual_cluster import names, virtual_cluster, workload
 
-from mooring.cluster.controllers.service_accounts import NAMESPACES, SERVICE_ACCOUNTS
+from mooring.cluster.apiserver.resources import NAMESPACES
+from mooring.cluster.controllers.service_accounts import SERVICE_ACCOUNTS
 
 
 def test_gives_every_namespace_an_account() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from tests.cluster.virtual_cluster import PODS, VirtualCluster, names, virtual_cluster, workload
 
+from mooring.cluster.apiserver.resources import CLAIMS
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.statefulsets import CLAIMS, STATEFULSETS
+from mooring.cluster.controllers.statefulsets import STATEFULSETS
 
 
 def database(replicas: int, **spec: Any) -> Object:

@@ -21,14 +21,14 @@ import msgspec
 
 from mooring.client.errors import Forbidden, Unauthorized
 from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.paths import split_path
 from mooring.cluster.apiserver.requests import ApiRequest, Caller
 
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = Caller(name="system:anonymous", groups=("system:unauthenticated",))
 
-_PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version")
-_PUBLIC_PREFIXES: Final = ("/healthz/", "/livez/", "/readyz/")  # single checks
+HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 _ACCOUNT: Final = "system:serviceaccount:"
 _ACCOUNTS: Final = "system:serviceaccounts"
@@ -96,25 +96,35 @@ def _authenticated(caller: Caller) -> Caller:
     return msgspec.structs.replace(caller, groups=(*caller.groups, AUTHENTICATED))
 
 
+def is_health(path: str) -> bool:
+    """Whether a path is that of a health check, or of one part of it."""
+    return path in HEALTH or path.startswith(tuple(f"{one}/" for one in HEALTH))
+
+
 def admit(caller: Caller | None, path: str) -> Caller:
     """The caller; ANONYMOUS for public paths; otherwise raises Unauthorized."""
     if caller is not None:
         return caller
-    if path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES):
+    if path == "/version" or is_health(path):
         return ANONYMOUS
     raise Unauthorized("Unauthorized", code=401, reason="Unauthorized")
 
 
 def check(authorize: Authorize, request: ApiRequest) -> None:
     """Ask the hook; raises Forbidden."""
-    if MASTERS in request.caller.groups or request.caller is ANONYMOUS:
-        return
-    asked = attributes(request)
-    why_not = authorize(request.caller, asked)
-    if why_not:
-        raise Forbidden(
-            f"{_forbidden_message(request.caller, asked)}: {why_not}", code=403, reason="Forbidden"
-        )
+    if request.caller is not ANONYMOUS:
+        _check(authorize, request.caller, attributes(request))
+
+
+def _check(authorize: Authorize | None, caller: Caller, asked: Attributes) -> None:
+    if authorize is not None and MASTERS not in caller.groups:
+        _refuse(caller, asked, authorize(caller, asked))
+
+
+def _refuse(caller: Caller, asked: Attributes, why: str) -> None:
+    if why:
+        message = f"{_forbidden_message(caller, asked)}: {why}"
+        raise Forbidden(message, code=403, reason="Forbidden")
 
 
 # --- impersonation -------------------------------------------------------------------------------
@@ -151,15 +161,8 @@ def _check_impersonation(
         verb="impersonate", path="", resource=resource, namespace=namespace, name=name
     )
     if caller is ANONYMOUS:
-        why_not = "the caller is not authenticated"
-    elif authorize is None or MASTERS in caller.groups:
-        return
-    else:
-        why_not = authorize(caller, asked)
-    if why_not:
-        raise Forbidden(
-            f"{_forbidden_message(caller, asked)}: {why_not}", code=403, reason="Forbidden"
-        )
+        _refuse(caller, asked, "the caller is not authenticated")
+    _check(authorize, caller, asked)
 
 
 # --- attributes ------------------------------------------------------------------------------
@@ -180,18 +183,11 @@ def _forbidden_message(caller: Caller, asked: Attributes) -> str:
 def attributes(request: ApiRequest) -> Attributes:
     """The attributes of a request, from its method and path."""
     verb = _VERBS.get(request.method, request.method.lower())
-    parts = request.path.strip("/").split("/")
-    group = ""
-    if parts[0] == "apis" and len(parts) > 3:
-        group, rest = parts[1], parts[3:]
-    elif parts[0] == "api" and len(parts) > 2:
-        rest = parts[2:]
-    else:
+    place = split_path(request.path)
+    if place is None:
         return Attributes(verb=verb, path=request.path)
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        namespace, rest = rest[1], rest[2:]
-    elif rest[0] == "namespaces" and len(rest) > 1:
+    group, _, namespace, rest = place
+    if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]  # as the real server has it: a namespace is in itself
     resource, name, subresource = (*rest, "", "")[:3]
     if not name:

@@ -15,16 +15,13 @@ from mooring.client.errors import Forbidden
 from mooring.cluster.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.cluster.apiserver.errors import forbidden, not_found
 from mooring.cluster.apiserver.metadata import keep
-from mooring.cluster.apiserver.namespaces import NAMESPACES
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import NAMESPACES, NODES, STORAGE_CLASSES, Resource, known
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.validation.placement import merge_label_keys
 
 PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")
 _RUNTIME_CLASSES: Final = known("runtimeclasses", "node.k8s.io")
-_STORAGE_CLASSES: Final = known("storageclasses", "storage.k8s.io")
 _SERVICES: Final = known("services")
-_NODES: Final = known("nodes")
 
 _NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS: Final = 300  # that pods stay on a node that is not ready
@@ -32,24 +29,13 @@ _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
 
-_PreemptionPolicy = str | None
-
 
 class _PriorityClass(msgspec.Struct, rename="camel"):
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
 
 
-class _Meta(msgspec.Struct):
-    labels: dict[str, str] = {}
-
-
-class _Labelled(msgspec.Struct):
-    metadata: _Meta
-
-
 _read_class: Final = msgspec.json.Decoder(_PriorityClass).decode
-_read_labels: Final = msgspec.json.Decoder(_Labelled).decode
 
 
 def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
@@ -74,11 +60,10 @@ def check_namespace(store: Store, resource: Resource, meta: Object) -> None:
 
 def topology_labels(store: Store, node_name: str) -> dict[str, str]:
     """The labels of a node that are copied to its pods; empty if there is no such node."""
-    item = store.get(_NODES, "", node_name)
+    item = store.get(NODES, "", node_name)
     if item is None:
         return {}
-    labels = _read_labels(item.raw).metadata.labels
-    return {key: labels[key] for key in GIVEN_TO_PODS if key in labels}
+    return {key: item.labels[key] for key in GIVEN_TO_PODS if key in item.labels}
 
 
 def admit_new(store: Store, resource: Resource, value: Object) -> None:
@@ -168,24 +153,11 @@ def _default_priority_class(store: Store) -> Item | None:
 
 def _add_default_tolerations(spec: Object) -> None:
     tolerations: list[Object] = spec.get("tolerations") or []
-    missing = [
-        key
-        for key in _NOT_READY_TAINTS
-        if not any(_tolerates(toleration, key) for toleration in tolerations)
-    ]
-    if missing:
-        spec["tolerations"] = [
-            *tolerations,
-            *(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": _TOLERATION_SECONDS,
-                }
-                for key in missing
-            ),
-        ]
+    for key in _NOT_READY_TAINTS:
+        if not any(_tolerates(toleration, key) for toleration in tolerations):
+            added: Object = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            added["tolerationSeconds"] = _TOLERATION_SECONDS
+            spec["tolerations"] = tolerations = [*tolerations, added]
 
 
 def _tolerates(toleration: Object, key: str) -> bool:
@@ -234,7 +206,7 @@ def _choose_storage_class(store: Store, claim: Object) -> None:
     if claim["spec"].get("storageClassName") is not None:
         return
     newest: tuple[Any, ...] = ()
-    for item in store.items(_STORAGE_CLASSES):
+    for item in store.items(STORAGE_CLASSES):
         if _DEFAULT_CLASS.encode() not in item.raw:
             continue
         meta = item.decoded()["metadata"]

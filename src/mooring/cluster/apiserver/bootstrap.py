@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.cluster.apiserver.admission import PRIORITY_CLASSES
-from mooring.cluster.apiserver.namespaces import NAMESPACES
-from mooring.cluster.apiserver.resources import known
-from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.resources import NAMESPACES, known
 from mooring.cluster.apiserver.verbs import Verbs
 
 CLIENT_CA: Final = "extension-apiserver-authentication"
@@ -18,22 +16,18 @@ CLIENT_CA: Final = "extension-apiserver-authentication"
 
 _MAPS: Final = known("configmaps")
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
-_PRIORITIES: Final[tuple[Object, ...]] = (
-    {
-        "metadata": {"name": "system-node-critical"},
-        "value": 2_000_001_000,
-        "description": (
-            "Used for system critical pods that must not be moved from their current node."
-        ),
-    },
-    {
-        "metadata": {"name": "system-cluster-critical"},
-        "value": 2_000_000_000,
-        "description": (
-            "Used for system critical pods that must run in the cluster, but can be moved to "
-            "another node if necessary."
-        ),
-    },
+_PRIORITIES: Final = (
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary.",
+    ),
 )
 
 
@@ -42,10 +36,10 @@ def bootstrap(verbs: Verbs) -> None:
     for name in _NAMESPACES:
         if verbs.store.get(NAMESPACES, "", name) is None:
             verbs.create(NAMESPACES, {"metadata": {"name": name}})
-    for priority in _PRIORITIES:
-        meta = priority["metadata"]
-        if verbs.store.get(PRIORITY_CLASSES, "", meta["name"]) is None:
-            verbs.create(PRIORITY_CLASSES, {**priority, "metadata": dict(meta)})
+    for name, value, description in _PRIORITIES:
+        if verbs.store.get(PRIORITY_CLASSES, "", name) is None:
+            priority = {"metadata": {"name": name}, "value": value, "description": description}
+            verbs.create(PRIORITY_CLASSES, priority)
 
 
 def publish_authority(verbs: Verbs, certificate: bytes) -> None:

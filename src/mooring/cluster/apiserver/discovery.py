@@ -11,8 +11,10 @@ from typing import Final
 
 import msgspec
 
+from mooring.cluster.apiserver._auth import HEALTH
 from mooring.cluster.apiserver.requests import ApiResponse
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
+from mooring.cluster.apiserver.reviews import REVIEWS
 from mooring.cluster.apiserver.store import Object
 
 GIT_VERSION: Final = "v1.36.0+mooring"
@@ -33,21 +35,14 @@ VERSION: Final[Object] = {
 }
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-_ALL_VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
+_ALL_VERBS: Final = [
+    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+]  # fmt: skip
 _SUBRESOURCE_VERBS: Final = {
-    "binding": ("create",),
-    "eviction": ("create",),
-    "finalize": ("update",),
-    "token": ("create",),
+    "binding": ["create"],
+    "eviction": ["create"],
+    "finalize": ["update"],
+    "token": ["create"],
 }
 # Group, version and kind of subresources that differ from their resource.
 _SUBRESOURCE_KINDS: Final = {
@@ -61,49 +56,23 @@ _REVIEWS: Final = (
     Resource(name="bindings", kind="Binding"),
     *(
         Resource(
-            group="authentication.k8s.io", name=f"{kind.lower()}s", kind=kind, namespaced=False
+            group=group, name=f"{kind.lower()}s", kind=kind, namespaced=kind.startswith("Local")
         )
-        for kind in ("SelfSubjectReview", "TokenReview")
-    ),
-    *(
-        Resource(
-            group="authorization.k8s.io",
-            name=f"{kind.lower()}s",
-            kind=kind,
-            namespaced=kind.startswith("Local"),
-        )
-        for kind in (
-            "LocalSubjectAccessReview",
-            "SelfSubjectAccessReview",
-            "SelfSubjectRulesReview",
-            "SubjectAccessReview",
-        )
+        for group, kinds in REVIEWS.items()
+        for kind in kinds
     ),
 )
 # In the order of preference, for resources of the same name in two groups.
-_GROUPS: Final = (
-    "",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "batch",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "resource.k8s.io",
-)
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_GROUPS: Final = [
+    "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "batch", "policy",
+    "rbac.authorization.k8s.io", "storage.k8s.io", "scheduling.k8s.io", "coordination.k8s.io",
+    "node.k8s.io", "resource.k8s.io",
+]  # fmt: skip
 
 
 def discover(path: str, accept: str) -> ApiResponse | None:
     """The response for a discovery path; None for any other path."""
     path = path.rstrip("/") or "/"
-    if path.startswith(_HEALTH):
-        return ApiResponse(body=b"ok", content_type="text/plain; charset=utf-8")
     if path in ("/api", "/apis") and wants_aggregated(accept):
         return ApiResponse(body=_aggregated(path == "/api"), content_type=AGGREGATED)
     body = _plain(path)
@@ -112,16 +81,13 @@ def discover(path: str, accept: str) -> ApiResponse | None:
 
 def wants_aggregated(accept: str) -> bool:
     """Whether the client accepts aggregated discovery in the version served here."""
-    for media in accept.split(","):
-        parts = {part.strip() for part in media.split(";")}
-        if {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
-            return True
-    return False
+    wanted = {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"}
+    return any(wanted <= {part.strip() for part in media.split(";")} for media in accept.split(","))
 
 
-def groups() -> tuple[str, ...]:
+def groups() -> list[str]:
     """All groups but the core, in the order of preference."""
-    return _GROUPS[1:]
+    return _GROUPS
 
 
 def resources_of(group: str) -> list[Resource]:
@@ -130,11 +96,11 @@ def resources_of(group: str) -> list[Resource]:
     return sorted(found, key=lambda resource: resource.name)
 
 
-def verbs_of(resource: Resource) -> tuple[str, ...]:
+def verbs_of(resource: Resource) -> list[str]:
     if resource in _REVIEWS:
-        return ("create",)
+        return ["create"]
     if resource.name == "namespaces":
-        return tuple(verb for verb in _ALL_VERBS if verb != "deletecollection")
+        return [verb for verb in _ALL_VERBS if verb != "deletecollection"]
     return _ALL_VERBS
 
 
@@ -149,9 +115,7 @@ def _plain(path: str) -> bytes | None:
         case [""]:
             found = {"paths": sorted(_paths())}
         case ["api"]:
-            addresses: list[Object] = []
-            found = {"versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-            found = {"kind": "APIVersions", **found}
+            found = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["api", "v1"]:
             found = _resource_list("")
         case ["apis"]:
@@ -165,7 +129,7 @@ def _plain(path: str) -> bytes | None:
 
 
 def _paths() -> Iterable[str]:
-    yield from ("/api", "/api/v1", "/apis", *_HEALTH, "/openapi/v3", "/version")
+    yield from ("/api", "/api/v1", "/apis", *HEALTH, "/openapi/v3", "/version")
     for group in groups():
         yield from (f"/apis/{group}", f"/apis/{group}/v1")
 
@@ -203,7 +167,6 @@ def _resource_entry(resource: Resource) -> Object:
 
 
 def _short_names(resource: Resource) -> Object:
-    """Short names and categories."""
     found = {"shortNames": resource.short, "categories": resource.categories}
     return {key: names for key, names in found.items() if names}
 
@@ -220,8 +183,8 @@ def _subresource_entry(resource: Resource, part: str) -> Object:
     return found | {"kind": kind, "verbs": _subresource_verbs(part)}
 
 
-def _subresource_verbs(part: str) -> tuple[str, ...]:
-    return _SUBRESOURCE_VERBS.get(part, ("get", "patch", "update"))
+def _subresource_verbs(part: str) -> list[str]:
+    return _SUBRESOURCE_VERBS.get(part, ["get", "patch", "update"])
 
 
 # --- everything at once ---------------------------------------------------------------------------

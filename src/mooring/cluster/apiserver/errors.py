@@ -38,16 +38,13 @@ ErrorList = list[FieldError]
 
 
 def required(field: str, why: str = "") -> FieldError:
-    return FieldError(
-        field, f"Required value: {why}" if why else "Required value", "FieldValueRequired"
-    )
+    message = f"Required value: {why}" if why else "Required value"
+    return FieldError(field, message, "FieldValueRequired")
 
 
 def invalid_value(field: str, value: Any, why: str) -> FieldError:
-    """An invalid value."""
-    return FieldError(
-        field, f"Invalid value: {shown(value)}: {why}" if why else f"Invalid value: {shown(value)}"
-    )
+    message = f"Invalid value: {shown(value)}"
+    return FieldError(field, f"{message}: {why}" if why else message)
 
 
 def unsupported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
@@ -106,32 +103,21 @@ def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
-    return NotFound(
-        f'{resource.qualified} "{name}" not found',
-        code=404,
-        reason="NotFound",
-        details=_details(name, resource.group, resource.name),
-    )
+    message = f'{resource.qualified} "{name}" not found'
+    return NotFound(message, code=404, reason="NotFound", details=_about(resource, name))
 
 
 def already_exists(resource: Resource, name: str) -> ConflictError:
-    return ConflictError(
-        f'{resource.qualified} "{name}" already exists',
-        code=409,
-        reason="AlreadyExists",
-        details=_details(name, resource.group, resource.name),
-    )
+    message = f'{resource.qualified} "{name}" already exists'
+    return ConflictError(message, code=409, reason="AlreadyExists", details=_about(resource, name))
 
 
 def conflict(what: str, group: str, name: str, why: str = MODIFIED) -> ConflictError:
     """409; `what` is a resource as messages name it, without the group."""
     called = f"{what}.{group}" if group else what
-    return ConflictError(
-        f'Operation cannot be fulfilled on {called} "{name}": {why}',
-        code=409,
-        reason="Conflict",
-        details=_details(name, group, what),
-    )
+    message = f'Operation cannot be fulfilled on {called} "{name}": {why}'
+    details = _details(name, group, what)
+    return ConflictError(message, code=409, reason="Conflict", details=details)
 
 
 def precondition_failed(resource: Resource, namespace: str, name: str, why: str) -> ConflictError:
@@ -147,12 +133,8 @@ def precondition_failed(resource: Resource, namespace: str, name: str, why: str)
 def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
     """403 because of the request's content, not because of the caller."""
     quoted = f' "{name}"' if name else ""
-    return Forbidden(
-        f"{resource.qualified}{quoted} is forbidden: {why}",
-        code=403,
-        reason="Forbidden",
-        details=_details(name, resource.group, resource.name),
-    )
+    message = f"{resource.qualified}{quoted} is forbidden: {why}"
+    return Forbidden(message, code=403, reason="Forbidden", details=_about(resource, name))
 
 
 def bad_request(message: str) -> StatusError:
@@ -171,6 +153,12 @@ def too_many(message: str, seconds: int, cause: str) -> TooManyRequests:
         retry_after=float(seconds) if seconds else None,
         details=details,
     )
+
+
+def rejected() -> StatusError:
+    """422 for a patch that does not apply; the server gives no detail."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(message, code=422, reason="Invalid", details={})
 
 
 def no_such_path() -> NotFound:
@@ -216,6 +204,10 @@ def success(code: int = 0, details: Mapping[str, Any] | None = None) -> Object:
 def _details(name: str, group: str, kind: str) -> dict[str, Any]:
     found = {"name": name, "group": group, "kind": kind}
     return {key: value for key, value in found.items() if value}
+
+
+def _about(resource: Resource, name: str) -> dict[str, Any]:
+    return _details(name, resource.group, resource.name)
 
 
 def _registry(resource: Resource) -> str:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import pods
 from mooring.cluster.apiserver.errors import bad_request, not_found
-from mooring.cluster.apiserver.preconditions import check_preconditions
+from mooring.cluster.apiserver.resources import BUDGETS, PODS
 from mooring.cluster.apiserver.store import Object, Store
+from mooring.cluster.apiserver.strategies import check_preconditions
 
-Delete = Callable[..., Object]
-"""`Verbs.delete`."""
+if TYPE_CHECKING:
+    from mooring.cluster.apiserver.verbs import Verbs
 
 
-def evict(
-    store: Store,
-    delete: Delete,
-    namespace: str,
-    name: str,
-    eviction: Object,
-    *,
-    now: str,
-    dry_run: bool,
-) -> None:
+def evict(verbs: Verbs, namespace: str, name: str, eviction: Object, dry_run: bool) -> None:
     """Delete a pod, unless its disruption budget forbids it."""
     if eviction.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Eviction object")
@@ -31,18 +23,19 @@ def evict(
     preconditions = options.get("preconditions") or {}
     uid, version = preconditions.get("uid", ""), preconditions.get("resourceVersion", "")
     dry_run = dry_run or bool(options.get("dryRun"))
-    item = store.get(pods.PODS, namespace, name)
+    store, now = verbs.store, verbs.now()
+    item = store.get(PODS, namespace, name)
     if item is None:
-        raise not_found(pods.PODS, name)
+        raise not_found(PODS, name)
     pod = item.decoded()
     if not pods.ignores_budgets(pod):
         _spend_budget(store, namespace, pod, now, dry_run)
-    check_preconditions(pods.PODS, item, uid, version)
+    check_preconditions(PODS, item, uid, version)
     if not dry_run:
         pods.set_condition(pod.setdefault("status", {}), dict(pods.EVICTED), now)
-        store.put(pods.PODS, pod)
-    delete(
-        pods.PODS,
+        store.put(PODS, pod)
+    verbs.delete(
+        PODS,
         namespace,
         name,
         uid=uid,
@@ -53,7 +46,7 @@ def evict(
 
 
 def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: bool) -> None:
-    all_budgets = (item.decoded() for item in store.list(pods.BUDGETS, namespace))
+    all_budgets = (item.decoded() for item in store.list(BUDGETS, namespace))
     budgets = pods.budgets_of(pod, all_budgets)
     if len(budgets) > 1:
         raise StatusError(
@@ -65,4 +58,4 @@ def _spend_budget(store: Store, namespace: str, pod: Object, now: str, dry_run: 
         if not pods.spares_budget(pod, budget):
             pods.spend_budget(pod, budget, now)
             if not dry_run:
-                store.put(pods.BUDGETS, budget)
+                store.put(BUDGETS, budget)

@@ -7,45 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, Final, TypedDict
+from typing import Any, Final, TypedDict
 
 import msgspec
 
 from mooring.cluster.apiserver._gotext import go_kind
 from mooring.cluster.apiserver.quantities import BadQuantity
-from mooring.cluster.apiserver.schema import ANY, Schema
+from mooring.cluster.apiserver.schema import ANY, VALUE_TYPES, Schema
 
-_INT32: Final = msgspec.Meta(ge=-(2**31), le=2**31 - 1)
-_VALUES: Final[dict[str, Any]] = {
-    "string": str,
-    "boolean": bool,
-    "int32": Annotated[int, _INT32],
-    "int64": int,
-    "double": float,
-    "bytes": str,
-    "time": str,
-    "microtime": str,
-    "quantity": str | int | float,
-    "intorstring": int | str,
-}
-_EMPTY: Final[dict[str, Any]] = {
-    "struct": dict,
-    "map": dict,
-    "list": list,
-    "boolean": False,
-    "int32": 0,
-    "int64": 0,
-    "double": 0.0,
-    "quantity": "0",
-    "intorstring": 0,
-}
 _NUMBERS: Final = ("int32", "int64", "intorstring")
-_GO_NAMES: Final = {
-    "boolean": "bool",
-    "bytes": "[]uint8",
-    "double": "float64",
-    "intorstring": "int32",
-}
 
 
 def type_of(schema: Schema) -> Any:
@@ -58,7 +28,7 @@ def type_of(schema: Schema) -> Any:
         case "map":
             return dict.__class_getitem__((str, type_of(schema.items)))
         case "value":
-            return _VALUES[schema.name]
+            return VALUE_TYPES[schema.name].python
     return Any
 
 
@@ -80,8 +50,9 @@ def without_nulls(value: Any, schema: Schema) -> Any:
 def _element(value: Any, schema: Schema) -> Any:
     if value is not None:
         return without_nulls(value, schema)
-    empty: Any = _EMPTY.get(schema.name, "") if schema.form == "value" else _EMPTY.get(schema.form)
-    return empty() if callable(empty) else empty
+    if schema.form == "value":
+        return VALUE_TYPES[schema.name].zero
+    return {"struct": {}, "map": {}, "list": []}.get(schema.form)
 
 
 def _or_none(schema: Schema) -> Any:
@@ -120,7 +91,7 @@ def _type_errors(value: Any, schema: Schema, struct: str, path: str) -> Iterator
 
 def _has_type(value: Any, name: str) -> bool:
     try:
-        msgspec.convert(value, _VALUES[name])
+        msgspec.convert(value, VALUE_TYPES[name].python)
     except msgspec.ValidationError:
         return False
     return True
@@ -146,5 +117,5 @@ def _go_type(schema: Schema) -> str:
         case "struct":
             return ".".join(schema.name.split(".")[-2:])
         case "value":
-            return _GO_NAMES.get(schema.name, schema.name)
+            return VALUE_TYPES[schema.name].go_name
     return "interface {}"

@@ -5,7 +5,7 @@
 
 Everything runs on one event loop. A watch sends a batch and then pauses; the pause grows with the
 number of watches: changes in between are sent together, and a hundred watches leave time for
-requests.
+requests. `HttpListener` accepts the connections and limits their number and their time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import asyncio
 import gzip
 import ipaddress
 import logging
-import os
 import secrets
-import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -24,9 +22,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp import web
 
 from mooring.client import certificates
 from mooring.client.certificates import Authority, Pair
@@ -34,7 +30,6 @@ from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import kubeconfig
 from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
 from mooring.cluster.apiserver.bootstrap import publish_authority
-from mooring.cluster.apiserver.errors import status_of
 from mooring.cluster.apiserver.requests import (
     ADMIN,
     JSON,
@@ -43,8 +38,9 @@ from mooring.cluster.apiserver.requests import (
     Caller,
     WatchResponse,
 )
-from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.server import ApiServer, refusal
 from mooring.errors import ConfigError, Problem
+from mooring.observe.listener import HttpListener
 
 log = logging.getLogger(__name__)
 
@@ -53,25 +49,35 @@ _GZIP_FROM: Final = 128 * 1024  # bytes; likewise
 _GZIP_LEVEL: Final = 1  # likewise
 _WATCH_PAUSE: Final = 0.0002  # seconds between batches of a watch, for every watch there is
 _MIN_WATCH_PAUSE: Final = 0.002  # less is not worth a timer
-_IDLE_TIMEOUT: Final = (
-    180.0  # seconds until an unused connection is closed; clients close theirs before
-)
-_HANDSHAKE_TIMEOUT: Final = 10.0  # seconds
-_SHUTDOWN_TIMEOUT: Final = 1.0  # seconds for requests under way, and for the end of TLS
-_BACKLOG: Final = 1024
+_HEADER_TIMEOUT: Final = 10.0  # seconds for the request line and the headers to arrive
+_IDLE_TIMEOUT: Final = 180.0  # seconds until an unused connection is closed, after clients do so
+_SHUTDOWN_TIMEOUT: Final = 1.0  # seconds for requests in progress
+_MAX_CONNECTIONS: Final = 1000  # every watch has one, so do kubectl and each request in progress
 _MAX_LINE: Final = 64 * 1024  # bytes of the request line, and of a header
 
 _HEADERS: Final = {"Cache-Control": "no-cache, private", "Content-Type": JSON, "Server": "mooring"}
-
-# aiohttp logs malformed requests, once for each.
-_AIOHTTP_LOG: Final = logging.getLogger("mooring.cluster.apiserver.http.aiohttp")
-_AIOHTTP_LOG.setLevel(logging.CRITICAL + 1)
 
 
 class Handler(Protocol):
     """Answers requests: the ApiServer."""
 
     async def handle(self, call: ApiRequest) -> ApiResponse | WatchResponse: ...
+
+
+class _ServerTls:
+    """The server's certificate; clients may show one of the same authority."""
+
+    def __init__(self, authority: Authority, address: str) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.verify_mode = ssl.CERT_OPTIONAL
+        certificates.load(context, authority.server([address]))
+        certificates.trust(context, authority.certificate)
+        self._context = context
+
+    def context(self) -> ssl.SSLContext:
+        return self._context
 
 
 class HttpServer:
@@ -106,15 +112,22 @@ class HttpServer:
             {self.token: ADMIN} if tokens is None else tokens
         )
         self._authorize = authorize
+        self._authority = Authority("mooring") if tls else None
         if isinstance(server, ApiServer):  # reviews answer as the server decides
             server.reviews.authenticate = self.authenticator.by_token
             self._authorize = authorize or server.reviews.authorize
             server.reviews.authorize = self._authorize
-        self._authority = Authority("mooring") if tls else None
-        if isinstance(server, ApiServer) and self._authority is not None:
-            publish_authority(server.verbs, self._authority.certificate)
-        self._web: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+            if self._authority is not None:
+                publish_authority(server.verbs, self._authority.certificate)
+        self._listener = HttpListener(
+            self._handle,
+            None if self._authority is None else _ServerTls(self._authority, address),
+            max_connections=_MAX_CONNECTIONS,
+            idle_seconds=_IDLE_TIMEOUT,
+            header_seconds=_HEADER_TIMEOUT,
+            max_line=_MAX_LINE,
+            cancels_handlers=True,  # a watch whose reader has gone ends at once
+        )
         self._watches: set[asyncio.Task[Any]] = set()
         self._is_closing = False
         self.url: str = ""  # set by `start`
@@ -123,57 +136,20 @@ class HttpServer:
 
     async def start(self) -> str:
         """Begin to serve; the URL."""
-        listening = _listening(self._address, self._port)
-        self._web = web.Server(
-            self._handle,
-            request_factory=self._make_request,
-            handler_cancellation=True,  # a watch whose reader has gone ends at once
-            access_log=None,
-            auto_decompress=False,
-            keepalive_timeout=_IDLE_TIMEOUT,
-            lingering_time=_SHUTDOWN_TIMEOUT,
-            logger=_AIOHTTP_LOG,
-            max_field_size=_MAX_LINE,
-            max_line_size=_MAX_LINE,
-        )
-        options: dict[str, Any] = {}
-        if self._authority is not None:
-            options = {
-                "ssl": self._tls(self._authority),
-                "ssl_handshake_timeout": _HANDSHAKE_TIMEOUT,
-                "ssl_shutdown_timeout": _SHUTDOWN_TIMEOUT,
-            }
-        self._listener = await asyncio.get_running_loop().create_server(
-            self._web, sock=listening, backlog=_BACKLOG, **options
-        )
-        host, port = listening.getsockname()[:2]
+        port = await self._listener.start(self._address, self._port)
         scheme = "https" if self._authority is not None else "http"
-        self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        self.url = f"{scheme}://{host}:{port}"
         return self.url
 
     async def close(self) -> None:
         """Accept no more connections; requests in progress finish, watches are ended."""
-        if self._listener is None or self._web is None:
-            return
         self._is_closing = True
-        self._listener.close()
         for task in self._watches:
             task.cancel()
         if self._watches:
             await asyncio.wait(list(self._watches), timeout=_SHUTDOWN_TIMEOUT)
-        self._web.pre_shutdown()  # idle connections close at once
-        await self._web.shutdown(_SHUTDOWN_TIMEOUT)
-        await self._listener.wait_closed()
-        self._listener = self._web = None
-
-    def _tls(self, authority: Authority) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        context.verify_mode = ssl.CERT_OPTIONAL
-        certificates.load(context, authority.server([self._address]))
-        certificates.trust(context, authority.certificate)
-        return context
+        await self._listener.close(_SHUTDOWN_TIMEOUT)
 
     # --- credentials ---------------------------------------------------------------------------
 
@@ -183,7 +159,6 @@ class HttpServer:
         return self._authority.certificate if self._authority is not None else b""
 
     def client_certificate(self, user: str, *groups: str) -> Pair:
-        """A client certificate for this user."""
         if self._authority is None:
             raise ValueError("expected a server with TLS, which client certificates need")
         return self._authority.client(user, groups)
@@ -197,29 +172,15 @@ class HttpServer:
 
     # --- requests ------------------------------------------------------------------------------
 
-    def _make_request(
-        self,
-        message: RawRequestMessage,
-        payload: StreamReader,
-        protocol: web.RequestHandler,
-        writer: AbstractStreamWriter,
-        task: asyncio.Task[None],
-    ) -> web.BaseRequest:
-        loop = asyncio.get_running_loop()
-        return web.BaseRequest(
-            message, payload, protocol, writer, task, loop, client_max_size=self._body_limit
-        )
-
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             answer = await self._server.handle(await self._call(request))
         except StatusError as error:
-            answer = _refusal(error)
+            answer = refusal(error)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            answer = _refusal(
-                StatusError("Internal error occurred", code=500, reason="InternalError")
-            )
+            broken = StatusError("Internal error occurred", code=500, reason="InternalError")
+            answer = refusal(broken)
         if isinstance(answer, WatchResponse):
             return await self._stream(request, answer)
         return await _response(request, answer)
@@ -262,10 +223,12 @@ class HttpServer:
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0  # the answer is yet to come
-        try:
-            return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise too_large from None
+        body = bytearray()
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > self._body_limit:
+                raise too_large
+        return bytes(body)
 
     # --- watches -------------------------------------------------------------------------------
 
@@ -308,10 +271,6 @@ async def _response(request: web.BaseRequest, reply: ApiResponse) -> web.Respons
     return web.Response(body=body, status=reply.status, headers=headers)
 
 
-def _refusal(error: StatusError) -> ApiResponse:
-    return ApiResponse(status=error.code, body=msgspec.json.encode(status_of(error)))
-
-
 def _checked(address: str, *, exposed: bool) -> str:
     try:
         is_loopback = ipaddress.ip_address(address).is_loopback
@@ -321,13 +280,3 @@ def _checked(address: str, *, exposed: bool) -> str:
         text = f"{address} can be reached from outside; only loopback is served unless --expose"
         raise ConfigError([Problem("--address", text)])
     return address
-
-
-def _listening(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        return socket.create_server((address, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        text = f"can't listen on {address}, port {port}: {why}"
-        raise ConfigError([Problem("--port", text)]) from error

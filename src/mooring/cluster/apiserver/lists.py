@@ -10,7 +10,6 @@ import msgspec
 
 from mooring.client.errors import Gone, ServerError, StatusError
 from mooring.cluster.apiserver.errors import bad_request
-from mooring.cluster.apiserver.events import from_storage, is_translated
 from mooring.cluster.apiserver.options import ListOptions, read_version
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Expired, Item, Object, Store
@@ -58,7 +57,10 @@ def list_objects(store: Store, resource: Resource, options: ListOptions) -> List
     if options.token:
         if options.version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
-        return _page(store, resource, options, _read_token(options.token))
+        token = _read_token(options.token)
+        items = _at(store, resource, options, token.version, _PAGE_TOO_OLD)
+        rest = [item for item in items if item.path >= token.start]
+        return _cut(rest, token.version, options.limit, options)
     if wanted > store.version:
         raise too_large(wanted, store.version)
     version = store.version
@@ -71,12 +73,6 @@ def list_objects(store: Store, resource: Resource, options: ListOptions) -> List
     return _cut(items, version, limit, options)
 
 
-def _page(store: Store, resource: Resource, options: ListOptions, token: _Token) -> ListResult:
-    items = _at(store, resource, options, token.version, _PAGE_TOO_OLD)
-    rest = [item for item in items if item.path >= token.start]
-    return _cut(rest, token.version, options.limit, options)
-
-
 def _at(
     store: Store, resource: Resource, options: ListOptions, version: int | None, complaint: str
 ) -> list[Item]:
@@ -85,7 +81,7 @@ def _at(
         items = store.list(resource, predicate.namespace, at=version)
     except Expired as error:
         raise Gone(complaint, code=410, reason="Expired") from error
-    if predicate.labels.requirements or predicate.fields.requirements:
+    if predicate.has_selector:
         return [item for item in items if predicate.matches(item)]
     return items
 
@@ -94,11 +90,10 @@ def _cut(items: list[Item], version: int, limit: int, options: ListOptions) -> L
     if not limit or len(items) <= limit:
         return ListResult(items, version)
     token = _Token(version, items[limit].path)
-    is_selected = bool(
-        options.predicate.labels.requirements or options.predicate.fields.requirements
-    )
     text = base64.urlsafe_b64encode(_encode(token)).decode().rstrip("=")
-    return ListResult(items[:limit], version, text, None if is_selected else len(items) - limit)
+    return ListResult(
+        items[:limit], version, text, None if options.predicate.has_selector else len(items) - limit
+    )
 
 
 def _read_token(text: str) -> _Token:
@@ -119,52 +114,3 @@ def too_large(wanted: int, current: int) -> StatusError:
         retry_after=1.0,
         details={"causes": [cause], "retryAfterSeconds": 1},
     )
-
-
-# --- as bytes ----------------------------------------------------------------------------------
-
-
-def list_body(resource: Resource, found: ListResult) -> bytes:
-    """The list as JSON, joined from stored bytes."""
-    head = (
-        f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
-    ).encode()
-    bare = b'{"kind":"%b","apiVersion":"%b",' % (
-        resource.kind.encode(),
-        resource.api_version.encode(),
-    )
-    items = [_bare(raw_of(resource, item), bare) for item in found.items]
-    return b"".join((head, _encode(found.metadata), b',"items":[', b",".join(items), b"]}"))
-
-
-def raw_of(resource: Resource, item: Item) -> bytes:
-    """An object as this kind serves it."""
-    if is_translated(resource):
-        return _encode(from_storage(resource, item.decoded()))
-    return item.raw
-
-
-def _bare(raw: bytes, start: bytes) -> bytes:
-    """Without kind and apiVersion, which a list has once for all items."""
-    return b"{" + raw[len(start) :] if raw.startswith(start) else raw
-
-
-def metadata_body(found: ListResult) -> bytes:
-    """A list of metadata only."""
-    return _encode(
-        {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": found.metadata,
-            "items": [partial(item) for item in found.items],
-        }
-    )
-
-
-def partial(item: Item) -> Object:
-    """The metadata of one object."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": item.decoded()["metadata"],
-    }

@@ -102,15 +102,9 @@ def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorLi
     if resource.namespaced:
         namespace = meta.get("namespace", "")
         found += invalid_values("metadata.namespace", namespace, names.label_faults(namespace))
-    if labels := meta.get("labels"):
-        found += validate_labels(labels, "metadata.labels")
-    if annotations := meta.get("annotations"):
-        found += _validate_annotations(annotations, "metadata.annotations")
-    if owners := meta.get("ownerReferences"):
-        found += _validate_owner_references(owners)
-    if finalizers := meta.get("finalizers"):
-        found += _validate_finalizers(finalizers)
-    return found
+    found += validate_template_meta(meta, "metadata")
+    found += _validate_owner_references(meta.get("ownerReferences") or [])
+    return found + _validate_finalizers(meta.get("finalizers") or [])
 
 
 def validate_object_meta_update(meta: Mapping[str, Any], before: Mapping[str, Any]) -> ErrorList:
@@ -139,7 +133,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> ErrorList:
 
 
 def validate_template_meta(meta: Mapping[str, Any], field: str) -> ErrorList:
-    """For the metadata of a pod template, which has no name."""
+    """For labels and annotations, which is all that a pod template has."""
     found = validate_labels(meta.get("labels") or {}, f"{field}.labels")
     return found + _validate_annotations(meta.get("annotations") or {}, f"{field}.annotations")
 

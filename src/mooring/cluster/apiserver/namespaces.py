@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.cluster.apiserver.errors import forbidden
-from mooring.cluster.apiserver.resources import RESOURCES, Resource, known
+from mooring.cluster.apiserver.resources import NAMESPACES, RESOURCES, Resource
 from mooring.cluster.apiserver.store import Item, Store
 
-NAMESPACES: Final = known("namespaces")
 _PROTECTED: Final = ("default", "kube-system", "kube-public")
 
 

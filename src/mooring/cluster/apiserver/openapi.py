@@ -17,25 +17,13 @@ import msgspec
 from mooring.cluster.apiserver.discovery import GIT_VERSION, groups
 from mooring.cluster.apiserver.requests import ApiResponse
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
-from mooring.cluster.apiserver.schema import Schema, all_types, schema_of
+from mooring.cluster.apiserver.schema import VALUE_TYPES, Schema, all_types, schema_of
 from mooring.cluster.apiserver.store import Object
 
 _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _REF: Final = "#/components/schemas/"
-_VALUES: Final[dict[str, Object]] = {
-    "string": {"type": "string"},
-    "boolean": {"type": "boolean"},
-    "int32": {"type": "integer", "format": "int32"},
-    "int64": {"type": "integer", "format": "int64"},
-    "double": {"type": "number", "format": "double"},
-    "bytes": {"type": "string", "format": "byte"},
-    "time": {"type": "string", "format": "date-time"},
-    "microtime": {"type": "string", "format": "date-time"},
-    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    "intorstring": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
-}
 _QUERIES: Final = {
     "put": ("dryRun", "fieldManager", "fieldValidation"),
     "post": ("dryRun", "fieldManager", "fieldValidation"),
@@ -75,7 +63,6 @@ def _text_field(number: int, content: bytes) -> bytes:
 
 
 def _document_paths() -> dict[str, str]:
-    """The paths of the groups' documents."""
     return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
 
 
@@ -194,7 +181,7 @@ def _bare(schema: Schema) -> Object:
         return {"type": "array", "items": _element(schema.items)}
     if schema.form == "map":
         return {"type": "object", "additionalProperties": _element(schema.items)}
-    return dict(_VALUES.get(schema.name, {"type": "object"}))
+    return dict(VALUE_TYPES[schema.name].openapi) if schema.form == "value" else {"type": "object"}
 
 
 def _element(schema: Schema) -> Object:

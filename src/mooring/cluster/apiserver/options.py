@@ -36,6 +36,10 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
     labels: Selector
     fields: FieldSelector
 
+    @property
+    def has_selector(self) -> bool:
+        return bool(self.labels.requirements or self.fields.requirements)
+
     def matches(self, item: Item) -> bool:
         if self.namespace and item.namespace != self.namespace:
             return False
@@ -79,31 +83,27 @@ def list_options(resource: Resource, namespace: str, query: Mapping[str, str]) -
 
 
 def _check(options: ListOptions) -> None:
-    problems: ErrorList = []
     match, is_watch = options.match, options.is_watch
-    if match or options.initial is not None or (is_watch and options.token):
-        if options.token:
-            why = "resourceVersionMatch is forbidden when continue is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif is_watch and options.initial is None:
-            why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif is_watch and match != "NotOlderThan":
-            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            problems.append(forbidden_field(_MATCH, why))
-        elif not is_watch and options.initial is not None:
-            why = "sendInitialEvents is forbidden for list"
-            problems.append(forbidden_field("sendInitialEvents", why))
-        elif not is_watch and match not in ("Exact", "NotOlderThan"):
-            problems.append(unsupported(_MATCH, match, ("Exact", "NotOlderThan", "")))
-        elif not is_watch and not options.version:
-            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            problems.append(forbidden_field(_MATCH, why))
-        elif match == "Exact" and options.version == "0":
-            why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            problems.append(forbidden_field(_MATCH, why))
-    if problems:
-        raise invalid_kind("ListOptions", _META, "", problems)
+    if not match and options.initial is None and not (is_watch and options.token):
+        return
+    field, why = _MATCH, ""
+    if options.token:
+        why = "resourceVersionMatch is forbidden when continue is provided"
+    elif is_watch and options.initial is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    elif is_watch and match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+    elif not is_watch and options.initial is not None:
+        field, why = "sendInitialEvents", "sendInitialEvents is forbidden for list"
+    elif not is_watch and match not in ("Exact", "NotOlderThan"):
+        problem = unsupported(_MATCH, match, ("Exact", "NotOlderThan", ""))
+        raise invalid_kind("ListOptions", _META, "", [problem])
+    elif not is_watch and not options.version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif match == "Exact" and options.version == "0":
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    if why:
+        raise invalid_kind("ListOptions", _META, "", [forbidden_field(field, why)])
 
 
 def read_version(options: ListOptions) -> int:
@@ -137,12 +137,14 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that every write has."""
+    """Options of a create, an update or a patch."""
 
-    dry_run: bool
-    validation: str  # of fields: Ignore, Warn or Strict
-    manager: str
-    agent: str  # replaces a manager that is not named
+    dry_run: bool = False
+    validation: str = "Warn"  # of fields: Ignore, Warn or Strict
+    manager: str = ""  # the fieldManager, which owns the fields that are written
+    agent: str = ""  # from the user agent; replaces a manager that is not named
+    is_apply: bool = False
+    part: str = ""  # the subresource that owns the fields, if another one is written
 
 
 def write_options(request: ApiRequest, kind: str) -> WriteOptions:

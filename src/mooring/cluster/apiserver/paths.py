@@ -21,8 +21,8 @@ class Target(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
-def parse_path(path: str) -> Target | None:
-    """The target of a path; None if there is none."""
+def split_path(path: str) -> tuple[str, str, str, list[str]] | None:
+    """Group, version, namespace and the parts from the resource on; None for other paths."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -30,10 +30,18 @@ def parse_path(path: str) -> Target | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2:] not in _OF_NAMESPACES:
         # Here a namespace is the location, not the target.
-        namespace, rest = rest[1], rest[2:]
+        return group, version, rest[1], rest[2:]
+    return group, version, "", rest
+
+
+def parse_path(path: str) -> Target | None:
+    """The target of a path; None if there is none."""
+    place = split_path(path)
+    if place is None:
+        return None
+    group, version, namespace, rest = place
     resource = by_path(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
         return None

@@ -19,7 +19,7 @@ from mooring.cluster.apiserver.errors import (
     too_many,
     unsupported,
 )
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import Object
 
 _COUNTED: Final = ("cpu", "memory")  # what decides about the quality of service
@@ -30,10 +30,6 @@ EVICTED: Final[Mapping[str, str]] = {
     "message": "Eviction API: evicting",
 }
 _OVER_BUDGET: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-
-
-PODS: Final = known("pods")
-BUDGETS: Final = known("poddisruptionbudgets", "policy")
 
 
 # --- binding -----------------------------------------------------------------------------------
@@ -170,18 +166,19 @@ def ignores_budgets(pod: Mapping[str, Any]) -> bool:
 def budgets_of(pod: Mapping[str, Any], budgets: Iterable[Object]) -> list[Object]:
     """The budgets of the namespace that select this pod."""
     labels = pod["metadata"].get("labels", {})
-    found = []
-    for budget in budgets:
-        raw = budget.get("spec", {}).get("selector")
-        try:
-            selector = Selector.from_label_selector(
-                None if raw is None else convert(raw, LabelSelector)
-            )
-        except SelectorError:  # an invalid selector matches nothing
-            continue
-        if selector.matches(labels):
-            found.append(budget)
-    return found
+    return [
+        budget
+        for budget in budgets
+        if selector_of(budget.get("spec", {}).get("selector")).matches(labels)
+    ]
+
+
+def selector_of(raw: Mapping[str, Any] | None) -> Selector:
+    """A label selector; an absent or an invalid one matches nothing."""
+    try:
+        return Selector.from_label_selector(None if raw is None else convert(raw, LabelSelector))
+    except SelectorError:
+        return Selector.NOTHING
 
 
 def spares_budget(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:

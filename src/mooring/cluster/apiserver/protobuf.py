@@ -44,7 +44,7 @@ Numbers = dict[int, "_Field | dict[int, _Field]"]
 
 
 def as_json(request: ApiRequest) -> ApiRequest:
-    """The request with its body in JSON; raises Refused if the protobuf can't be decoded."""
+    """The request with its body in JSON; raises a bad request if it is unreadable."""
     if not request.headers.get("content-type", "").startswith(PROTOBUF):
         return request
     headers = {**request.headers, "content-type": JSON}

@@ -1,7 +1,7 @@
 """The registry: what is special about each kind, as in kube-apiserver's pkg/registry.
 
-A new kind is a row in `resources.py`, an entry here, and its types in `schema.txt` and
-`fieldnumbers.txt`. Its defaults, rules and columns are in `defaulting`, `validation` and `tables`.
+A new kind is a row in `resources.py`, an entry here and one in `tables`, and its types in
+`schema.txt` and `fieldnumbers.txt`. Its defaults and rules are in `defaulting` and `validation`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,15 @@ from mooring.cluster.apiserver.defaulting import workloads as workload_defaults
 from mooring.cluster.apiserver.errors import ErrorList
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.tables import (
-    cells_cluster,
-    cells_pods,
-    cells_storage,
-    cells_workloads,
-)
-from mooring.cluster.apiserver.tables.columns import NAME_AND_AGE, NAME_AND_CREATION, Layout
 from mooring.cluster.apiserver.validation import kinds as validation
 from mooring.cluster.apiserver.validation import pods as pod_validation
 from mooring.cluster.apiserver.validation import workloads as workload_validation
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """The strategy, defaults, validation and columns of one kind."""
+    """The strategy, defaults and validation of one kind."""
 
     has_generation: bool = False  # metadata.generation counts changes of the spec
-    keeps_status: bool = False  # creation may set the status
     first_status: Object | None = None  # status of a new object
     status_keeps: tuple[str, ...] = ()  # metadata that a status update can't change
     creates_on_update: bool = False
@@ -44,7 +36,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     validate: Callable[[Object], ErrorList] | None = None
     validates_updates: bool = True  # `validate` is called for updates too
     validate_update: Callable[[Object, Object], ErrorList] | None = None
-    columns: Layout = NAME_AND_CREATION
 
 
 _ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -54,45 +45,31 @@ _KINDS: Final[dict[str, Kind]] = {
     "configmaps": Kind(
         validate=validation.validate_config_map,
         validate_update=validation.validate_immutable_update,
-        columns=cells_cluster.CONFIG_MAP,
     ),
-    "endpoints": Kind(
-        creates_on_update=True,
-        set_defaults=defaults.set_defaults_endpoints,
-        columns=cells_cluster.ENDPOINTS,
-    ),
+    "endpoints": Kind(creates_on_update=True, set_defaults=defaults.set_defaults_endpoints),
     "events": Kind(
         creates_on_update=True,
         set_defaults=defaults.set_defaults_event,
         validate=validation.validate_event,
-        columns=cells_cluster.EVENT,
     ),
     "namespaces": Kind(
         first_status={"phase": "Active"},
         returns_deleted=True,
         set_defaults=defaults.set_defaults_namespace,
-        columns=cells_cluster.NAMESPACE,
     ),
-    "nodes": Kind(
-        keeps_status=True,
-        set_defaults=defaults.set_defaults_node,
-        validate=validation.validate_node,
-        columns=cells_cluster.NODE,
-    ),
+    "nodes": Kind(set_defaults=defaults.set_defaults_node, validate=validation.validate_node),
     "persistentvolumeclaims": Kind(
         first_status={"phase": "Pending"},
         returns_deleted=True,
         set_defaults=workload_defaults.set_defaults_persistent_volume_claim,
         validate=validation.validate_persistent_volume_claim,
         validate_update=validation.validate_persistent_volume_claim_update,
-        columns=cells_storage.PERSISTENT_VOLUME_CLAIM,
     ),
     "persistentvolumes": Kind(
         first_status={"phase": "Pending"},
         returns_deleted=True,
         set_defaults=defaults.set_defaults_persistent_volume,
         validate=validation.validate_persistent_volume,
-        columns=cells_storage.PERSISTENT_VOLUME,
     ),
     "pods": Kind(
         has_generation=True,
@@ -103,7 +80,6 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=pod_validation.validate_pod_create,
         validates_updates=False,
         validate_update=pod_validation.validate_pod_update,
-        columns=cells_pods.POD,
     ),
     "replicationcontrollers": Kind(
         has_generation=True,
@@ -111,20 +87,15 @@ _KINDS: Final[dict[str, Kind]] = {
         propagation="Orphan",
         set_defaults=workload_defaults.set_defaults_replication_controller,
         validate=workload_validation.validate_replication_controller,
-        columns=cells_workloads.REPLICA_SET,
     ),
     "resourcequotas": Kind(
-        first_status={},
-        returns_deleted=True,
-        set_defaults=defaults.set_defaults_quota,
-        columns=cells_cluster.RESOURCE_QUOTA,
+        first_status={}, returns_deleted=True, set_defaults=defaults.set_defaults_quota
     ),
     "secrets": Kind(
         set_defaults=defaults.set_defaults_secret,
         validate_update=validation.validate_immutable_update,
-        columns=cells_cluster.SECRET,
     ),
-    "serviceaccounts": Kind(returns_deleted=True, columns=NAME_AND_AGE),
+    "serviceaccounts": Kind(returns_deleted=True),
     "services": Kind(
         first_status={"loadBalancer": {}},
         creates_on_update=True,
@@ -132,9 +103,7 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=defaults.set_defaults_service,
         validate=validation.validate_service,
         validate_update=validation.validate_service_update,
-        columns=cells_cluster.SERVICE,
     ),
-    "controllerrevisions.apps": Kind(columns=cells_workloads.CONTROLLER_REVISION),
     "daemonsets.apps": Kind(
         has_generation=True,
         first_status={
@@ -146,7 +115,6 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=workload_defaults.set_defaults_daemon_set,
         validate=workload_validation.validate_daemon_set,
         validate_update=workload_validation.validate_selector_update,
-        columns=cells_workloads.DAEMON_SET,
     ),
     "deployments.apps": Kind(
         has_generation=True,
@@ -155,7 +123,6 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=workload_defaults.set_defaults_deployment,
         validate=workload_validation.validate_deployment,
         validate_update=workload_validation.validate_selector_update,
-        columns=cells_workloads.DEPLOYMENT,
     ),
     "replicasets.apps": Kind(
         has_generation=True,
@@ -163,7 +130,6 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=workload_defaults.set_defaults_replica_set,
         validate=workload_validation.validate_replica_set,
         validate_update=workload_validation.validate_selector_update,
-        columns=cells_workloads.REPLICA_SET,
     ),
     "statefulsets.apps": Kind(
         has_generation=True,
@@ -171,7 +137,6 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=workload_defaults.set_defaults_stateful_set,
         validate=workload_validation.validate_stateful_set,
         validate_update=workload_validation.validate_stateful_set_update,
-        columns=cells_workloads.STATEFUL_SET,
     ),
     "jobs.batch": Kind(
         has_generation=True,
@@ -180,26 +145,18 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=workload_defaults.set_defaults_job,
         validate=workload_validation.validate_job,
         validate_update=workload_validation.validate_job_update,
-        columns=cells_workloads.JOB,
     ),
     "cronjobs.batch": Kind(
         has_generation=True,
         first_status={},
         set_defaults=workload_defaults.set_defaults_cron_job,
         validate=workload_validation.validate_cron_job,
-        columns=cells_workloads.CRON_JOB,
     ),
     "leases.coordination.k8s.io": Kind(
-        creates_on_update=True,
-        needs_version=True,
-        validate=validation.validate_lease,
-        columns=cells_cluster.LEASE,
+        creates_on_update=True, needs_version=True, validate=validation.validate_lease
     ),
     "runtimeclasses.node.k8s.io": Kind(
-        creates_on_update=True,
-        needs_version=True,
-        set_defaults=defaults.set_defaults_runtime_class,
-        columns=cells_cluster.RUNTIME_CLASS,
+        creates_on_update=True, needs_version=True, set_defaults=defaults.set_defaults_runtime_class
     ),
     "poddisruptionbudgets.policy": Kind(
         has_generation=True,
@@ -211,55 +168,37 @@ _KINDS: Final[dict[str, Kind]] = {
         },
         needs_version=True,
         validate=validation.validate_pod_disruption_budget,
-        columns=cells_workloads.POD_DISRUPTION_BUDGET,
     ),
     "clusterrolebindings.rbac.authorization.k8s.io": Kind(
-        creates_on_update=True,
-        set_defaults=defaults.set_defaults_role_binding,
-        columns=cells_cluster.ROLE_BINDING,
+        creates_on_update=True, set_defaults=defaults.set_defaults_role_binding
     ),
     "clusterroles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
     "rolebindings.rbac.authorization.k8s.io": Kind(
-        creates_on_update=True,
-        set_defaults=defaults.set_defaults_role_binding,
-        columns=cells_cluster.ROLE_BINDING,
+        creates_on_update=True, set_defaults=defaults.set_defaults_role_binding
     ),
     "roles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
-    "deviceclasses.resource.k8s.io": Kind(
-        has_generation=True, returns_deleted=True, columns=NAME_AND_AGE
-    ),
+    "deviceclasses.resource.k8s.io": Kind(has_generation=True, returns_deleted=True),
     "resourceclaims.resource.k8s.io": Kind(
         first_status={},
         status_keeps=_ALL_METADATA,
         returns_deleted=True,
         set_defaults=defaults.set_defaults_resource_claim,
-        columns=cells_storage.RESOURCE_CLAIM,
     ),
     "resourceclaimtemplates.resource.k8s.io": Kind(
-        returns_deleted=True,
-        set_defaults=defaults.set_defaults_resource_claim_template,
-        columns=NAME_AND_AGE,
+        returns_deleted=True, set_defaults=defaults.set_defaults_resource_claim_template
     ),
-    "resourceslices.resource.k8s.io": Kind(
-        has_generation=True, returns_deleted=True, columns=cells_storage.RESOURCE_SLICE
-    ),
+    "resourceslices.resource.k8s.io": Kind(has_generation=True, returns_deleted=True),
     "priorityclasses.scheduling.k8s.io": Kind(
         has_generation=True,
         set_defaults=defaults.set_defaults_priority_class,
         validate=validation.validate_priority_class,
         validates_updates=False,
         validate_update=validation.validate_priority_class_update,
-        columns=cells_cluster.PRIORITY_CLASS,
     ),
     "csidrivers.storage.k8s.io": Kind(
-        needs_version=True,
-        returns_deleted=True,
-        set_defaults=defaults.set_defaults_csi_driver,
-        columns=cells_storage.CSI_DRIVER,
+        needs_version=True, returns_deleted=True, set_defaults=defaults.set_defaults_csi_driver
     ),
-    "csinodes.storage.k8s.io": Kind(
-        needs_version=True, returns_deleted=True, columns=cells_storage.CSI_NODE
-    ),
+    "csinodes.storage.k8s.io": Kind(needs_version=True, returns_deleted=True),
     "csistoragecapacities.storage.k8s.io": Kind(
         needs_version=True, set_defaults=defaults.set_defaults_csi_storage_capacity
     ),
@@ -268,18 +207,14 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=defaults.set_defaults_storage_class,
         validate=validation.validate_storage_class,
         validate_update=validation.validate_storage_class_update,
-        columns=cells_storage.STORAGE_CLASS,
     ),
     "volumeattachments.storage.k8s.io": Kind(
         first_status={"attached": False},
         status_keeps=_ALL_METADATA,
         needs_version=True,
         returns_deleted=True,
-        columns=cells_storage.VOLUME_ATTACHMENT,
     ),
-    "volumeattributesclasses.storage.k8s.io": Kind(
-        returns_deleted=True, columns=cells_storage.VOLUME_ATTRIBUTES_CLASS
-    ),
+    "volumeattributesclasses.storage.k8s.io": Kind(returns_deleted=True),
 }
 
 

@@ -127,3 +127,12 @@ def known(name: str, group: str = "", version: str = "v1") -> Resource:
     if found is None:
         raise LookupError(f"expected a resource that is served, got {group}/{version}/{name}")
     return found
+
+
+# Resources that several modules refer to.
+PODS: Final = known("pods")
+NODES: Final = known("nodes")
+NAMESPACES: Final = known("namespaces")
+CLAIMS: Final = known("persistentvolumeclaims")
+BUDGETS: Final = known("poddisruptionbudgets", "policy")
+STORAGE_CLASSES: Final = known("storageclasses", "storage.k8s.io")

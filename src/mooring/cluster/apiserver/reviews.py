@@ -6,7 +6,7 @@ them no token is known, and all access is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,19 +26,20 @@ from mooring.cluster.apiserver.store import Object
 Authenticate = Callable[[str], Caller | None]
 """The user of a token; None if it is unknown."""
 
-_AUTHENTICATION: Final = "/apis/authentication.k8s.io/v1/"
-_AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1/"
-_ROOTS: Final = (_AUTHENTICATION, _AUTHORIZATION)
-_KINDS: Final = {
-    f"{kind.lower()}s": kind
-    for kind in (
-        "TokenReview",
-        "SelfSubjectReview",
-        "SelfSubjectAccessReview",
-        "SubjectAccessReview",
+REVIEWS: Final[Mapping[str, Sequence[str]]] = {
+    "authentication.k8s.io": ["SelfSubjectReview", "TokenReview"],
+    "authorization.k8s.io": [
         "LocalSubjectAccessReview",
+        "SelfSubjectAccessReview",
         "SelfSubjectRulesReview",
-    )
+        "SubjectAccessReview",
+    ],
+}
+"""The kinds of reviews in each group."""
+
+# By the end of their paths; a namespace may stand before it.
+_KINDS: Final = {
+    (group, f"{kind.lower()}s"): kind for group, kinds in REVIEWS.items() for kind in kinds
 }
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -54,20 +55,19 @@ class Reviews:
 
     def answer(self, request: ApiRequest, now: str) -> ApiResponse | None:
         """The response to a review; None for any other path."""
-        if not request.path.startswith(_ROOTS):
+        group = next((found for found in REVIEWS if request.path.startswith(_root(found))), "")
+        if not group:
             return None
-        name = request.path.rpartition("/")[2]
-        question = self._QUESTIONS.get(name)
-        if question is None:
+        kind = _KINDS.get((group, request.path.rpartition("/")[2]), "")
+        if not kind:
             raise no_such_path()
         if request.method != "POST":
             raise no_such_method()
-        root = _AUTHENTICATION if request.path.startswith(_AUTHENTICATION) else _AUTHORIZATION
-        api_version, kind = root.removeprefix("/apis/").rstrip("/"), _KINDS[name]
+        api_version = f"{group}/v1"
         review = decode_unstored(api_version, kind, request.body)
-        status = question(self, review, request.caller)
+        status = self._QUESTIONS[kind](self, review, request.caller)
         meta = review.get("metadata") or {}
-        if name == "selfsubjectreviews":
+        if kind == "SelfSubjectReview":
             meta["creationTimestamp"] = now
         answered: Object = {
             "kind": kind,
@@ -92,7 +92,7 @@ class Reviews:
     def _review_self(self, review: Object, caller: Caller) -> Object:
         return {"userInfo": _user(caller)}
 
-    # --- what ----------------------------------------------------------------------------------
+    # --- authorisation -------------------------------------------------------------------------
 
     def _review_own_access(self, review: Object, caller: Caller) -> Object:
         return self._review_access_of(caller, review.get("spec") or {})
@@ -126,25 +126,22 @@ class Reviews:
         }
 
     _QUESTIONS: Final[Mapping[str, Callable[[Reviews, Object, Caller], Object]]] = {
-        "tokenreviews": _review_token,
-        "selfsubjectreviews": _review_self,
-        "selfsubjectaccessreviews": _review_own_access,
-        "subjectaccessreviews": _review_access,
-        "localsubjectaccessreviews": _review_access,
-        "selfsubjectrulesreviews": _review_rules,
+        "TokenReview": _review_token,
+        "SelfSubjectReview": _review_self,
+        "SelfSubjectAccessReview": _review_own_access,
+        "SubjectAccessReview": _review_access,
+        "LocalSubjectAccessReview": _review_access,
+        "SelfSubjectRulesReview": _review_rules,
     }
 
 
+def _root(group: str) -> str:
+    return f"/apis/{group}/v1/"
+
+
 def _attributes(asked: Mapping[str, Any]) -> Attributes:
-    return Attributes(
-        verb=asked.get("verb", ""),
-        path=asked.get("path", ""),
-        group=asked.get("group", ""),
-        resource=asked.get("resource", ""),
-        subresource=asked.get("subresource", ""),
-        namespace=asked.get("namespace", ""),
-        name=asked.get("name", ""),
-    )
+    known = {field: asked.get(field, "") for field in Attributes.__struct_fields__}
+    return Attributes(**known)
 
 
 def _user(caller: Caller) -> Object:

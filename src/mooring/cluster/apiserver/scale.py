@@ -39,7 +39,6 @@ def replicas_of(scale: Object, name: str) -> int:
 
 
 def with_replicas(value: Object, replicas: int) -> Object:
-    """The same object with another number of replicas."""
     return {**value, "spec": {**value.get("spec", {}), "replicas": replicas}}
 
 

@@ -6,9 +6,10 @@ validation and the OpenAPI documents use it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -39,7 +40,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, Schema]:
         """Of a struct."""
-        return _types()[self.name].fields
+        return all_types()[self.name].fields
 
     def at(self, name: str) -> Schema | None:
         """The schema under a name in a struct or a map; None for an unknown field."""
@@ -62,16 +63,42 @@ class Type(msgspec.Struct, frozen=True):
 
 
 ANY: Final = Schema(form="any")
-_NUMBERS: Final = ("int32", "int64", "double")
-_TEXTS: Final = ("string", "bytes", "time", "microtime", "quantity", "intorstring")
-_VALUES: Final = frozenset(("boolean", *_NUMBERS, *_TEXTS))
+
+
+class ValueType(msgspec.Struct, frozen=True):
+    """A type of single values."""
+
+    python: Any  # as msgspec checks it
+    zero: Any
+    go_name: str
+    openapi: Mapping[str, Any]
+
+
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {**_TEXT, "format": "date-time"}
+_INT32: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_NUMBER_OR_TEXT: Final = {"format": "int-or-string", "oneOf": [{"type": "integer"}, _TEXT]}
+VALUE_TYPES: Final[Mapping[str, ValueType]] = {
+    "string": ValueType(str, "", "string", _TEXT),
+    "boolean": ValueType(bool, False, "bool", {"type": "boolean"}),
+    "int32": ValueType(_INT32, 0, "int32", {"type": "integer", "format": "int32"}),
+    "int64": ValueType(int, 0, "int64", {"type": "integer", "format": "int64"}),
+    "double": ValueType(float, 0.0, "float64", {"type": "number", "format": "double"}),
+    "bytes": ValueType(str, "", "[]uint8", {**_TEXT, "format": "byte"}),
+    "time": ValueType(str, "", "time", _TIME),
+    "microtime": ValueType(str, "", "microtime", _TIME),
+    "quantity": ValueType(
+        str | int | float, "0", "quantity", {"oneOf": [_TEXT, {"type": "number"}]}
+    ),
+    "intorstring": ValueType(int | str, 0, "int32", _NUMBER_OR_TEXT),
+}
 
 
 def schema_of(api_version: str, kind: str) -> Schema | None:
     """The schema of a kind; None if it is unknown."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
-    return Schema(form="struct", name=name) if name in _types() else None
+    return Schema(form="struct", name=name) if name in all_types() else None
 
 
 def empty_object(schema: Schema) -> dict[str, Any]:
@@ -83,13 +110,9 @@ def empty_object(schema: Schema) -> dict[str, Any]:
     }
 
 
+@cache
 def all_types() -> dict[str, Type]:
     """Every type, by name."""
-    return _types()
-
-
-@cache
-def _types() -> dict[str, Type]:
     found: dict[str, Type] = {}
     fields: dict[str, Schema] = {}
     lines = SCHEMA_FILE.read_text().splitlines()
@@ -134,7 +157,7 @@ def _bare(text: str, atomic: set[str]) -> Schema:
         return Schema(form="map", element=_bare(text[1:-1], atomic))
     if text == "any":
         return ANY
-    if text in _VALUES:
+    if text in VALUE_TYPES:
         return Schema(form="value", name=text)
     return Schema(form="struct", name=text, is_atomic=text in atomic)
 

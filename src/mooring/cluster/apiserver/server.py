@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from mooring.client.errors import StatusError
-from mooring.cluster.apiserver._auth import Authorize
+from mooring.cluster.apiserver._auth import Authorize, is_health
 from mooring.cluster.apiserver.bootstrap import bootstrap
 from mooring.cluster.apiserver.decoding import decode_unstored
 from mooring.cluster.apiserver.discovery import discover
@@ -28,9 +28,9 @@ from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_suc
 from mooring.cluster.apiserver.field_selectors import fields_of
 from mooring.cluster.apiserver.openapi import openapi
 from mooring.cluster.apiserver.paths import Target, is_in_known_group, parse_path
-from mooring.cluster.apiserver.pods import PODS
 from mooring.cluster.apiserver.protobuf import as_json
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.rest import Rest
 from mooring.cluster.apiserver.reviews import Authenticate, Reviews
 from mooring.cluster.apiserver.store import Store
@@ -38,7 +38,6 @@ from mooring.cluster.apiserver.verbs import Verbs
 
 log = logging.getLogger(__name__)
 
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _TEXT: Final = "text/plain; charset=utf-8"
 _OK: Final = ApiResponse(body=b"ok", content_type=_TEXT)
 _NO_PAGE: Final = ApiResponse(status=404, body=b"404 page not found\n", content_type=_TEXT)
@@ -69,7 +68,7 @@ class ApiServer:
         self.store: Store = new_store() if store is None else store
         self.verbs: Verbs = Verbs(self.store, clock=clock, rng=rng)
         self.reviews: Reviews = Reviews(authenticate, authorize)
-        self._rest = Rest(self.verbs, clock=clock)
+        self._rest = Rest(self.verbs, clock)
         bootstrap(self.verbs)
 
     async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
@@ -81,14 +80,14 @@ class ApiServer:
         try:
             return self._answer(request)
         except StatusError as error:
-            return _refusal(error)
+            return refusal(error)
         except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
-            return _refusal(bad_request("the body is nested too deeply"))
+            return refusal(bad_request("the body is nested too deeply"))
         except Exception as error:
             extra = {"method": request.method, "path": request.path}
             log.exception("answering a request broke", extra=extra)
             text = f"Internal error occurred: {type(error).__name__}: {error}"
-            return _refusal(StatusError(text, code=500, reason="InternalError"))
+            return refusal(StatusError(text, code=500, reason="InternalError"))
 
     def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         request = as_json(request)
@@ -100,7 +99,7 @@ class ApiServer:
     def _answer_other(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """Paths that are not objects."""
         path = request.path
-        if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
+        if is_health(path):
             return _OK
         if request.method in ("GET", "HEAD"):
             accept = request.headers.get("accept", "")
@@ -126,6 +125,7 @@ class ApiServer:
         return self._rest.answer(Target(PODS, namespace, name, "binding"), request)
 
 
-def _refusal(error: StatusError) -> ApiResponse:
+def refusal(error: StatusError) -> ApiResponse:
+    """The response to a request that failed."""
     headers = {"Retry-After": f"{error.retry_after:.0f}"} if error.retry_after else {}
     return ApiResponse(status=error.code, body=_encode(status_of(error)), headers=headers)

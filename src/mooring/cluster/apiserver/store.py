@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -104,8 +104,7 @@ class Store:
 
     def _items_at(self, key: str, version: int) -> Collection[Item]:
         """Go back in the history."""
-        if version < self._forgotten:
-            raise Expired(f"too old resource version: {version} ({self._forgotten})")
+        self._check_kept(version)
         items = dict(self._items.get(key, {}))
         for change in reversed(self._history):
             if change.version <= version:
@@ -116,6 +115,10 @@ class Store:
                 else:
                     items[change.old.key] = change.old
         return items.values()
+
+    def _check_kept(self, version: int) -> None:
+        if version < self._forgotten:
+            raise Expired(f"too old resource version: {version} ({self._forgotten})")
 
     def count(self, resource: Resource) -> int:
         return len(self._items.get(resource.key, {}))
@@ -130,11 +133,8 @@ class Store:
         old = items.get((namespace, name))
         item = self._next(resource, value)
         items[item.key] = item
-        self._notify(
-            StoreChange(
-                "ADDED" if old is None else "MODIFIED", item.version, resource.key, item, old
-            )
-        )
+        kind: EventType = "ADDED" if old is None else "MODIFIED"
+        self._notify(StoreChange(kind, item.version, resource.key, item, old))
         return item
 
     def remove(self, resource: Resource, namespace: str, name: str) -> Item | None:
@@ -187,8 +187,7 @@ class Store:
         """Changes of a resource after version `since`; raises Expired. None: from now on."""
         subscription = Subscription(self, resource.key)
         if since is not None and since < self.version:
-            if since < self._forgotten:
-                raise Expired(f"too old resource version: {since} ({self._forgotten})")
+            self._check_kept(since)
             start = bisect_right(self._history, since, key=lambda change: change.version)
             for place in range(start, len(self._history)):
                 if self._history[place].resource == resource.key:
@@ -203,10 +202,6 @@ class Store:
         """Forget the history: watches that want to resume have to list again."""
         self._history.clear()
         self._forgotten = self.version
-
-    def changes(self) -> Iterator[StoreChange]:
-        """The history as far as it is kept."""
-        return iter(self._history)
 
     def _notify(self, change: StoreChange) -> None:
         self._history.append(change)
@@ -235,7 +230,7 @@ class Subscription:
         self._store = store
         self._waiting: deque[StoreChange] = deque()
         self._arrived = asyncio.Event()
-        self._is_cut = False
+        self.has_ended: bool = False  # nothing more will arrive; what arrived may still be taken
 
     def push(self, change: StoreChange) -> None:
         if len(self._waiting) >= MAX_PENDING:
@@ -246,14 +241,9 @@ class Subscription:
 
     def close(self) -> None:
         """End it; the reader gets the rest and then nothing."""
-        self._is_cut = True
+        self.has_ended = True
         self._store.unsubscribe(self)
         self._arrived.set()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more will arrive; arrived changes may still be taken."""
-        return self._is_cut
 
     def take(self) -> list[StoreChange]:
         """All changes since the last call."""
@@ -267,17 +257,7 @@ class Subscription:
 
     async def arrival(self) -> None:
         """Wait until there is something to take, or `wake` is called."""
-        if self._waiting or self._is_cut:
+        if self._waiting or self.has_ended:
             return
         await self._arrived.wait()
         self._arrived.clear()
-
-    async def batches(self) -> AsyncIterator[list[StoreChange]]:
-        """All changes since the last batch, whenever there are some."""
-        while True:
-            if batch := self.take():
-                yield batch
-            elif self._is_cut:
-                return
-            else:
-                await self.arrival()

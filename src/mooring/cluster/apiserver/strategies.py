@@ -5,27 +5,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import metadata
-from mooring.cluster.apiserver.defaulting.objects import unreadable
-from mooring.cluster.apiserver.errors import ErrorList
+from mooring.cluster.apiserver.defaulting import objects
+from mooring.cluster.apiserver.errors import (
+    ErrorList,
+    bad_request,
+    conflict,
+    invalid_kind,
+    invalid_value,
+    precondition_failed,
+)
 from mooring.cluster.apiserver.events import is_translated
 from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.quantities import BadQuantity
 from mooring.cluster.apiserver.registry import kind_of
 from mooring.cluster.apiserver.resources import Resource
-from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.apiserver.validation.kinds import validate_new_event
 from mooring.cluster.apiserver.validation.pods import validate_pod_spec, validate_pod_status_update
 
+_FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+
+
+@contextmanager
+def _readable(resource: Resource) -> Iterator[None]:
+    """Refuse an object if a quantity in it can't be parsed."""
+    try:
+        yield
+    except BadQuantity as error:
+        kind = resource.kind
+        raise bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
+        ) from error
+
 
 def set_defaults(resource: Resource, value: Object) -> None:
-    """Set the defaults of an object; Refused if a quantity in it can't be parsed."""
     kind = kind_of(resource)
     if kind.set_defaults is not None:
-        try:
+        with _readable(resource):
             kind.set_defaults(value)
-        except BadQuantity as error:
-            raise unreadable(resource, error) from error
+
+
+def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
+    with _readable(resource):
+        objects.prepare_status(resource, value, now, old)
 
 
 def prepare_new(resource: Resource, value: Object) -> None:
@@ -101,3 +129,58 @@ def validate_update(resource: Resource, new: Object, old: Object, subresource: s
     if kind.validate_update is not None:
         found += kind.validate_update(new, old)
     return found
+
+
+# --- preconditions and deletion -----------------------------------------------------------------
+
+
+def check_basis(resource: Resource, item: Item, meta: Object) -> None:
+    """Refuse an update of another object, or of another version of it."""
+    uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    if uid and uid != item.uid:
+        why = f"UID in precondition: {uid}, UID in object meta: {item.uid}"
+        raise precondition_failed(resource, item.namespace, item.name, why)
+    if version in ("", "0"):
+        if kind_of(resource).needs_version:
+            problem = invalid_value(
+                "metadata.resourceVersion", 0, "must be specified for an update"
+            )
+            raise invalid_kind(resource.name, resource.group, item.name, [problem])
+    elif version != str(item.version):
+        if not version.isdecimal():
+            raise StatusError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500)
+        raise conflict(resource.name, resource.group, item.name)
+    meta["resourceVersion"] = str(item.version)
+
+
+def check_preconditions(resource: Resource, item: Item, uid: str, version: str) -> None:
+    """Refuse a deletion of another object, or of another version of it."""
+    if uid and uid != item.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({item.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(resource.kind, resource.group, item.name, why)
+    if version and version != str(item.version):
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the "
+            f"ResourceVersion in record ({item.version}). The object might have been modified"
+        )
+        raise conflict(resource.kind, resource.group, item.name, why)
+
+
+def remaining_finalizers(known: list[str], propagation: str) -> list[str]:
+    """The finalizers of an object under deletion; the policy decides about two of them."""
+    if propagation not in (*_FINALIZERS, "Background"):
+        return known
+    rest = [name for name in known if name not in _FINALIZERS.values()]
+    return [*rest, _FINALIZERS[propagation]] if propagation in _FINALIZERS else rest
+
+
+def mark(meta: Object, now: str) -> None:
+    """Set the deletion timestamp of an object that its finalizers keep."""
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = now
+        if meta.get("generation"):
+            meta["generation"] += 1
+    meta["deletionGracePeriodSeconds"] = 0

@@ -18,7 +18,6 @@ from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, C
 from mooring.cluster.apiserver.server import ApiServer
 
 _AGENT: Final = "mooring"
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class LocalTransport:
@@ -83,9 +82,8 @@ class LocalStream:
 
     def __init__(self, answer: ApiResponse | WatchResponse) -> None:
         self.status: int = answer.status if isinstance(answer, ApiResponse) else 200
-        self.headers: Mapping[str, str] = (
-            _lowered(answer.headers) if isinstance(answer, ApiResponse) else _NO_HEADERS
-        )
+        headers = answer.headers if isinstance(answer, ApiResponse) else {}
+        self.headers: Mapping[str, str] = _lowered(headers)
         self._answer = answer
         self._reader: asyncio.Task[object] | None = None
         self._is_cut = False
@@ -131,4 +129,4 @@ class LocalStream:
 
 
 def _lowered(headers: Mapping[str, str]) -> Mapping[str, str]:
-    return {name.lower(): value for name, value in headers.items()} if headers else _NO_HEADERS
+    return {name.lower(): value for name, value in headers.items()}

@@ -26,26 +26,25 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
-from mooring.cluster.apiserver.defaulting.objects import prepare_status
 from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
-from mooring.cluster.apiserver.namespaces import NAMESPACES, NamespaceTermination
+from mooring.cluster.apiserver.namespaces import NamespaceTermination
+from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.patching.managed_fields import tracked
-from mooring.cluster.apiserver.preconditions import (
-    check_basis,
-    check_preconditions,
-    mark,
-    remaining_finalizers,
-)
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.resources import NAMESPACES, PODS, Resource
 from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.strategies import (
+    check_basis,
+    check_preconditions,
     count_generation,
+    mark,
     prepare_new,
+    prepare_status,
     prepare_update,
+    remaining_finalizers,
     set_defaults,
     validate_create,
     validate_update,
@@ -54,16 +53,7 @@ from mooring.cluster.apiserver.strategies import (
 _TRIES: Final = 8  # of generated names that are taken
 
 
-class FieldManager(msgspec.Struct, frozen=True):
-    """The manager that owns the fields a write sets."""
-
-    manager: str = ""  # its fieldManager
-    agent: str = ""  # from the user agent, if that is empty
-    operation: str = "Update"  # or Apply
-    part: str = ""  # the subresource through which the write came
-
-
-_UNNAMED: Final = FieldManager()
+_NO_OPTIONS: Final = WriteOptions()
 
 
 class Verbs:
@@ -96,9 +86,9 @@ class Verbs:
     ) -> Object:
         """A copy of an object, or its Scale; raises NotFound."""
         value = self._item(resource, namespace, name).decoded()
-        return (
-            scale_of(resource, value) if subresource == "scale" else from_storage(resource, value)
-        )
+        if subresource == "scale":
+            return scale_of(resource, value)
+        return from_storage(resource, value)
 
     def _item(self, resource: Resource, namespace: str, name: str) -> Item:
         item = self.store.get(resource, namespace, name)
@@ -114,10 +104,8 @@ class Verbs:
         value: Object,
         *,
         namespace: str = "",
-        dry_run: bool = False,
-        field_manager: FieldManager = _UNNAMED,
+        options: WriteOptions = _NO_OPTIONS,
     ) -> Object:
-        """Create an object from `value`."""
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         self._set_namespace(resource, meta, namespace)
@@ -135,12 +123,12 @@ class Verbs:
         admit_new(self.store, resource, value)
         prepare_new(resource, value)
         prepare_status(resource, value, self.now())
-        self._track(None, value, "", field_manager)
+        self._track(None, value, "", options)
         if problems := validate_create(resource, value):
             raise invalid(resource, meta.get("name", ""), problems)
         if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
             raise already_exists(resource, meta["name"])
-        if not dry_run:
+        if not options.dry_run:
             self.store.put(resource, value)
         return from_storage(resource, value)
 
@@ -172,27 +160,20 @@ class Verbs:
         namespace: str,
         name: str,
         subresource: str = "",
-        dry_run: bool = False,
-        field_manager: FieldManager = _UNNAMED,
+        options: WriteOptions = _NO_OPTIONS,
     ) -> Object:
         """Replace an object or a subresource of it."""
         item = self.store.get(resource, namespace, name)
         if subresource == "scale":
-            by_scale = msgspec.structs.replace(field_manager, part="scale")
-            return self._update_scale(resource, value, namespace, name, dry_run, by_scale)
+            return self._update_scale(resource, value, namespace, name, options)
         value = to_storage(resource, value)
         meta = value.setdefault("metadata", {})
         if item is None:
             if subresource or not kind_of(resource).creates_on_update:
                 raise not_found(resource, name)
             meta["name"] = name
-            return self.create(
-                resource,
-                from_storage(resource, value),
-                namespace=namespace,
-                dry_run=dry_run,
-                field_manager=field_manager,
-            )
+            value = from_storage(resource, value)
+            return self.create(resource, value, namespace=namespace, options=options)
         check_basis(resource, item, meta)
         old = item.decoded()
         self._set_namespace(resource, meta, namespace)
@@ -208,10 +189,10 @@ class Verbs:
         prepare_update(resource, value, old, subresource)
         prepare_status(resource, value, self.now(), old)
         count_generation(resource, value, old, subresource)
-        self._track(old, value, subresource, field_manager)
+        self._track(old, value, subresource, options)
         if problems := validate_update(resource, value, old, subresource):
             raise invalid(resource, name, problems)
-        return from_storage(resource, self._write(resource, item, value, old, dry_run))
+        return from_storage(resource, self._write(resource, item, value, old, options.dry_run))
 
     def modify(
         self,
@@ -225,26 +206,17 @@ class Verbs:
         """Read an object, let `change` alter the copy or return another one, and write that."""
         value = self.get(resource, namespace, name, subresource=subresource)
         changed = change(value)
+        value = value if changed is None else changed
         return self.replace(
-            resource,
-            value if changed is None else changed,
-            namespace=namespace,
-            name=name,
-            subresource=subresource,
+            resource, value, namespace=namespace, name=name, subresource=subresource
         )
 
     def _track(
-        self, old: Object | None, new: Object, subresource: str, field_manager: FieldManager
+        self, old: Object | None, new: Object, subresource: str, options: WriteOptions
     ) -> None:
-        tracked(
-            old,
-            new,
-            field_manager.manager,
-            field_manager.operation,
-            subresource or field_manager.part,
-            self.now(),
-            agent=field_manager.agent,
-        )
+        if not options.is_apply:  # an apply has written its managedFields
+            part = subresource or options.part
+            tracked(old, new, options.manager, part, self.now(), agent=options.agent)
         metadata.tidy(new["metadata"])
 
     def _write(
@@ -264,13 +236,7 @@ class Verbs:
         return value
 
     def _update_scale(
-        self,
-        resource: Resource,
-        scale: Object,
-        namespace: str,
-        name: str,
-        dry_run: bool,
-        field_manager: FieldManager,
+        self, resource: Resource, scale: Object, namespace: str, name: str, options: WriteOptions
     ) -> Object:
         item = self._item(resource, namespace, name)
         meta = scale.get("metadata", {})
@@ -280,14 +246,8 @@ class Verbs:
         if meta.get("uid"):
             value["metadata"]["uid"] = meta["uid"]
         value = with_replicas(value, replicas_of(scale, name))
-        changed = self.replace(
-            resource,
-            value,
-            namespace=namespace,
-            name=name,
-            dry_run=dry_run,
-            field_manager=field_manager,
-        )
+        options = msgspec.structs.replace(options, part="scale")
+        changed = self.replace(resource, value, namespace=namespace, name=name, options=options)
         return scale_of(resource, changed)
 
     # --- deleting ------------------------------------------------------------------------------
@@ -322,7 +282,7 @@ class Verbs:
         if grace is not None and grace < 0:
             grace = 1
         is_marked = False
-        if resource.key == pods.PODS.key:
+        if resource.key == PODS.key:
             marked = pods.begin_deletion(value, grace, self._clock())
             if marked is None:
                 return value
@@ -337,31 +297,6 @@ class Verbs:
         if finalizers or meta.get("deletionGracePeriodSeconds") or dry_run:
             return from_storage(resource, value)
         return from_storage(resource, self._remove(resource, item).decoded())
-
-    def delete_collection(
-        self,
-        resource: Resource,
-        namespace: str,
-        predicate: Callable[[Item], bool],
-        *,
-        grace: int | None = None,
-        propagation: str = "",
-        dry_run: bool = False,
-    ) -> list[Object]:
-        """Delete the selected objects; their states before."""
-        found = [item for item in self.store.list(resource, namespace) if predicate(item)]
-        for item in found:
-            # An object may be gone with another one: a namespace deletes its content.
-            if self.store.get(resource, item.namespace, item.name) is not None:
-                self.delete(
-                    resource,
-                    item.namespace,
-                    item.name,
-                    grace=grace,
-                    propagation=propagation,
-                    dry_run=dry_run,
-                )
-        return [from_storage(resource, item.decoded()) for item in found]
 
     def _remove(self, resource: Resource, item: Item) -> Item:
         last = self.store.remove(resource, item.namespace, item.name)
@@ -399,12 +334,12 @@ class Verbs:
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Bind a pod to the node of a Binding."""
         pods.check_binding(name, binding)
-        value = self._item(pods.PODS, namespace, name).decoded()
+        value = self._item(PODS, namespace, name).decoded()
         added = topology_labels(self.store, binding["target"]["name"])
         pods.bind(value, binding, added, self.now())
         if not dry_run:
-            self.store.put(pods.PODS, value)
+            self.store.put(PODS, value)
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod, unless its disruption budget forbids it."""
-        evict(self.store, self.delete, namespace, name, eviction, now=self.now(), dry_run=dry_run)
+        evict(self, namespace, name, eviction, dry_run)

@@ -11,19 +11,17 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.api.meta import format_time
 from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.metadata import LETTERS
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import CLAIMS, PODS, Resource
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
 from mooring.cluster.controllers.views import OwnerGraph, Pods, PodView
-from mooring.cluster.event_writer import NORMAL, EventWriter
+from mooring.cluster.event_writer import NORMAL
 from mooring.framework.handle import Clock
 
-PODS: Final = known("pods")
-NODES: Final = known("nodes")
 REVISION_HASH: Final = "controller-revision-hash"
 STATUS_DELAY: Final = 0.1  # seconds; changes of many pods lead to one status update
 
@@ -32,14 +30,11 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass
-class ControllerContext:
+class ControllerContext(ComponentContext):
     """What the controllers of one cluster share."""
 
-    verbs: Verbs
-    queue: ReconcileQueue
-    clock: Clock
-    rng: random.Random
-    event_writer: EventWriter
+    queue: ReconcileQueue = field(default_factory=ReconcileQueue)
+    provision_any: bool = False  # volumes of any provisioner, not only of the simulated one
     pods: Pods = field(default_factory=Pods)
     owner_graph: OwnerGraph = field(default_factory=OwnerGraph)
 
@@ -89,9 +84,6 @@ class BuiltInController(abc.ABC):
 
     def items(self, of: Resource, namespace: str = "") -> list[Item]:
         return self.verbs.store.list(of, namespace)
-
-    def time(self) -> str:
-        return format_time(self.clock.now())
 
     def record_event(self, about: Object, reason: str, message: str, type_: str = NORMAL) -> None:
         self._event_writer.record_event(about, type_, reason, message, component=self.name)
@@ -146,15 +138,25 @@ class BuiltInController(abc.ABC):
                 next_in = left
         return count, next_in
 
+    def make_claim(self, namespace: str, name: str, template: Object, **meta: Any) -> Object | None:
+        """Create a claim from a template and further metadata; None if the name is taken."""
+        if self.verbs.store.get(CLAIMS, namespace, name) is not None:
+            return None
+        given = template.get("metadata") or {}
+        copied = {key: given[key] for key in ("labels", "annotations") if given.get(key)}
+        value = {
+            "metadata": {"name": name, **copied, **meta},
+            "spec": _decode(_encode(template.get("spec") or {})),
+        }
+        return self.verbs.create(CLAIMS, value, namespace=namespace)
+
 
 class WorkloadController(BuiltInController):
     """Reconciles owners of pods: when they change, and when one of their pods does."""
 
     of: ClassVar[Resource]
-    retry_after: ClassVar[tuple[float, float]] = (
-        0.1,
-        10.0,
-    )  # seconds before failed pods are replaced
+    # Seconds before a failed pod is replaced: the first time, and at most.
+    retry_after: ClassVar[tuple[float, float]] = (0.1, 10.0)
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
@@ -170,7 +172,6 @@ class WorkloadController(BuiltInController):
 
 
 def owner_reference(owner: Object) -> Object:
-    """The ownerReference of what a controller creates."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -234,6 +235,12 @@ def with_condition(
         return [*found, old]
     changed = old["lastTransitionTime"] if old and old["status"] == status else time
     return [*found, {**said, **times, "lastTransitionTime": changed}]
+
+
+def replicas_of(owner: Object) -> int:
+    """The replicas that a workload asks for."""
+    found = owner["spec"].get("replicas")
+    return 1 if found is None else int(found)
 
 
 def int_or_percent(value: int | str | None, of: int, *, up: bool) -> int:

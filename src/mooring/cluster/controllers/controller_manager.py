@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from mooring.cluster.apiserver.resources import RESOURCES
+from mooring.cluster.apiserver.resources import PODS, RESOURCES
 from mooring.cluster.apiserver.store import StoreChange
-from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.controllers.base import PODS, BuiltInController, ControllerContext
+from mooring.cluster.component import ComponentContext
+from mooring.cluster.controllers.base import BuiltInController, ControllerContext
 from mooring.cluster.controllers.daemonsets import DaemonSetController
 from mooring.cluster.controllers.deployments import DeploymentController
 from mooring.cluster.controllers.disruption import DisruptionController
@@ -21,14 +19,9 @@ from mooring.cluster.controllers.jobs import JobController
 from mooring.cluster.controllers.node_lifecycle import NodeLifecycleController, PodGarbageCollector
 from mooring.cluster.controllers.persistent_volumes import PersistentVolumeController
 from mooring.cluster.controllers.reconcile_queue import ReconcileQueue
-from mooring.cluster.controllers.replicasets import (
-    ReplicaSetController,
-    ReplicationManager,
-)
+from mooring.cluster.controllers.replicasets import ReplicaSetController, ReplicationManager
 from mooring.cluster.controllers.service_accounts import ServiceAccountController
 from mooring.cluster.controllers.statefulsets import StatefulSetController
-from mooring.cluster.event_writer import EventWriter
-from mooring.framework.handle import Clock
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +48,8 @@ class Controllers:
 
     def __init__(
         self,
-        verbs: Verbs,
+        component: ComponentContext,
         *,
-        clock: Clock,
-        rng: random.Random,
-        event_writer: EventWriter,
         only: Collection[str] | None = None,
         provision_any: bool = False,
     ) -> None:
@@ -68,32 +58,20 @@ class Controllers:
             raise ValueError(
                 f"controllers: expected some of {', '.join(ALL)}, got {', '.join(sorted(unknown))}"
             )
-        self._verbs = verbs
-        self._clock = clock
-        self._rng = rng
-        self._event_writer = event_writer
+        self._context = ControllerContext(**vars(component), provision_any=provision_any)
+        self.queue: ReconcileQueue = self._context.queue
         self._names = [name for name in ALL if only is None or name in only]
-        self._provision_any = provision_any
-        self._context: ControllerContext | None = None
         self._watchers: dict[str, list[BuiltInController]] = {}  # by key of a resource
-        self.queue: ReconcileQueue | None = None
+        self._is_running = False
 
     def start(self) -> None:
         """Read the current objects and follow all changes; needs a running loop."""
-        self.queue = ReconcileQueue(asyncio.get_running_loop())
-        context = self._context = ControllerContext(
-            self._verbs, self.queue, self._clock, self._rng, self._event_writer
-        )
+        self.queue.start()
         for name in self._names:
-            if name == "volumes":
-                controller: BuiltInController = PersistentVolumeController(
-                    context, provision_any=self._provision_any
-                )
-            else:
-                controller = ALL[name](context)
+            controller = ALL[name](self._context)
             for of in controller.watches:
                 self._watchers.setdefault(of.key, []).append(controller)
-        store = self._verbs.store
+        store = self._context.verbs.store
         present = [
             StoreChange("ADDED", item.version, of.key, item, None)
             for of in RESOURCES
@@ -101,25 +79,25 @@ class Controllers:
             for item in store.list(of)
         ]
         for change in present:  # the whole graph first: owners may come after dependents
-            self._call(context.owner_graph.on_change, change)
+            self._call(self._context.owner_graph.on_change, change)
         for change in present:
-            self._notify(change, context)
+            self._notify(change)
+        self._is_running = True
         store.listen(self._on_change)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop at once."""
-        self._context = None
-        if self.queue is not None:
-            self.queue.close()
+        self._is_running = False
+        await self.queue.close()
 
     def _on_change(self, change: StoreChange) -> None:
-        if self._context is not None:
+        if self._is_running:
             self._call(self._context.owner_graph.on_change, change)
-            self._notify(change, self._context)
+            self._notify(change)
 
-    def _notify(self, change: StoreChange, context: ControllerContext) -> None:
+    def _notify(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
-            self._call(context.pods.on_change, change)
+            self._call(self._context.pods.on_change, change)
         for controller in self._watchers.get(change.resource, ()):
             self._call(controller.on_change, change)
 
@@ -128,7 +106,6 @@ class Controllers:
         try:
             on_change(change)
         except Exception:
-            if self.queue is not None:
-                self.queue.unexpected_errors += 1
+            self.queue.unexpected_errors += 1
             extra = {"resource": change.resource, "object": change.new.name}
             log.exception("a controller failed on a change", extra=extra)

@@ -9,11 +9,9 @@ import msgspec
 from mooring.api import codec, core
 from mooring.api.selectors import NODE_NAME_FIELD
 from mooring.api.taints import NO_EXECUTE, find_untolerated
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import NODES, PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
-    NODES,
-    PODS,
     REVISION_HASH,
     ControllerContext,
     WorkloadController,

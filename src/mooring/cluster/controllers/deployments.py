@@ -8,19 +8,19 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from mooring.client.errors import ConflictError
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers import rollout
 from mooring.cluster.controllers.base import (
-    PODS,
     BuiltInController,
     encode_template,
     hash_of,
     owner_reference,
+    replicas_of,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
-from mooring.cluster.controllers.views import controller_of
+from mooring.cluster.controllers.views import meta_of
 
 DEPLOYMENTS: Final = known("deployments", "apps")
 HASH: Final = "pod-template-hash"
@@ -46,7 +46,7 @@ class DeploymentController(BuiltInController):
         if change.resource == PODS.key:
             self._on_pod_change()
         elif change.resource == REPLICASETS.key:
-            owner = controller_of(change)
+            owner = meta_of(change).controller
             if owner is not None and owner.kind == DEPLOYMENTS.kind:
                 self.enqueue((change.new.namespace, owner.name))
         elif change.type != "DELETED":
@@ -115,11 +115,8 @@ class DeploymentController(BuiltInController):
         if spec.get("minReadySeconds"):
             body["minReadySeconds"] = spec["minReadySeconds"]
         value: Object = {
-            "apiVersion": REPLICASETS.api_version,
-            "kind": REPLICASETS.kind,
             "metadata": {
                 "name": f"{meta['name']}-{mark}",
-                "namespace": meta["namespace"],
                 "labels": inner["labels"],
                 "annotations": {
                     **_copied(owner),
@@ -159,7 +156,7 @@ class DeploymentController(BuiltInController):
         live = [one for one in (*old, new) if one is not None and one["spec"].get("replicas")]
         if len(live) == 1:
             name = live[0]["metadata"]["name"]
-            self._scale(owner, {name: rollout.replicas_of(owner)}, live)
+            self._scale(owner, {name: replicas_of(owner)}, live)
 
     def _scale(self, owner: Object, sizes: dict[str, int], sets: Sequence[Object]) -> None:
         for one in sets:
@@ -220,7 +217,7 @@ class DeploymentController(BuiltInController):
         again: float | None = None
         if is_new:
             conditions = progress.created()
-        elif rollout.replicas_of(owner) == updated == total == available and new is not None:
+        elif replicas_of(owner) == updated == total == available and new is not None:
             conditions = progress.completed()
         elif _has_progressed(before, counts):
             conditions = progress.moved()
@@ -232,7 +229,6 @@ class DeploymentController(BuiltInController):
 
 
 def _has_progressed(before: Object, now: Object) -> bool:
-    """Whether the rollout made progress."""
 
     def old(status: Object) -> int:
         return (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)
@@ -248,7 +244,7 @@ def _copied(owner: Object) -> dict[str, str]:
 
 
 def _sizes_wanted(owner: Object) -> dict[str, str]:
-    wanted = rollout.replicas_of(owner)
+    wanted = replicas_of(owner)
     return {_DESIRED: str(wanted), _MOST: str(wanted + rollout.limits(owner)[0])}
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from mooring.api.codec import convert
-from mooring.api.meta import LabelSelector, parse_time
-from mooring.api.selectors import Selector, SelectorError
-from mooring.cluster.apiserver.resources import Resource, by_kind, known
+from mooring.api.meta import parse_time
+from mooring.api.selectors import Selector
+from mooring.cluster.apiserver.pods import selector_of
+from mooring.cluster.apiserver.resources import BUDGETS, PODS, Resource, by_kind
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import (
-    PODS,
     STATUS_DELAY,
     BuiltInController,
     ControllerContext,
@@ -22,7 +21,6 @@ from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
 from mooring.cluster.controllers.views import Owner, PodView
 
-BUDGETS: Final = known("poddisruptionbudgets", "policy")
 _NOTED: Final = 120.0  # seconds until an eviction without effect is forgotten
 
 
@@ -43,7 +41,9 @@ class DisruptionController(BuiltInController):
         elif change.type == "DELETED":
             self._selectors.pop(change.new.key, None)
         else:
-            self._selectors[change.new.key] = _selector(change.new.decoded())
+            self._selectors[change.new.key] = selector_of(
+                change.new.decoded().get("spec", {}).get("selector")
+            )
             self.enqueue(change.new.key)
 
     def _on_pod_change(self) -> None:
@@ -73,7 +73,21 @@ class DisruptionController(BuiltInController):
         )
         expected, desired = self._goals(budget["spec"], pods)
         allowed = max(healthy - desired, 0) if expected else 0
-        self._update_status(budget, disrupted, expected, desired, healthy, allowed)
+        known = (budget.get("status") or {}).get("conditions")
+        said = ("True", "SufficientPods", "") if allowed else ("False", "InsufficientPods", "")
+        conditions = with_condition(known, "DisruptionAllowed", *said, self.verbs.now())
+        generation = budget["metadata"].get("generation")
+        conditions[-1]["observedGeneration"] = generation
+        status = {
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "disruptedPods": disrupted or None,
+            "observedGeneration": generation,
+            "conditions": conditions,
+        }
+        self.write_status(BUDGETS, budget, status)
         return next_in
 
     def _disrupted(
@@ -127,45 +141,3 @@ class DisruptionController(BuiltInController):
             return 0
         size = (found.get("spec") or {}).get("replicas")
         return 1 if size is None else int(size)
-
-    def _update_status(
-        self,
-        budget: Object,
-        disrupted: dict[str, str],
-        expected: int,
-        desired: int,
-        healthy: int,
-        allowed: int,
-    ) -> None:
-        reason = "SufficientPods" if allowed else "InsufficientPods"
-        known_conditions = (budget.get("status") or {}).get("conditions")
-        generation = budget["metadata"].get("generation")
-        conditions = with_condition(
-            known_conditions,
-            "DisruptionAllowed",
-            "True" if allowed else "False",
-            reason,
-            "",
-            self.time(),
-        )
-        conditions[-1]["observedGeneration"] = generation
-        status: dict[str, Any] = {
-            "disruptionsAllowed": allowed,
-            "currentHealthy": healthy,
-            "desiredHealthy": desired,
-            "expectedPods": expected,
-            "disruptedPods": disrupted or None,
-            "observedGeneration": generation,
-            "conditions": conditions,
-        }
-        self.write_status(BUDGETS, budget, status)
-
-
-def _selector(budget: Object) -> Selector:
-    given = (budget.get("spec") or {}).get("selector")
-    try:
-        return Selector.from_label_selector(
-            None if given is None else convert(given, LabelSelector)
-        )
-    except SelectorError:  # an invalid selector matches nothing
-        return Selector.NOTHING

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import msgspec
-
-from mooring.cluster.apiserver.resources import Resource
-from mooring.cluster.apiserver.store import Object, StoreChange
-from mooring.cluster.controllers.base import PODS, BuiltInController, owner_reference
-from mooring.cluster.controllers.persistent_volumes import CLAIMS
+from mooring.cluster.apiserver.resources import PODS, Resource
+from mooring.cluster.apiserver.store import StoreChange
+from mooring.cluster.controllers.base import BuiltInController, owner_reference
 from mooring.cluster.controllers.reconcile_queue import Key
 
 
@@ -33,21 +30,7 @@ class EphemeralVolumeController(BuiltInController):
         for volume in found["spec"].get("volumes") or ():
             template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
             if template is not None:
-                self._make(found, f"{key[1]}-{volume['name']}", template)
+                # If there is such a claim and it is not the pod's, the scheduler reports that.
+                name, owners = f"{key[1]}-{volume['name']}", [owner_reference(found)]
+                self.make_claim(key[0], name, template, ownerReferences=owners)
         return None
-
-    def _make(self, pod: Object, name: str, template: Object) -> None:
-        namespace = pod["metadata"]["namespace"]
-        if self.verbs.store.get(CLAIMS, namespace, name) is not None:
-            return  # if it is not the pod's, the scheduler reports that
-        given = template.get("metadata") or {}
-        meta: dict[str, Any] = {"name": name, "namespace": namespace}
-        meta |= {key: given[key] for key in ("labels", "annotations") if given.get(key)}
-        meta["ownerReferences"] = [owner_reference(pod)]
-        value = {
-            "apiVersion": "v1",
-            "kind": CLAIMS.kind,
-            "metadata": meta,
-            "spec": msgspec.json.decode(msgspec.json.encode(template["spec"])),
-        }
-        self.verbs.create(CLAIMS, value, namespace=namespace)

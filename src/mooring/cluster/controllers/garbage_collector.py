@@ -7,14 +7,15 @@ orphan       dependents lose their ownerReference, then the finalizer, then the 
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
 from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import BuiltInController, ControllerContext
 from mooring.cluster.controllers.reconcile_queue import Key
-from mooring.cluster.controllers.views import Meta, ObjectIdentity, owners_of
+from mooring.cluster.controllers.views import Meta, ObjectIdentity, meta_of
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -53,7 +54,7 @@ class GarbageCollector(BuiltInController):
             self._enqueue_terminating(change)
 
     def _enqueue_terminating(self, change: StoreChange) -> None:
-        for owner in owners_of(change):
+        for owner in meta_of(change).owner_references:
             if owner.uid in self._ending:
                 self._enqueue(self._ending[owner.uid])
 
@@ -90,12 +91,9 @@ class GarbageCollector(BuiltInController):
 
     def _dependents_are_gone(self, meta: Meta) -> bool:
         """Delete the dependents of an owner; True if no blocking one is left."""
-        is_done = True
         for identity in self.owner_graph.dependents(meta.uid):
             dependent = self.owner_graph.meta(identity)
-            if dependent is None:
-                continue
-            if dependent.deletion_timestamp is None:
+            if dependent is not None and dependent.deletion_timestamp is None:
                 has_own = bool(self.owner_graph.dependents(dependent.uid))
                 self._delete(identity, dependent.uid, "Foreground" if has_own else "Background")
         for identity in self.owner_graph.dependents(meta.uid):
@@ -104,8 +102,8 @@ class GarbageCollector(BuiltInController):
                 owner.uid == meta.uid and owner.block_owner_deletion
                 for owner in dependent.owner_references
             ):
-                is_done = False
-        return is_done
+                return False
+        return True
 
     def _orphan(self, identity: ObjectIdentity, meta: Meta) -> None:
         for dependent in self.owner_graph.dependents(meta.uid):
@@ -122,18 +120,15 @@ class GarbageCollector(BuiltInController):
             return  # gone already, or another one by now
 
     def _disown(self, identity: ObjectIdentity, uids: set[str]) -> None:
-        def change(current: Object) -> None:
-            meta = current["metadata"]
-            owners = meta.get("ownerReferences") or []
-            meta["ownerReferences"] = [one for one in owners if one["uid"] not in uids]
-
-        resource, namespace, name = identity
-        self.verbs.modify(_BY_KEY[resource], namespace, name, change)
+        self._filter(identity, "ownerReferences", lambda owner: owner["uid"] not in uids)
 
     def _drop_finalizer(self, identity: ObjectIdentity, finalizer: str) -> None:
+        self._filter(identity, "finalizers", lambda name: name != finalizer)
+
+    def _filter(self, identity: ObjectIdentity, field: str, keeps: Callable[[Any], bool]) -> None:
         def change(current: Object) -> None:
             meta = current["metadata"]
-            meta["finalizers"] = [one for one in meta.get("finalizers") or () if one != finalizer]
+            meta[field] = [one for one in meta.get(field) or () if keeps(one)]
 
         resource, namespace, name = identity
         self.verbs.modify(_BY_KEY[resource], namespace, name, change)

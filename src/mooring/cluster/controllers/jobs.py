@@ -8,15 +8,10 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.api.meta import format_time, parse_time
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.api.meta import parse_time
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
-from mooring.cluster.controllers.base import (
-    PODS,
-    BuiltInController,
-    ControllerContext,
-    encode_template,
-)
+from mooring.cluster.controllers.base import BuiltInController, ControllerContext, encode_template
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
@@ -76,7 +71,7 @@ class JobController(BuiltInController):
         job = self.read(JOBS, key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        if _is_over(job):
+        if _endings(job):
             return self._delete_after_ttl(job)
         record = self._record(job)
         active = [pod for pod in self.pods.of(job["metadata"]["uid"]) if pod.is_active]
@@ -221,7 +216,7 @@ class JobController(BuiltInController):
         """Write the status; the seconds until the deadline, if there is one."""
         known_status = job.get("status") or {}
         is_suspended = bool(job["spec"].get("suspend"))
-        started = None if is_suspended else known_status.get("startTime") or self.time()
+        started = None if is_suspended else known_status.get("startTime") or self.verbs.now()
         status = {**self._counts(job, record, active), "startTime": started}
         conditions = [
             one for one in known_status.get("conditions") or () if one["type"] != "Suspended"
@@ -261,7 +256,7 @@ class JobController(BuiltInController):
             *(self._condition(kind, reason, message) for kind in kinds),
         ]
         if is_good:
-            status["completionTime"] = self.time()
+            status["completionTime"] = self.verbs.now()
         self.write_status(JOBS, job, status)
         if is_good:
             self.record_event(job, "Completed", "Job completed")
@@ -269,12 +264,11 @@ class JobController(BuiltInController):
             self.record_event(job, reason, message, "Warning")
 
     def _condition(self, kind: str, reason: str, message: str) -> Object:
-        time = format_time(self.clock.now())
+        time = self.verbs.now()
         times = {"lastProbeTime": time, "lastTransitionTime": time}
         return {"type": kind, "status": "True", **times, "reason": reason, "message": message}
 
     def _delete_after_ttl(self, job: Object) -> float | None:
-        """Delete a finished job after its TTL."""
         limit = job["spec"].get("ttlSecondsAfterFinished")
         if limit is None:
             return None
@@ -296,10 +290,6 @@ def _endings(job: Object) -> list[Object]:
         for one in conditions
         if one["type"] in ("Complete", "Failed") and one["status"] == "True"
     ]
-
-
-def _is_over(job: Object) -> bool:
-    return bool(_endings(job))
 
 
 def _is_indexed(job: Object) -> bool:

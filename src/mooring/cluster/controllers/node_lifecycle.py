@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from mooring.client.errors import ConflictError, NotFound
-from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.pods import set_condition
+from mooring.cluster.apiserver.resources import NODES, PODS, Resource
 from mooring.cluster.apiserver.store import Object, StoreChange
-from mooring.cluster.controllers.base import NODES, PODS, BuiltInController
+from mooring.cluster.controllers.base import BuiltInController
 from mooring.cluster.controllers.reconcile_queue import Key
 
 QUARANTINE: Final = 40.0  # seconds from a node's deletion to that of its pods
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_NODE_IS_GONE: Final[Mapping[str, str]] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
 _OURS: Final = (_UNSCHEDULABLE, _NOT_READY, _UNREACHABLE)
 
 
@@ -46,7 +54,7 @@ class NodeLifecycleController(BuiltInController):
                 for one in spec.get("taints") or ()
                 if not (one["key"] in surplus and one.get("effect") == "NoSchedule")
             ]
-            time = self.time()
+            time = self.verbs.now()
             more = [{"key": name, "effect": "NoSchedule", "timeAdded": time} for name in missing]
             spec["taints"] = [*kept, *more]
             if not spec["taints"]:
@@ -84,20 +92,7 @@ class PodGarbageCollector(BuiltInController):
         def change(current: Object) -> None:
             status: dict[str, Any] = current.setdefault("status", {})
             status["phase"] = "Failed"
-            status["conditions"] = [
-                *(
-                    one
-                    for one in status.get("conditions") or ()
-                    if one["type"] != "DisruptionTarget"
-                ),
-                {
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "DeletionByPodGC",
-                    "message": "PodGC: node no longer exists",
-                    "lastTransitionTime": self.time(),
-                },
-            ]
+            set_condition(status, dict(_NODE_IS_GONE), self.verbs.now())
 
         self.verbs.modify(PODS, namespace, name, change, subresource="status")
 

@@ -15,14 +15,12 @@ from mooring.api.quantity import Quantity
 from mooring.api.selectors import Selector, SelectorError
 from mooring.api.storage import StorageClass
 from mooring.api.wellknown import HOSTNAME, ZONE
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import CLAIMS, NODES, STORAGE_CLASSES, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
-from mooring.cluster.controllers.base import NODES, BuiltInController, ControllerContext
+from mooring.cluster.controllers.base import BuiltInController, ControllerContext
 from mooring.cluster.controllers.reconcile_queue import Key
 
-CLAIMS: Final = known("persistentvolumeclaims")
 VOLUMES: Final = known("persistentvolumes")
-CLASSES: Final = known("storageclasses", "storage.k8s.io")
 
 SIMULATED: Final = "mooring.dev/simulated"  # the provisioner that this controller implements
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -36,16 +34,18 @@ _PROVISIONERS: Final = (
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _WAITS: Final = "WaitForFirstConsumer"
 
+_Bindable = core.PersistentVolume | core.PersistentVolumeClaim
+
 
 class PersistentVolumeController(BuiltInController):
     """Binds claims and volumes. Its keys are claims, and volumes, which have no namespace."""
 
-    watches: ClassVar[tuple[Resource, ...]] = (CLAIMS, VOLUMES, CLASSES)
+    watches: ClassVar[tuple[Resource, ...]] = (CLAIMS, VOLUMES, STORAGE_CLASSES)
     name: ClassVar[str] = "persistentvolume-controller"
 
-    def __init__(self, context: ControllerContext, *, provision_any: bool = False) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._provision_any = provision_any
+        self._provision_any = context.provision_any
         self._claims: dict[Key, core.PersistentVolumeClaim] = {}
         self._unbound: set[Key] = set()  # claims
         self._volumes: dict[str, core.PersistentVolume] = {}
@@ -96,7 +96,7 @@ class PersistentVolumeController(BuiltInController):
             return None
         if _is_bound(claim):
             if claim.spec.volume_name not in self._volumes:
-                self._set_claim_phase(claim, "Lost")
+                self._set_phase(CLAIMS, claim, "Lost")
             return None
         volume = self._volume_for(claim)
         if volume is not None:
@@ -130,7 +130,7 @@ class PersistentVolumeController(BuiltInController):
 
     def _class_of(self, claim: core.PersistentVolumeClaim) -> StorageClass | None:
         name = claim.spec.storage_class_name
-        item = self.verbs.store.get(CLASSES, "", name) if name else None
+        item = self.verbs.store.get(STORAGE_CLASSES, "", name) if name else None
         return codec.decode(item.raw, StorageClass) if item is not None else None
 
     # --- binding -------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class PersistentVolumeController(BuiltInController):
                 _annotate(current, {BOUND_BY_CONTROLLER: "yes"})
 
         self.verbs.modify(VOLUMES, "", volume.name, promise)
-        self._set_volume_phase(volume.name, "Bound")
+        self._set_phase(VOLUMES, self._volumes.get(volume.name, volume), "Bound")
 
         def accept(current: Object) -> None:
             marks = {BIND_COMPLETED: "yes"}
@@ -169,7 +169,7 @@ class PersistentVolumeController(BuiltInController):
         """Set the phase of a volume; one whose claim is gone is released or deleted."""
         named = volume.spec.claim_ref
         if named is None or not named.uid:
-            self._set_volume_phase(volume.name, "Available")
+            self._set_phase(VOLUMES, volume, "Available")
             return
         claim = self._claims.get((named.namespace, named.name))
         if claim is not None and claim.uid == named.uid:
@@ -181,27 +181,16 @@ class PersistentVolumeController(BuiltInController):
         if volume.spec.persistent_volume_reclaim_policy == "Delete" and is_ours:
             self.verbs.delete(VOLUMES, "", volume.name, uid=volume.uid)
         else:
-            self._set_volume_phase(volume.name, "Released")
+            self._set_phase(VOLUMES, volume, "Released")
 
-    def _set_volume_phase(self, name: str, phase: str) -> None:
-        volume = self._volumes.get(name)
-        if volume is None or volume.status.phase == phase:
+    def _set_phase(self, of: Resource, found: _Bindable, phase: str) -> None:
+        if found.status.phase == phase:
             return
 
         def change(current: Object) -> None:
             current.setdefault("status", {})["phase"] = phase
 
-        self.verbs.modify(VOLUMES, "", name, change, subresource="status")
-
-    def _set_claim_phase(self, claim: core.PersistentVolumeClaim, phase: str) -> None:
-        if claim.status.phase == phase:
-            return
-
-        def change(current: Object) -> None:
-            current.setdefault("status", {})["phase"] = phase
-
-        meta = claim.metadata
-        self.verbs.modify(CLAIMS, meta.namespace, meta.name, change, subresource="status")
+        self.verbs.modify(of, found.namespace, found.name, change, subresource="status")
 
     # --- provisioning ----------------------------------------------------------------------------
 
@@ -235,14 +224,8 @@ class PersistentVolumeController(BuiltInController):
         place = self._topology_term(node) if node else None
         if place is not None:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [place]}}
-        annotations = {PROVISIONED_BY: of.provisioner}
-        value = {
-            "apiVersion": "v1",
-            "kind": VOLUMES.kind,
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": spec,
-        }
-        self.verbs.create(VOLUMES, value)
+        made = {"name": name, "annotations": {PROVISIONED_BY: of.provisioner}}
+        self.verbs.create(VOLUMES, {"metadata": made, "spec": spec})
 
     def _topology_term(self, node: str) -> Object | None:
         """A node selector term for the zone of a node, or else for the node itself."""

@@ -6,13 +6,9 @@ from collections import Counter
 from typing import ClassVar, Final
 
 from mooring.api.meta import parse_time
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.base import (
-    PODS,
-    WorkloadController,
-    encode_template,
-)
+from mooring.cluster.controllers.base import WorkloadController, encode_template, replicas_of
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
@@ -44,7 +40,7 @@ class ReplicaSetController(WorkloadController):
         """Create or delete pods; the seconds until the next attempt if some are left."""
         uid = owner["metadata"]["uid"]
         owned = self.pods.owned(uid)
-        lack = _replicas(owner) - owned.active
+        lack = replicas_of(owner) - owned.active
         if lack > 0:
             if owned.failed:
                 pause = self._backoff.left((uid, ""), str(owned.failed), self.clock.now())
@@ -111,8 +107,3 @@ def _cost(pod: PodView) -> int:
         return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
     except ValueError:
         return 0
-
-
-def _replicas(owner: Object) -> int:
-    found = owner["spec"].get("replicas")
-    return 1 if found is None else int(found)

@@ -7,15 +7,10 @@ from typing import Final
 
 from mooring.api.meta import format_time, parse_time
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.base import int_or_percent, with_condition
+from mooring.cluster.controllers.base import int_or_percent, replicas_of, with_condition
 
 _DEFAULT: Final = "25%"  # of both limits
 _PROGRESS_DEADLINE: Final = 600  # seconds
-
-
-def replicas_of(owner: Object) -> int:
-    found = owner["spec"].get("replicas")
-    return 1 if found is None else int(found)
 
 
 def total(sets: Sequence[Object], field: str) -> int:
@@ -49,7 +44,6 @@ def limits(owner: Object) -> tuple[int, int]:
 
 
 def first_size(owner: Object, old: Sequence[Object]) -> int:
-    """The size of a new ReplicaSet."""
     wanted = replicas_of(owner)
     if uses_recreate(owner):
         return wanted

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from mooring.client.errors import ConflictError, Forbidden
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import NAMESPACES, Resource, known
 from mooring.cluster.apiserver.store import StoreChange
 from mooring.cluster.controllers.base import BuiltInController
 from mooring.cluster.controllers.reconcile_queue import Key
 
-NAMESPACES: Final = known("namespaces")
 SERVICE_ACCOUNTS: Final = known("serviceaccounts")
 _DEFAULT: Final = "default"
 
@@ -34,13 +33,9 @@ class ServiceAccountController(BuiltInController):
         if store.get(NAMESPACES, "", namespace) is None:
             return None
         if store.get(SERVICE_ACCOUNTS, namespace, _DEFAULT) is None:
-            value = {
-                "apiVersion": "v1",
-                "kind": SERVICE_ACCOUNTS.kind,
-                "metadata": {"name": _DEFAULT, "namespace": namespace},
-            }
+            account = {"metadata": {"name": _DEFAULT}}
             try:
-                self.verbs.create(SERVICE_ACCOUNTS, value, namespace=namespace)
+                self.verbs.create(SERVICE_ACCOUNTS, account, namespace=namespace)
             except (ConflictError, Forbidden):
                 return None  # there is one by now, or the namespace goes away
         return None

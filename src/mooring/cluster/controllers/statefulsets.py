@@ -9,20 +9,19 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.cluster.apiserver.resources import Resource, known
+from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.base import (
-    PODS,
     REVISION_HASH,
     WorkloadController,
     encode_template,
     hash_of,
+    replicas_of,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
 STATEFULSETS: Final = known("statefulsets", "apps")
-CLAIMS: Final = known("persistentvolumeclaims")
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
@@ -43,7 +42,7 @@ class StatefulSetController(WorkloadController):
         pods = self._by_ordinal(found)
         is_ordered = spec.get("podManagementPolicy") != "Parallel"
         first = (spec.get("ordinals") or {}).get("start") or 0
-        wanted = range(first, first + _replicas(found))
+        wanted = range(first, first + replicas_of(found))
         if self._create_missing(found, mark, wanted, pods, is_ordered) and self._delete_surplus(
             found, wanted, pods, is_ordered
         ):
@@ -150,22 +149,10 @@ class StatefulSetController(WorkloadController):
         self.create_pod(owner, encode_template(template), name=name, labels=labels)
 
     def _make_claim(self, owner: Object, template: Object, name: str) -> None:
-        namespace = owner["metadata"]["namespace"]
-        if self.verbs.store.get(CLAIMS, namespace, name) is not None:
-            return
-        given = template["metadata"]
         selected = (owner["spec"].get("selector") or {}).get("matchLabels") or {}
-        meta: dict[str, Any] = {"name": name, "namespace": namespace}
-        meta["labels"] = {**(given.get("labels") or {}), **selected}
-        if given.get("annotations"):
-            meta["annotations"] = given["annotations"]
-        value = {
-            "apiVersion": "v1",
-            "kind": CLAIMS.kind,
-            "metadata": meta,
-            "spec": msgspec.json.decode(encode_template(template.get("spec") or {})),
-        }
-        self.verbs.create(CLAIMS, value, namespace=namespace)
+        labels = {**(template["metadata"].get("labels") or {}), **selected}
+        if not self.make_claim(owner["metadata"]["namespace"], name, template, labels=labels):
+            return
         set_name = owner["metadata"]["name"]
         note = f"create Claim {name} in StatefulSet {set_name} success"
         self.record_event(owner, "SuccessfulCreate", note)
@@ -178,7 +165,7 @@ class StatefulSetController(WorkloadController):
         updated = sum(pod.metadata.labels.get(REVISION_HASH) == mark for pod in living)
         before = owner.get("status") or {}
         current = before.get("currentRevision") or mark
-        if updated == ready == len(pods) == _replicas(owner):
+        if updated == ready == len(pods) == replicas_of(owner):
             current = mark
         status: dict[str, Any] = {
             "replicas": len(pods),
@@ -196,8 +183,3 @@ class StatefulSetController(WorkloadController):
         }
         self.write_status(STATEFULSETS, owner, status)
         return next_in
-
-
-def _replicas(owner: Object) -> int:
-    found = owner["spec"].get("replicas")
-    return 1 if found is None else int(found)

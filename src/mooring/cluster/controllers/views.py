@@ -174,9 +174,6 @@ class Pods:
             owned.pods[key] = pod
             owned.count(pod, +1)
 
-    def get(self, namespace: str, name: str) -> PodView | None:
-        return self._all.get((namespace, name))
-
     def of(self, uid: str) -> list[PodView]:
         """The pods of a controller, in the order of their latest changes."""
         return list(self.owned(uid).pods.values())
@@ -204,7 +201,7 @@ class OwnerGraph:
             self._alive.discard(change.new.uid)
             return
         self._alive.add(change.new.uid)
-        meta = decode(change.new.raw, PartialObject).metadata
+        meta = meta_of(change)
         if meta.owner_references or meta.finalizers:
             self._metas[identity] = meta
             for owner in meta.owner_references:
@@ -232,11 +229,6 @@ class OwnerGraph:
         return self._metas.get(identity)
 
 
-def controller_of(change: StoreChange) -> Owner | None:
-    """The controller of a changed or deleted object."""
-    return decode(change.new.raw, PartialObject).metadata.controller
-
-
-def owners_of(change: StoreChange) -> tuple[Owner, ...]:
-    """All owners of a changed or deleted object."""
-    return decode(change.new.raw, PartialObject).metadata.owner_references
+def meta_of(change: StoreChange) -> Meta:
+    """The metadata of a changed or deleted object."""
+    return decode(change.new.raw, PartialObject).metadata

@@ -13,7 +13,6 @@ import msgspec
 
 from mooring.api import codec, core
 from mooring.api.placement import Taint
-from mooring.api.quantity import parse_quantity
 from mooring.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -54,37 +53,6 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
         return cls(amounts, host_ports(pod))
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    labels: dict[str, str] = {}
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    pod_cidr: str = msgspec.field(default="", name="podCIDR")
-    taints: tuple[Taint, ...] = ()
-
-
-class _Address(msgspec.Struct):
-    type: str = ""
-    address: str = ""
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct):
-    allocatable: dict[str, str | int] = {}
-    addresses: tuple[_Address, ...] = ()
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Node(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
 class NodeInfo:
     """One node and the pods that its kubelet has admitted."""
 
@@ -93,7 +61,7 @@ class NodeInfo:
         self.address: str = ""
         self.is_alive: bool = True  # its kubelet reports
         self._spare_network = network  # for pods, unless the node says which
-        self._labels: dict[str, str] = {}
+        self._labels: Mapping[str, str] = {}
         self._taints: tuple[Taint, ...] = ()
         self._allocatable: dict[str, int] = {}
         self._requested: dict[str, int] = {}
@@ -105,18 +73,18 @@ class NodeInfo:
         self.update(item)
 
     def update(self, item: Item) -> None:
-        """The node object has changed."""
-        node = codec.decode(item.raw, _Node)
-        self._labels = node.metadata.labels
+        node = codec.decode(item.raw, core.Node)
+        value = item.decoded()
+        self._labels = item.labels
         self._taints = node.spec.taints
         self._allocatable = {
-            name: amount(name, parse_quantity(text))
-            for name, text in node.status.allocatable.items()
+            name: amount(name, quantity) for name, quantity in node.status.allocatable.items()
         }
-        self._network = ipaddress.ip_network(node.spec.pod_cidr or self._spare_network)
-        self.address = next(
-            (found.address for found in node.status.addresses if found.type == "InternalIP"), ""
-        )
+        network = value.get("spec", {}).get("podCIDR")
+        self._network = ipaddress.ip_network(network or self._spare_network)
+        addresses = value.get("status", {}).get("addresses") or ()
+        internal = (one["address"] for one in addresses if one["type"] == "InternalIP")
+        self.address = next(internal, "")
         # A node without conditions was created by hand, and should work.
         ready = (found.status for found in node.status.conditions if found.type == "Ready")
         self.is_alive = next(ready, "True") == "True"

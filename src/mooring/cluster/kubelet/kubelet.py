@@ -17,7 +17,6 @@ import heapq
 import itertools
 import logging
 import math
-import random
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -25,23 +24,19 @@ from typing import Final
 import msgspec
 
 from mooring.api import codec, core
-from mooring.api.meta import format_time
 from mooring.client.errors import NotFound, StatusError
-from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
-from mooring.cluster.apiserver.verbs import Verbs
-from mooring.cluster.event_writer import NORMAL, WARNING, EventWriter
+from mooring.cluster.component import ComponentContext
+from mooring.cluster.event_writer import NORMAL, WARNING
 from mooring.cluster.kubelet import pod_status
 from mooring.cluster.kubelet.admission import NodeInfo, PodRejection, PodRequests
 from mooring.cluster.kubelet.node_leases import NodeLeases
 from mooring.cluster.kubelet.pod_run import PodRun, PodStage
 from mooring.config.duration import Duration
-from mooring.framework.handle import Clock
 
 log = logging.getLogger(__name__)
 
-PODS: Final = known("pods")
-NODES: Final = known("nodes")
 
 _BATCH: Final = 100  # pods per callback of the event loop
 _TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together
@@ -53,20 +48,10 @@ class _Meta(msgspec.Struct, rename="camel"):
     deletion_grace_period_seconds: int | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
 class _PodSummary(msgspec.Struct):
-    """The fields of a pod that are read on every change."""
+    """The fields of a pod that are read on every change, besides those that the store keeps."""
 
     metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class Kubelets:
@@ -74,24 +59,20 @@ class Kubelets:
 
     def __init__(
         self,
-        verbs: Verbs,
+        component: ComponentContext,
         *,
-        clock: Clock,
-        rng: random.Random,
-        event_writer: EventWriter,
         startup: float = 0.5,
         jitter: float = 0.5,
         stop: float = 0.2,
     ) -> None:
-        self._verbs = verbs
-        self._clock = clock
-        self._rng = rng
-        self._event_writer = event_writer
+        self._verbs = component.verbs
+        self._rng = component.rng
+        self._event_writer = component.event_writer
         self._startup = startup
         self._jitter = jitter  # up to this share of the start-up more
         self._stop = stop
         self._node_infos: dict[str, NodeInfo] = {}
-        self._leases = NodeLeases(verbs, clock)
+        self._leases = NodeLeases(component.verbs, component.clock)
         self._runs: dict[str, PodRun] = {}  # by uid
         self._held: dict[str, list[PodRun]] = {}  # by name of a node that is missing or not ready
         self._due: deque[tuple[int, PodRun]] = deque()  # with the plan that is due
@@ -100,7 +81,6 @@ class Kubelets:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.Handle | None = None
         self._wakes_at = math.inf  # on the loop's clock
-        self._stamp = (-1, "")  # the last second that was asked for, and its text
 
     def start(self) -> None:
         """Take over existing pods, and all that are bound later; needs a running loop."""
@@ -169,18 +149,19 @@ class Kubelets:
             self._forget(run.uid)
 
     def _put_pod(self, item: Item) -> None:
-        seen = codec.decode(item.raw, _PodSummary)
-        if not seen.spec.node_name:
+        node_name = item.fields["spec.nodeName"]
+        if not node_name:
             return
-        is_leaving = seen.metadata.deletion_timestamp is not None
-        is_finished = seen.status.phase in _FINISHED
+        meta = codec.decode(item.raw, _PodSummary).metadata
+        is_leaving = meta.deletion_timestamp is not None
+        is_finished = item.fields["status.phase"] in _FINISHED
         run = self._runs.get(item.uid)
         if run is None:
             if is_finished and not is_leaving:
                 return
-            run = self._new(item, seen.spec.node_name)
+            run = self._new(item, node_name)
         if is_leaving:
-            asked = seen.metadata.deletion_grace_period_seconds
+            asked = meta.deletion_grace_period_seconds
             grace = math.inf if asked is None else float(asked)
             if grace < run.grace or run.stage is not PodStage.STOPPING:
                 run.grace = grace
@@ -289,7 +270,7 @@ class Kubelets:
             self._refuse(run, rejection)
             return
         node_info.add_pod(run.uid, requests)
-        run.started = pod.status.start_time or self._time()
+        run.started = pod.status.start_time or self._verbs.now()
         if was_running:
             run.address, run.since = pod.status.pod_ip, run.started
             self._schedule(run, PodStage.RUNNING, run.duration)
@@ -300,7 +281,7 @@ class Kubelets:
 
     def _refuse(self, run: PodRun, rejection: PodRejection) -> None:
         self._release(run)
-        time = self._time()
+        time = self._verbs.now()
 
         def write(pod: Object) -> None:
             pod_status.write_rejection(pod, rejection.reason, rejection.message, time)
@@ -312,7 +293,7 @@ class Kubelets:
         if not run.address:
             run.address = node_info.address if run.is_on_host_network else node_info.allocate_ip()
         run.restarts += run.stage is PodStage.BACK_OFF
-        run.since = self._time()
+        run.since = self._verbs.now()
         self._schedule(run, PodStage.RUNNING, run.duration)
         self._update_status(run, node_info, "Running", pod_status.running(run.since))
         for container in run.containers.main:
@@ -325,7 +306,7 @@ class Kubelets:
         """The containers exit: for good, or to be restarted."""
         code = run.exit_code
         made = pod_status.container_id(run.uid, run.restarts)
-        exited = pod_status.terminated(code, run.since, self._time(), made)
+        exited = pod_status.terminated(code, run.since, self._verbs.now(), made)
         if not run.will_restart(code):
             self._release(run)
             self._update_status(run, node_info, "Succeeded" if code == 0 else "Failed", exited)
@@ -358,7 +339,7 @@ class Kubelets:
     def _update_status(
         self, run: PodRun, node_info: NodeInfo, phase: str, state: pod_status.State
     ) -> None:
-        time = self._time()
+        time = self._verbs.now()
         seen = pod_status.ObservedPod(
             run.containers,
             phase,
@@ -387,12 +368,6 @@ class Kubelets:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
         host = run.node_name
         self._event_writer.record_event(pod, type_, reason, message, component="kubelet", host=host)
-
-    def _time(self) -> str:
-        now = int(self._clock.now())
-        if self._stamp[0] != now:
-            self._stamp = now, format_time(now)
-        return self._stamp[1]
 
 
 _STEPS: Final[dict[PodStage, Callable[[Kubelets, PodRun, NodeInfo], None]]] = {

@@ -6,11 +6,10 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from mooring.client.errors import StatusError
-from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.defaulting.pods import fill, fill_empty
 from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.pods import quality_of_service, set_condition
-from mooring.cluster.apiserver.quantities import BadQuantity, canonical, spell_resources
+from mooring.cluster.apiserver.quantities import canonical, spell_resources
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 
@@ -23,22 +22,8 @@ GATED: Final[Mapping[str, str]] = {
 }
 
 
-def unreadable(resource: Resource, error: BadQuantity) -> StatusError:
-    kind = resource.kind
-    return bad_request(
-        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {error}'
-    )
-
-
-def prepare_status(resource: Resource, value: Object, now: str, old: Object | None = None) -> None:
-    """Set the parts of a status that the server owns; without `old` for a new object."""
-    try:
-        _prepare_status(resource, value, now, old)
-    except BadQuantity as error:
-        raise unreadable(resource, error) from error
-
-
-def _prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
+def prepare_status(resource: Resource, value: Object, now: str, old: Object | None) -> None:
+    """Set the parts of a status that the server owns; `old` is None for a new object."""
     if resource.key == "pods":
         _prepare_pod_status(value, old, now)
     elif resource.key == "persistentvolumes":
@@ -82,15 +67,13 @@ def _prepare_pod_status(pod: Object, old: Object | None, now: str) -> None:
 
 def set_defaults_service(value: Object) -> None:
     spec = value.setdefault("spec", {})
-    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    fill_empty(spec, sessionAffinity="None", type="ClusterIP")
     if spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10800}})
-    spec["type"] = spec.get("type") or "ClusterIP"
     for port in spec.get("ports", ()):
-        port["protocol"] = port.get("protocol") or "TCP"
-        port["targetPort"] = port.get("targetPort") or port.get("port", 0)
+        fill_empty(port, protocol="TCP", targetPort=port.get("port", 0))
     if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
+        fill_empty(spec, externalTrafficPolicy="Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
@@ -107,7 +90,7 @@ def set_defaults_namespace(value: Object) -> None:
 
 def set_defaults_persistent_volume(value: Object) -> None:
     spec = value.setdefault("spec", {})
-    spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
+    fill_empty(spec, persistentVolumeReclaimPolicy="Retain")
     spec.setdefault("volumeMode", "Filesystem")
     if "hostPath" in spec:
         spec["hostPath"].setdefault("type", "")
@@ -115,17 +98,15 @@ def set_defaults_persistent_volume(value: Object) -> None:
 
 
 def set_defaults_storage_class(value: Object) -> None:
-    value.setdefault("reclaimPolicy", "Delete")
-    value.setdefault("volumeBindingMode", "Immediate")
+    fill(value, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def set_defaults_csi_driver(value: Object) -> None:
     spec = value.setdefault("spec", {})
-    spec.setdefault("attachRequired", True)
-    for field in ("podInfoOnMount", "requiresRepublish", "storageCapacity", "seLinuxMount"):
-        spec.setdefault(field, False)
-    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
-    spec["volumeLifecycleModes"] = spec.get("volumeLifecycleModes") or ["Persistent"]
+    fill(spec, attachRequired=True, fsGroupPolicy="ReadWriteOnceWithFSType")
+    fill(spec, podInfoOnMount=False, requiresRepublish=False)
+    fill(spec, storageCapacity=False, seLinuxMount=False)
+    fill_empty(spec, volumeLifecycleModes=["Persistent"])
 
 
 def set_defaults_csi_storage_capacity(value: Object) -> None:
@@ -135,7 +116,7 @@ def set_defaults_csi_storage_capacity(value: Object) -> None:
 
 
 def set_defaults_secret(value: Object) -> None:
-    value["type"] = value.get("type") or "Opaque"
+    fill_empty(value, type="Opaque")
     if plain := value.pop("stringData", None):
         coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
         value["data"] = {**value.get("data", {}), **coded}
@@ -146,15 +127,13 @@ def set_defaults_quota(value: Object) -> None:
 
 
 def set_defaults_event(value: Object) -> None:
-    value.setdefault("source", {})
-    value.setdefault("reportingComponent", "")
-    value.setdefault("reportingInstance", "")
+    fill(value, source={}, reportingComponent="", reportingInstance="")
 
 
 def set_defaults_endpoints(value: Object) -> None:
     for subset in value.get("subsets", ()):
         for port in subset.get("ports", ()):
-            port["protocol"] = port.get("protocol") or "TCP"
+            fill_empty(port, protocol="TCP")
 
 
 def set_defaults_role_binding(value: Object) -> None:
@@ -176,9 +155,9 @@ def _set_defaults_devices(spec: Object) -> None:
     for request in spec.get("devices", {}).get("requests", ()):
         exact = [request["exactly"]] if "exactly" in request else []
         for one in (*exact, *request.get("firstAvailable", ())):
-            one["allocationMode"] = one.get("allocationMode") or "ExactCount"
-            if one["allocationMode"] == "ExactCount" and not one.get("count"):
-                one["count"] = 1
+            fill_empty(one, allocationMode="ExactCount")
+            if one["allocationMode"] == "ExactCount":
+                fill_empty(one, count=1)
 
 
 def set_defaults_runtime_class(value: Object) -> None:
@@ -186,8 +165,7 @@ def set_defaults_runtime_class(value: Object) -> None:
 
 
 def set_defaults_priority_class(value: Object) -> None:
-    value.setdefault("value", 0)
-    value.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    fill(value, value=0, preemptionPolicy="PreemptLowerPriority")
 
 
 def set_defaults_node(value: Object) -> None:

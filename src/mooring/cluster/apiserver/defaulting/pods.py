@@ -7,24 +7,21 @@ from typing import Any, Final
 from mooring.cluster.apiserver.quantities import canonical, spell_resources
 from mooring.cluster.apiserver.store import Object
 
-_SPEC: Final = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "schedulerName": "default-scheduler",
-}
-_CONTAINER: Final = {
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-}
-_PROBE: Final = {
-    "timeoutSeconds": 1,
-    "periodSeconds": 10,
-    "successThreshold": 1,
-    "failureThreshold": 3,
-}
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _READABLE: Final = 0o644  # the mode of files in volumes
+
+
+def fill(holder: Object, **usual: Any) -> None:
+    """Set the fields that are absent."""
+    for field, value in usual.items():
+        holder.setdefault(field, value)
+
+
+def fill_empty(holder: Object, **usual: Any) -> None:
+    """Set the fields that are absent, empty or zero."""
+    for field, value in usual.items():
+        if not holder.get(field):
+            holder[field] = value
 
 
 def set_defaults_pod(pod: Object) -> None:
@@ -39,8 +36,7 @@ def set_defaults_pod(pod: Object) -> None:
     if spec.get("hostNetwork"):
         for container in _containers(spec):
             for port in container.get("ports", ()):
-                if not port.get("hostPort"):
-                    port["hostPort"] = port.get("containerPort", 0)
+                fill_empty(port, hostPort=port.get("containerPort", 0))
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _set_defaults_pod_resources(spec)
@@ -54,16 +50,13 @@ def set_defaults_template(holder: Object) -> None:
 
 
 def set_defaults_spec(spec: Object) -> None:
-    for field, usual in _SPEC.items():
-        if spec.get(field) in (None, ""):
-            spec[field] = usual
-    spec.setdefault("securityContext", {})
+    fill_empty(spec, restartPolicy="Always", dnsPolicy="ClusterFirst")
+    fill_empty(spec, schedulerName="default-scheduler")
+    fill(spec, terminationGracePeriodSeconds=30, securityContext={})
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for container in _containers(spec):
-        _set_defaults_container(container)
-    for container in spec.get("ephemeralContainers", ()):
+    for container in (*_containers(spec), *spec.get("ephemeralContainers", ())):
         _set_defaults_container(container)
     for volume in spec.get("volumes", ()):
         _set_defaults_volume(volume)
@@ -78,16 +71,16 @@ def _containers(spec: Object) -> list[Object]:
 
 
 def _set_defaults_container(container: Object) -> None:
-    for field, usual in _CONTAINER.items():
-        if not container.get(field):
-            container[field] = usual
-    if not container.get("imagePullPolicy"):
-        is_latest = _tag(container.get("image", "")) == "latest"
-        container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
+    is_latest = _tag(container.get("image", "")) == "latest"
+    fill_empty(
+        container,
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+        imagePullPolicy="Always" if is_latest else "IfNotPresent",
+    )
     spell_resources(container.setdefault("resources", {}), "requests", "limits")
     for port in container.get("ports", ()):
-        if not port.get("protocol"):
-            port["protocol"] = "TCP"
+        fill_empty(port, protocol="TCP")
     for variable in container.get("env", ()):
         _set_defaults_source(variable.get("valueFrom", {}))
     for field in _PROBES:
@@ -99,9 +92,7 @@ def _set_defaults_container(container: Object) -> None:
 
 
 def _set_defaults_probe(probe: Object) -> None:
-    for field, usual in _PROBE.items():
-        if not probe.get(field):
-            probe[field] = usual
+    fill_empty(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
     if "httpGet" in probe:
         _set_defaults_http(probe["httpGet"])
     if "grpc" in probe:
@@ -109,8 +100,7 @@ def _set_defaults_probe(probe: Object) -> None:
 
 
 def _set_defaults_http(get: Object) -> None:
-    get["path"] = get.get("path") or "/"
-    get["scheme"] = get.get("scheme") or "HTTP"
+    fill_empty(get, path="/", scheme="HTTP")
 
 
 def _set_defaults_source(source: Object) -> None:

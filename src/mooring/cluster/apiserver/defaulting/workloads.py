@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from mooring.cluster.apiserver.defaulting.pods import set_defaults_template
+from mooring.cluster.apiserver.defaulting.pods import fill, fill_empty, set_defaults_template
 from mooring.cluster.apiserver.quantities import spell_resources
 from mooring.cluster.apiserver.store import Object
 
@@ -13,15 +13,14 @@ TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 def set_defaults_deployment(value: Object) -> None:
     spec = _spec_with_template(value)
-    spec.setdefault("replicas", 1)
-    strategy = spec.setdefault("strategy", {})
-    strategy["type"] = strategy.get("type") or "RollingUpdate"
+    fill(spec, replicas=1, strategy={}, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    _set_defaults_rolling(spec["strategy"], maxUnavailable="25%", maxSurge="25%")
+
+
+def _set_defaults_rolling(strategy: Object, **usual: Any) -> None:
+    fill_empty(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
+        fill(strategy.setdefault("rollingUpdate", {}), **usual)
 
 
 def set_defaults_replica_set(value: Object) -> None:
@@ -41,9 +40,8 @@ def set_defaults_replication_controller(value: Object) -> None:
 
 def set_defaults_stateful_set(value: Object) -> None:
     spec = _spec_with_template(value)
-    spec.setdefault("replicas", 1)
-    spec.setdefault("serviceName", "")
-    spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
+    fill(spec, replicas=1, serviceName="", revisionHistoryLimit=10)
+    fill_empty(spec, podManagementPolicy="OrderedReady")
     strategy = spec.setdefault("updateStrategy", {})
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
@@ -51,26 +49,17 @@ def set_defaults_stateful_set(value: Object) -> None:
     if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
         strategy["rollingUpdate"].setdefault("partition", 0)
     policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for field in ("whenDeleted", "whenScaled"):
-        policy[field] = policy.get(field) or "Retain"
-    spec.setdefault("revisionHistoryLimit", 10)
+    fill_empty(policy, whenDeleted="Retain", whenScaled="Retain")
     for claim in spec.get("volumeClaimTemplates", ()):
-        claim.setdefault("apiVersion", "v1")
-        claim.setdefault("kind", "PersistentVolumeClaim")
-        claim.setdefault("metadata", {})
+        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim", metadata={})
         set_defaults_persistent_volume_claim(claim)
         claim["status"] = {"phase": "Pending"}
 
 
 def set_defaults_daemon_set(value: Object) -> None:
     spec = _spec_with_template(value)
-    strategy = spec.setdefault("updateStrategy", {})
-    strategy["type"] = strategy.get("type") or "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
-    spec.setdefault("revisionHistoryLimit", 10)
+    fill(spec, updateStrategy={}, revisionHistoryLimit=10)
+    _set_defaults_rolling(spec["updateStrategy"], maxUnavailable=1, maxSurge=0)
     value["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "1")
 
 
@@ -79,12 +68,13 @@ def set_defaults_job(value: Object) -> None:
     _set_defaults_job_spec(spec)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6 if "backoffLimitPerIndex" not in spec else 2**31 - 1)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    spec.setdefault(
-        "podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    fill(
+        spec,
+        parallelism=1,
+        backoffLimit=6 if "backoffLimitPerIndex" not in spec else 2**31 - 1,
+        completionMode="NonIndexed",
+        suspend=False,
+        podReplacementPolicy="Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed",
     )
     if not spec.setdefault("manualSelector", False) and "uid" in value["metadata"]:
         _select_own_pods(value["metadata"], spec)
@@ -108,15 +98,13 @@ def _set_defaults_job_spec(spec: Object) -> None:
     set_defaults_template(spec)
     for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
         for pattern in rule.get("onPodConditions", ()):
-            pattern["status"] = pattern.get("status") or "True"
+            fill_empty(pattern, status="True")
 
 
 def set_defaults_cron_job(value: Object) -> None:
     spec = value.setdefault("spec", {})
-    spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
+    fill_empty(spec, concurrencyPolicy="Allow")
+    fill(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     job = spec.setdefault("jobTemplate", {})
     job.setdefault("metadata", {})
     _set_defaults_job_spec(job.setdefault("spec", {}))

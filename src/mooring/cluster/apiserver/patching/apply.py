@@ -45,8 +45,6 @@ from mooring.cluster.apiserver.store import Object
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _KUBECTL: Final = "kubectl"  # allowed to take over what `kubectl apply` without --server-side set
-
-
 _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -68,7 +66,7 @@ def applied(
     subresource: str,
     now: str,
 ) -> Object:
-    """The object after an apply, with its managedFields; raises Refused and Conflict."""
+    """The object after an apply, with its managedFields; raises StatusError."""
     config = _decoded(resource, body)
     schema = schema_of(resource.api_version, resource.kind)
     if schema is None:
@@ -116,7 +114,10 @@ def _apply(
     if last is not None:
         owned = wished.union(*(entry.fields for entry in managers.values()))
         new = _pruned(merged, last.fields, owned, schema)
-        new["metadata"] = {**_identity(merged["metadata"]), **new.get("metadata", {})}
+        # Name and namespace are not removed when an apply leaves them out.
+        meta = merged["metadata"]
+        identity = {key: meta[key] for key in _IDENTITY if key in meta}
+        new["metadata"] = {**identity, **new.get("metadata", {})}
     changes = owned_changes(live, new, schema, wish.subresource)
     changed = changes.modified | changes.added
     conflicts = [(entry, entry.fields & changed) for entry in managers.values()]
@@ -145,11 +146,6 @@ def _pruned(merged: Object, last: Fields, owned: Fields, schema: Schema) -> Any:
 
 def _named_fields(value: Any, schema: Schema) -> Fields:
     return with_named_fields(fields_of(value, schema), schema)
-
-
-def _identity(meta: Object) -> Object:
-    """Name and namespace are not removed when an apply leaves them out."""
-    return {key: meta[key] for key in _IDENTITY if key in meta}
 
 
 def _claim_everything(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind
+from mooring.cluster.apiserver.errors import bad_request, rejected
 
 _MOST_OPERATIONS: Final = 10_000
 _MISSING: Final = object()
@@ -30,12 +31,7 @@ def apply_operations(document: Any, operations: Any) -> Any:
                 raise _DoesNotApply
             document = apply(document, step)
     except _DoesNotApply:
-        raise StatusError(
-            "the server rejected our request due to an error in our request",
-            code=422,
-            reason="Invalid",
-            details={},
-        ) from None
+        raise rejected() from None
     return document
 
 
@@ -61,8 +57,9 @@ def _checked(operations: Any) -> list[dict[str, Any]]:
 
 
 def _not_a_patch(value: Any, expected: str) -> StatusError:
-    message = f"error decoding patch: json: cannot unmarshal {go_kind(value)} into Go {expected}"
-    return StatusError(message, code=400, reason="BadRequest")
+    return bad_request(
+        f"error decoding patch: json: cannot unmarshal {go_kind(value)} into Go {expected}"
+    )
 
 
 # --- operations -----------------------------------------------------------------------------------

@@ -32,25 +32,16 @@ _UNNAMED: Final = "unknown"
 Identity = tuple[str, str, str, str]
 
 # Identity and server-set fields have no owner.
+_UNOWNED_METADATA: Final = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
+)  # fmt: skip
 _UNOWNED: Final[frozenset[Path]] = frozenset(
     [
         ("f:apiVersion",),
         ("f:kind",),
         ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
+        *(("f:metadata", f"f:{name}") for name in _UNOWNED_METADATA),
     ]
 )
 
@@ -83,23 +74,13 @@ Managers = dict[Identity, ManagedFieldsEntry]
 
 
 def tracked(
-    old: Object | None,
-    new: Object,
-    manager: str,
-    operation: str,
-    subresource: str,
-    now: str,
-    *,
-    agent: str = "",
+    old: Object | None, new: Object, manager: str, subresource: str, now: str, *, agent: str = ""
 ) -> Object:
     """`new` with managedFields after a write other than an apply, which writes its own.
 
     `manager` is the caller's `fieldManager`; `agent`, the user agent up to the slash, replaces it
-    where the object is tracked anyway. To be called on every write, after defaulting; `new` is
-    changed in place and returned.
+    where the object is tracked anyway. `new` has its defaults; it is changed in place and returned.
     """
-    if operation == APPLY:
-        return new
     given = new["metadata"].pop("managedFields", None)
     if subresource:
         given = None  # only a write to the object itself may set managedFields

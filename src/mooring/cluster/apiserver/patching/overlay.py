@@ -20,7 +20,7 @@ def overlay(live: Any, applied: Any, schema: Schema) -> Any:
 def _merge(live: Any, applied: Any, schema: Schema) -> Any:
     if applied is UNSET:
         return live
-    if live is UNSET or is_leaf(applied, schema) or _is_empty(live, applied):
+    if live is UNSET or is_leaf(applied, schema) or not (live or applied):
         return applied
     if isinstance(applied, list) and isinstance(live, list):
         return _merge_lists(live, applied, schema)
@@ -33,10 +33,6 @@ def _merge(live: Any, applied: Any, schema: Schema) -> Any:
         }
         return {name: value for name, value in merged.items() if value is not UNSET}
     return live if applied is None else applied
-
-
-def _is_empty(live: Any, applied: Any) -> bool:
-    return not live and not applied
 
 
 def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:

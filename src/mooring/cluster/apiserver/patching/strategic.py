@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mooring.client.errors import ServerError, StatusError
 from mooring.cluster.apiserver._gotext import go_text
-from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.errors import bad_request, rejected
 from mooring.cluster.apiserver.schema import ANY, Schema
 
 Map = dict[str, Any]
@@ -263,12 +263,7 @@ def _element_type(original: list[Any], patch: list[Any]) -> type:
         raise _broken(f"list element types are not identical: {go_text([original, patch])}")
     found = types.pop()
     if found is list:
-        raise StatusError(
-            "the server rejected our request due to an error in our request",
-            code=422,
-            reason="Invalid",
-            details={},
-        )
+        raise rejected()
     return found
 
 

@@ -1,5 +1,5 @@
 """Objects as responses contain them: rows of tables with kubectl's columns, metadata, or whole.
 
-`response_format` is the entry point and picks the requested form; `table` makes tables from the
-`columns` and cells of each kind.
+`response_format` is the entry point; it makes tables from the columns of each kind, which are in
+`cells_*.py`.
 """

@@ -10,11 +10,8 @@ from mooring.cluster.apiserver.tables.columns import (
     NONE,
     UNKNOWN,
     Cells,
-    age,
     labels_text,
     layout,
-    layout_of_paths,
-    name_of,
     part,
     since,
 )
@@ -30,18 +27,15 @@ def _node(node: Object, now: float) -> Cells:
     kernel = info.get("kernelVersion") or UNKNOWN
     if info.get("architecture"):
         kernel += f" ({info['architecture']})"
-    return [
-        name_of(node),
-        _node_state(node),
-        ",".join(_roles(node["metadata"].get("labels") or {})) or NONE,
-        age(node, now),
-        info.get("kubeletVersion", ""),
-        _address(status, "InternalIP"),
-        _address(status, "ExternalIP"),
-        info.get("osImage") or UNKNOWN,
-        kernel,
-        info.get("containerRuntimeVersion") or UNKNOWN,
-    ]
+    return {
+        "Status": _node_state(node),
+        "Roles": ",".join(_roles(node["metadata"].get("labels") or {})) or NONE,
+        "Internal-IP": _address(status, "InternalIP"),
+        "External-IP": _address(status, "ExternalIP"),
+        "OS-Image": info.get("osImage") or UNKNOWN,
+        "Kernel-Version": kernel,
+        "Container-Runtime": info.get("containerRuntimeVersion") or UNKNOWN,
+    }
 
 
 def _node_state(node: Object) -> str:
@@ -66,13 +60,8 @@ def _address(status: Object, kind: str) -> str:
     return NONE
 
 
-def _config_map(value: Object, now: float) -> Cells:
-    count = len(value.get("data") or ()) + len(value.get("binaryData") or ())
-    return [name_of(value), count, age(value, now)]
-
-
-def _secret(value: Object, now: float) -> Cells:
-    return [name_of(value), value.get("type", ""), len(value.get("data") or ()), age(value, now)]
+def _data(value: Object, now: float) -> Cells:
+    return {"Data": len(value.get("data") or ()) + len(value.get("binaryData") or ())}
 
 
 def _quota(value: Object, now: float) -> Cells:
@@ -81,7 +70,7 @@ def _quota(value: Object, now: float) -> Cells:
     texts: dict[bool, list[str]] = {False: [], True: []}
     for name, hard in sorted(part(status, "hard").items()):
         texts[name.startswith("limits.")].append(f"{name}: {used.get(name, '0')}/{hard}")
-    return [name_of(value), ", ".join(texts[False]), ", ".join(texts[True]), age(value, now)]
+    return {"Request": ", ".join(texts[False]), "Limit": ", ".join(texts[True])}
 
 
 # --- services -------------------------------------------------------------------------------------
@@ -90,15 +79,12 @@ def _quota(value: Object, now: float) -> Cells:
 def _service(value: Object, now: float) -> Cells:
     spec = part(value, "spec")
     ports = [_port(port) for port in spec.get("ports") or ()]
-    return [
-        name_of(value),
-        spec.get("type", ""),
-        (spec.get("clusterIPs") or [NONE])[0],
-        _external_ip(value),
-        ",".join(ports) or NONE,
-        age(value, now),
-        labels_text(spec.get("selector")),
-    ]
+    return {
+        "Cluster-IP": (spec.get("clusterIPs") or [NONE])[0],
+        "External-IP": _external_ip(value),
+        "Port(s)": ",".join(ports) or NONE,
+        "Selector": labels_text(spec.get("selector")),
+    }
 
 
 def _port(port: Object) -> str:
@@ -132,7 +118,7 @@ def _endpoints(value: Object, now: float) -> Cells:
         text = f"{','.join(found[:_MOST_ENDPOINTS])} + {more} more..."
     else:
         text = ",".join(found)
-    return [name_of(value), text, age(value, now)]
+    return {"Endpoints": text}
 
 
 def _joined(address: str, port: Object) -> str:
@@ -157,18 +143,14 @@ def _event(value: Object, now: float) -> Cells:
     source = part(value, "source")
     component = source.get("component") or value.get("reportingComponent") or ""
     instance = source.get("host") or value.get("reportingInstance") or ""
-    return [
-        last,
-        value.get("type", ""),
-        value.get("reason", ""),
-        target,
-        about.get("fieldPath", ""),
-        f"{component}, {instance}" if instance else component,
-        value.get("message", "").strip(),
-        first,
-        count,
-        name_of(value),
-    ]
+    return {
+        "Last Seen": last,
+        "Object": target,
+        "Source": f"{component}, {instance}" if instance else component,
+        "Message": value.get("message", "").strip(),
+        "First Seen": first,
+        "Count": count,
+    }
 
 
 # --- permissions ----------------------------------------------------------------------------------
@@ -176,14 +158,12 @@ def _event(value: Object, now: float) -> Cells:
 
 def _binding(value: Object, now: float) -> Cells:
     role, subjects = part(value, "roleRef"), value.get("subjects") or ()
-    return [
-        name_of(value),
-        f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(value, now),
-        _subjects(subjects, "User"),
-        _subjects(subjects, "Group"),
-        _subjects(subjects, "ServiceAccount"),
-    ]
+    return {
+        "Role": f"{role.get('kind', '')}/{role.get('name', '')}",
+        "Users": _subjects(subjects, "User"),
+        "Groups": _subjects(subjects, "Group"),
+        "ServiceAccounts": _subjects(subjects, "ServiceAccount"),
+    }
 
 
 def _subjects(subjects: Iterable[Object], kind: str) -> str:
@@ -193,25 +173,33 @@ def _subjects(subjects: Iterable[Object], kind: str) -> str:
     return ", ".join(one["name"] for one in chosen)
 
 
-NODE: Final = layout(
-    _node,
-    "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, "
-    "+Kernel-Version, +Container-Runtime",
-)
-NAMESPACE: Final = layout_of_paths("Name, Status=status.phase, Age")
-CONFIG_MAP: Final = layout(_config_map, "Name, Data, Age")
-SECRET: Final = layout(_secret, "Name, Type, Data, Age")
-RESOURCE_QUOTA: Final = layout(_quota, "Name, Request, Limit, Age")
-SERVICE: Final = layout(_service, "Name, Type, Cluster-IP, External-IP, Port(s), Age, +Selector")
-ENDPOINTS: Final = layout(_endpoints, "Name, Endpoints, Age")
-EVENT: Final = layout(
-    _event,
-    "Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name",
-)
-ROLE_BINDING: Final = layout(_binding, "Name, Role, Age, +Users, +Groups, +ServiceAccounts")
-LEASE: Final = layout_of_paths("Name, Holder=spec.holderIdentity, Age")
-PRIORITY_CLASS: Final = layout_of_paths(
-    "Name, Value:integer=value, Global-Default:boolean=globalDefault, Age, "
-    "PreemptionPolicy=preemptionPolicy"
-)
-RUNTIME_CLASS: Final = layout_of_paths("Name, Handler=handler, Age")
+_ROLE_BINDING: Final = layout("Name, Role, Age, +Users, +Groups, +ServiceAccounts", _binding)
+COLUMNS: Final = {
+    "configmaps": layout("Name, Data, Age", _data),
+    "endpoints": layout("Name, Endpoints, Age", _endpoints),
+    "events": layout(
+        "Last Seen, Type=type, Reason=reason, Object, +Subobject=involvedObject.fieldPath, "
+        "+Source, Message, +First Seen, +Count, +Name",
+        _event,
+    ),
+    "namespaces": layout("Name, Status=status.phase, Age"),
+    "nodes": layout(
+        "Name, Status, Roles, Age, Version=status.nodeInfo.kubeletVersion, +Internal-IP, "
+        "+External-IP, +OS-Image, +Kernel-Version, +Container-Runtime",
+        _node,
+    ),
+    "resourcequotas": layout("Name, Request, Limit, Age", _quota),
+    "secrets": layout("Name, Type=type, Data, Age", _data),
+    "services": layout(
+        "Name, Type=spec.type, Cluster-IP, External-IP, Port(s), Age, +Selector", _service
+    ),
+    "leases.coordination.k8s.io": layout("Name, Holder=spec.holderIdentity, Age"),
+    "runtimeclasses.node.k8s.io": layout("Name, Handler=handler, Age"),
+    "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "priorityclasses.scheduling.k8s.io": layout(
+        "Name, Value:integer=value, Global-Default:boolean=globalDefault, Age, "
+        "PreemptionPolicy=preemptionPolicy"
+    ),
+}
+"""The columns of these kinds, by the key of their resource."""

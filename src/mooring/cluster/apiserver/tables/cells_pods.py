@@ -6,16 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.tables.columns import (
-    NONE,
-    Cells,
-    age,
-    is_true,
-    layout,
-    name_of,
-    part,
-    since,
-)
+from mooring.cluster.apiserver.tables.columns import NONE, Cells, is_true, layout, part, since
 
 _OVER: Final = ("Succeeded", "Failed")
 _ROW_CONDITIONS: Final = {
@@ -49,17 +40,15 @@ def _pod(pod: Object, now: float) -> Cells:
     sidecars = sum(map(_restarts_always, spec.get("initContainers") or ()))
     total = len(spec.get("containers") or ()) + sidecars
     addresses = status.get("podIPs") or [{}]
-    return [
-        name_of(pod),
-        f"{summary.ready}/{total}",
-        summary.status,
-        restarts,
-        age(pod, now),
-        addresses[0].get("ip") or NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
-        _readiness_gates(spec, status),
-    ]
+    return {
+        "Ready": f"{summary.ready}/{total}",
+        "Status": summary.status,
+        "Restarts": restarts,
+        "IP": addresses[0].get("ip") or NONE,
+        "Node": spec.get("nodeName") or NONE,
+        "Nominated Node": status.get("nominatedNodeName") or NONE,
+        "Readiness Gates": _readiness_gates(spec, status),
+    }
 
 
 def _readiness_gates(spec: Object, status: Object) -> str:
@@ -167,7 +156,9 @@ def _restarts_always(container: Object) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-POD: Final = layout(
-    _pod,
-    "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates",
-)
+COLUMNS: Final = {
+    "pods": layout(
+        "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates", _pod
+    )
+}
+"""The columns of these kinds, by the key of their resource."""

@@ -6,15 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mooring.cluster.apiserver.store import Object
-from mooring.cluster.apiserver.tables.columns import (
-    UNSET,
-    Cells,
-    age,
-    layout,
-    layout_of_paths,
-    name_of,
-    part,
-)
+from mooring.cluster.apiserver.tables.columns import NONE, UNSET, Cells, layout, name_of, part
 
 _MODES: Final = {
     "ReadWriteOnce": "RWO",
@@ -30,37 +22,28 @@ _DEFAULT_CLASS: Final = (
 
 
 def _volume(value: Object, now: float) -> Cells:
-    spec, status = part(value, "spec"), part(value, "status")
+    spec = part(value, "spec")
     claim = spec.get("claimRef")
-    return [
-        name_of(value),
-        part(spec, "capacity").get("storage", "0"),
-        _modes(spec.get("accessModes")),
-        spec.get("persistentVolumeReclaimPolicy", ""),
-        _phase(value),
-        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
-        _class(value),
-        spec.get("volumeAttributesClassName", UNSET),
-        status.get("reason", ""),
-        age(value, now),
-        spec.get("volumeMode", UNSET),
-    ]
+    return {
+        "Capacity": part(spec, "capacity").get("storage", "0"),
+        "Access Modes": _modes(spec.get("accessModes")),
+        "Status": _phase(value),
+        "Claim": f"{claim.get('namespace', '')}/{claim.get('name', '')}"
+        if claim is not None
+        else "",
+        "StorageClass": _class(value),
+    }
 
 
 def _claim(value: Object, now: float) -> Cells:
-    spec, status = part(value, "spec"), part(value, "status")
-    is_bound = bool(spec.get("volumeName"))
-    return [
-        name_of(value),
-        _phase(value),
-        spec.get("volumeName", ""),
-        part(status, "capacity").get("storage", "0") if is_bound else "",
-        _modes(status.get("accessModes")) if is_bound else "",
-        _class(value),
-        spec.get("volumeAttributesClassName", UNSET),
-        age(value, now),
-        spec.get("volumeMode", UNSET),
-    ]
+    status = part(value, "status")
+    is_bound = bool(part(value, "spec").get("volumeName"))
+    return {
+        "Status": _phase(value),
+        "Capacity": part(status, "capacity").get("storage", "0") if is_bound else "",
+        "Access Modes": _modes(status.get("accessModes")) if is_bound else "",
+        "StorageClass": _class(value),
+    }
 
 
 def _phase(value: Object) -> str:
@@ -82,33 +65,26 @@ def _class(value: Object) -> str:
 def _storage_class(value: Object, now: float) -> Cells:
     annotations = value["metadata"].get("annotations") or {}
     is_default = any(annotations.get(key) == "true" for key in _DEFAULT_CLASS)
-    return [
-        f"{name_of(value)} (default)" if is_default else name_of(value),
-        value.get("provisioner", ""),
-        value.get("reclaimPolicy", "Delete"),
-        value.get("volumeBindingMode", "Immediate"),
-        value.get("allowVolumeExpansion", False),
-        age(value, now),
-    ]
+    return {
+        "Name": f"{name_of(value)} (default)" if is_default else name_of(value),
+        "AllowVolumeExpansion": value.get("allowVolumeExpansion", False),
+    }
 
 
 def _csi_node(value: Object, now: float) -> Cells:
-    return [name_of(value), len(part(value, "spec").get("drivers") or ()), age(value, now)]
+    return {"Drivers": len(part(value, "spec").get("drivers") or ())}
 
 
 def _csi_driver(value: Object, now: float) -> Cells:
     spec = part(value, "spec")
     tokens = spec.get("tokenRequests")
-    return [
-        name_of(value),
-        spec.get("attachRequired", True),
-        spec.get("podInfoOnMount", False),
-        spec.get("storageCapacity", False),
-        UNSET if tokens is None else ",".join(token.get("audience", "") for token in tokens),
-        spec.get("requiresRepublish", False),
-        ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>",
-        age(value, now),
-    ]
+    return {
+        "AttachRequired": spec.get("attachRequired", True),
+        "TokenRequests": (
+            UNSET if tokens is None else ",".join(token.get("audience", "") for token in tokens)
+        ),
+        "Modes": ",".join(spec.get("volumeLifecycleModes") or ()) or NONE,
+    }
 
 
 def _device_claim(value: Object, now: float) -> Cells:
@@ -118,35 +94,42 @@ def _device_claim(value: Object, now: float) -> Cells:
         states = states or ["pending"]
     else:
         states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
-    return [name_of(value), ",".join(states), age(value, now)]
+    return {"State": ",".join(states)}
 
 
-PERSISTENT_VOLUME: Final = layout(
-    _volume,
-    "Name, Capacity, Access Modes, Reclaim Policy, Status, Claim, StorageClass, "
-    "VolumeAttributesClass, Reason, Age, +VolumeMode",
-)
-PERSISTENT_VOLUME_CLAIM: Final = layout(
-    _claim,
-    "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, "
-    "+VolumeMode",
-)
-STORAGE_CLASS: Final = layout(
-    _storage_class,
-    "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
-)
-VOLUME_ATTRIBUTES_CLASS: Final = layout_of_paths("Name, DriverName=driverName, Age")
-VOLUME_ATTACHMENT: Final = layout_of_paths(
-    "Name, Attacher=spec.attacher, PV=spec.source.persistentVolumeName, Node=spec.nodeName, "
-    "Attached:boolean=status.attached, Age"
-)
-CSI_NODE: Final = layout(_csi_node, "Name, Drivers:integer, Age")
-CSI_DRIVER: Final = layout(
-    _csi_driver,
-    "Name, AttachRequired:boolean, PodInfoOnMount:boolean, StorageCapacity:boolean, "
-    "TokenRequests, RequiresRepublish:boolean, Modes, Age",
-)
-RESOURCE_CLAIM: Final = layout(_device_claim, "Name, State, Age")
-RESOURCE_SLICE: Final = layout_of_paths(
-    "Name, Node=spec.nodeName, Driver=spec.driver, Pool=spec.pool.name, Age"
-)
+COLUMNS: Final = {
+    "persistentvolumeclaims": layout(
+        "Name, Status, Volume=spec.volumeName, Capacity, Access Modes, StorageClass, "
+        "VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, Age, "
+        "+VolumeMode=spec.volumeMode|<unset>",
+        _claim,
+    ),
+    "persistentvolumes": layout(
+        "Name, Capacity, Access Modes, Reclaim Policy=spec.persistentVolumeReclaimPolicy, Status, "
+        "Claim, StorageClass, VolumeAttributesClass=spec.volumeAttributesClassName|<unset>, "
+        "Reason=status.reason, Age, +VolumeMode=spec.volumeMode|<unset>",
+        _volume,
+    ),
+    "resourceclaims.resource.k8s.io": layout("Name, State, Age", _device_claim),
+    "resourceslices.resource.k8s.io": layout(
+        "Name, Node=spec.nodeName, Driver=spec.driver, Pool=spec.pool.name, Age"
+    ),
+    "csidrivers.storage.k8s.io": layout(
+        "Name, AttachRequired:boolean, PodInfoOnMount:boolean=spec.podInfoOnMount, "
+        "StorageCapacity:boolean=spec.storageCapacity, TokenRequests, "
+        "RequiresRepublish:boolean=spec.requiresRepublish, Modes, Age",
+        _csi_driver,
+    ),
+    "csinodes.storage.k8s.io": layout("Name, Drivers:integer, Age", _csi_node),
+    "storageclasses.storage.k8s.io": layout(
+        "Name, Provisioner=provisioner, ReclaimPolicy=reclaimPolicy|Delete, "
+        "VolumeBindingMode=volumeBindingMode|Immediate, AllowVolumeExpansion, Age",
+        _storage_class,
+    ),
+    "volumeattachments.storage.k8s.io": layout(
+        "Name, Attacher=spec.attacher, PV=spec.source.persistentVolumeName, Node=spec.nodeName, "
+        "Attached:boolean=status.attached, Age"
+    ),
+    "volumeattributesclasses.storage.k8s.io": layout("Name, DriverName=driverName, Age"),
+}
+"""The columns of these kinds, by the key of their resource."""

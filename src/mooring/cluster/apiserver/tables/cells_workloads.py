@@ -10,106 +10,66 @@ from mooring.cluster.apiserver.tables.columns import (
     NONE,
     UNSET,
     Cells,
-    age,
     containers_and_images,
     human_duration,
     is_true,
     labels_text,
     layout,
-    name_of,
     part,
     selector_text,
     since,
 )
 
 # Which of a job's conditions is told, if several hold. Its deletion comes after the first two.
-_JOB_ENDS: Final = {"Complete": "Complete", "Failed": "Failed"}
+_JOB_ENDS: Final = ("Complete", "Failed")
 _JOB_STATES: Final = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 
 
-def _deployment(value: Object, now: float) -> Cells:
+def _workload(value: Object, now: float) -> Cells:
+    """Cells that Deployments, StatefulSets and the like have in common."""
     spec, status = part(value, "spec"), part(value, "status")
-    return [
-        name_of(value),
-        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        status.get("updatedReplicas", 0),
-        status.get("availableReplicas", 0),
-        age(value, now),
-        *containers_and_images(part(spec, "template", "spec")),
-        selector_text(spec.get("selector")),
-    ]
+    return {
+        "Ready": f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        "Selector": selector_text(spec.get("selector")),
+        **containers_and_images(part(spec, "template")),
+    }
 
 
 def _replicas(value: Object, now: float) -> Cells:
     """A ReplicaSet or a ReplicationController."""
-    spec, status = part(value, "spec"), part(value, "status")
+    spec = part(value, "spec")
     if value["kind"] == "ReplicationController":
         selector = labels_text(spec.get("selector"))
     else:
         selector = selector_text(spec.get("selector")) or NONE
-    return [
-        name_of(value),
-        spec.get("replicas", 0),
-        status.get("replicas", 0),
-        status.get("readyReplicas", 0),
-        age(value, now),
-        *containers_and_images(part(spec, "template", "spec")),
-        selector,
-    ]
-
-
-def _statefulset(value: Object, now: float) -> Cells:
-    spec, status = part(value, "spec"), part(value, "status")
-    return [
-        name_of(value),
-        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        age(value, now),
-        *containers_and_images(part(spec, "template", "spec")),
-    ]
+    return {"Selector": selector, **containers_and_images(part(spec, "template"))}
 
 
 def _daemonset(value: Object, now: float) -> Cells:
-    spec, status = part(value, "spec"), part(value, "status")
-    template = part(spec, "template", "spec")
-    counts = (
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-    )
-    return [
-        name_of(value),
-        *(status.get(count, 0) for count in counts),
-        labels_text(template.get("nodeSelector")),
-        age(value, now),
-        *containers_and_images(template),
-        selector_text(spec.get("selector")) or NONE,
-    ]
+    template = part(value, "spec", "template")
+    return {
+        "Node Selector": labels_text(part(template, "spec").get("nodeSelector")),
+        "Selector": selector_text(part(value, "spec").get("selector")) or NONE,
+        **containers_and_images(template),
+    }
 
 
 def _job(value: Object, now: float) -> Cells:
     spec, status = part(value, "spec"), part(value, "status")
-    succeeded = status.get("succeeded", 0)
-    if "completions" in spec:
-        completions = f"{succeeded}/{spec['completions']}"
-    elif spec.get("parallelism", 0) > 1:
-        completions = f"{succeeded}/1 of {spec['parallelism']}"
-    else:
-        completions = f"{succeeded}/1"
+    completions = f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}"
+    if "completions" not in spec and spec.get("parallelism", 0) > 1:
+        completions += f" of {spec['parallelism']}"
     took = ""
     if started := status.get("startTime"):
         ended = status.get("completionTime")
         took = human_duration((parse_time(ended) if ended else now) - parse_time(started))
-    return [
-        name_of(value),
-        _job_state(value, status),
-        completions,
-        took,
-        age(value, now),
-        *containers_and_images(part(spec, "template", "spec")),
-        selector_text(spec.get("selector")) or NONE,
-    ]
+    return {
+        "Status": _job_state(value, status),
+        "Completions": completions,
+        "Duration": took,
+        "Selector": selector_text(spec.get("selector")) or NONE,
+        **containers_and_images(part(spec, "template")),
+    }
 
 
 def _job_state(value: Object, status: Object) -> str:
@@ -129,17 +89,13 @@ def _cronjob(value: Object, now: float) -> Cells:
     spec, status = part(value, "spec"), part(value, "status")
     last = status.get("lastScheduleTime")
     job = part(spec, "jobTemplate", "spec")
-    return [
-        name_of(value),
-        spec.get("schedule", ""),
-        spec.get("timeZone", NONE),
-        {True: "True", False: "False"}.get(spec.get("suspend"), UNSET),
-        len(status.get("active") or ()),
-        since(last, now) if last else NONE,
-        age(value, now),
-        *containers_and_images(part(job, "template", "spec")),
-        selector_text(job.get("selector")) or NONE,
-    ]
+    return {
+        "Suspend": {True: "True", False: "False"}.get(spec.get("suspend"), UNSET),
+        "Active": len(status.get("active") or ()),
+        "Last Schedule": since(last, now) if last else NONE,
+        "Selector": selector_text(job.get("selector")) or NONE,
+        **containers_and_images(part(job, "template")),
+    }
 
 
 def _revision(value: Object, now: float) -> Cells:
@@ -149,45 +105,52 @@ def _revision(value: Object, now: float) -> Cells:
             group, _, _ = reference["apiVersion"].rpartition("/")
             kind = f"{reference['kind']}.{group}" if group else reference["kind"]
             owner = f"{kind.lower()}/{reference['name']}"
-    return [name_of(value), owner, value.get("revision", 0), age(value, now)]
+    return {"Controller": owner}
 
 
 def _budget(value: Object, now: float) -> Cells:
     spec = part(value, "spec")
-    return [
-        name_of(value),
-        str(spec.get("minAvailable", "N/A")),
-        str(spec.get("maxUnavailable", "N/A")),
-        part(value, "status").get("disruptionsAllowed", 0),
-        age(value, now),
-    ]
+    return {
+        "Min Available": str(spec.get("minAvailable", "N/A")),
+        "Max Unavailable": str(spec.get("maxUnavailable", "N/A")),
+    }
 
 
-REPLICA_SET: Final = layout(
+_REPLICA_SET: Final = layout(
+    "Name, Desired:integer=spec.replicas, Current:integer=status.replicas, "
+    "Ready:integer=status.readyReplicas, Age, +Containers, +Images, +Selector",
     _replicas,
-    "Name, Desired:integer, Current:integer, Ready:integer, Age, +Containers, +Images, +Selector",
 )
-DEPLOYMENT: Final = layout(
-    _deployment,
-    "Name, Ready, Up-to-date, Available, Age, +Containers, +Images, +Selector",
-)
-STATEFUL_SET: Final = layout(_statefulset, "Name, Ready, Age, +Containers, +Images")
-DAEMON_SET: Final = layout(
-    _daemonset,
-    "Name, Desired:integer, Current:integer, Ready:integer, Up-to-date:integer, "
-    "Available:integer, Node Selector, Age, +Containers, +Images, +Selector",
-)
-JOB: Final = layout(
-    _job,
-    "Name, Status, Completions, Duration, Age, +Containers, +Images, +Selector",
-)
-CRON_JOB: Final = layout(
-    _cronjob,
-    "Name, Schedule, Timezone, Suspend:boolean, Active:integer, Last Schedule, Age, "
-    "+Containers, +Images, +Selector",
-)
-CONTROLLER_REVISION: Final = layout(_revision, "Name, Controller, Revision, Age")
-POD_DISRUPTION_BUDGET: Final = layout(
-    _budget,
-    "Name, Min Available, Max Unavailable, Allowed Disruptions:integer, Age",
-)
+COLUMNS: Final = {
+    "replicationcontrollers": _REPLICA_SET,
+    "controllerrevisions.apps": layout("Name, Controller, Revision=revision|0, Age", _revision),
+    "daemonsets.apps": layout(
+        "Name, Desired:integer=status.desiredNumberScheduled, "
+        "Current:integer=status.currentNumberScheduled, Ready:integer=status.numberReady, "
+        "Up-to-date:integer=status.updatedNumberScheduled, "
+        "Available:integer=status.numberAvailable, Node Selector, Age, +Containers, +Images, "
+        "+Selector",
+        _daemonset,
+    ),
+    "deployments.apps": layout(
+        "Name, Ready, Up-to-date=status.updatedReplicas|0, Available=status.availableReplicas|0, "
+        "Age, +Containers, +Images, +Selector",
+        _workload,
+    ),
+    "replicasets.apps": _REPLICA_SET,
+    "statefulsets.apps": layout("Name, Ready, Age, +Containers, +Images", _workload),
+    "jobs.batch": layout(
+        "Name, Status, Completions, Duration, Age, +Containers, +Images, +Selector", _job
+    ),
+    "cronjobs.batch": layout(
+        "Name, Schedule=spec.schedule, Timezone=spec.timeZone|<none>, Suspend:boolean, "
+        "Active:integer, Last Schedule, Age, +Containers, +Images, +Selector",
+        _cronjob,
+    ),
+    "poddisruptionbudgets.policy": layout(
+        "Name, Min Available, Max Unavailable, "
+        "Allowed Disruptions:integer=status.disruptionsAllowed, Age",
+        _budget,
+    ),
+}
+"""The columns of these kinds, by the key of their resource."""

@@ -1,10 +1,12 @@
 """Column definitions of tables, and the formatting of cells.
 
-The cells of the kinds are in `cells_*.py`; `table.py` puts them together.
+The columns of the kinds are in `cells_*.py`; `response_format.py` makes the tables.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -14,39 +16,77 @@ from mooring.api.meta import parse_time
 from mooring.cluster.apiserver.store import Object
 
 Cell = str | int | bool
-Cells = list[Cell]
+Cells = Mapping[str, Cell]  # by column
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"
 UNSET: Final = "<unset>"
 
+_COLUMN: Final = re.compile(
+    r"(?P<wide>\+?)(?P<name>[^:=]+)(:(?P<type>\w+))?(=(?P<path>[\w.]+)(\|(?P<unset>.+))?)?"
+)
 _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
+# A unit, the next smaller one, the time until which both are shown, and until which the first is.
+_UNITS: Final = (
+    (_MINUTE, "m", 1, "s", 10 * _MINUTE, 3 * _HOUR),
+    (_HOUR, "h", _MINUTE, "m", 8 * _HOUR, 2 * _DAY),
+    (_DAY, "d", _HOUR, "h", 8 * _DAY, 2 * _YEAR),
+    (_YEAR, "y", _DAY, "d", 8 * _YEAR, math.inf),
+)
 
 
 class Layout(msgspec.Struct, frozen=True):
     """The columns of a kind, and the cells of one object at one moment."""
 
     columns: list[Object]
-    cells: Callable[[Object, float], Cells]
+    cells: Callable[[Object, float], list[Cell]]
 
 
-def layout(cells: Callable[[Object, float], Cells], columns: str) -> Layout:
-    """Columns by name: `+Node` only with -o wide, `Desired:integer` of another type than string."""
-    return Layout([_column(text) for text in columns.split(", ")], cells)
+def layout(
+    columns: str, computed: Callable[[Object, float], Cells] = lambda value, now: {}
+) -> Layout:
+    """Columns separated by commas, such as `+Desired:integer=spec.replicas|1`.
+
+    After a `+` a column is only shown with -o wide. Its type is string unless given after a colon.
+    The cell is the value at the path, or what stands after the bar, or else empty; unless it is
+    `computed`. Name and Age need no path.
+    """
+    found = [_parsed(text) for text in columns.split(", ")]
+    paths = [(one["name"], one["path"].split("."), _unset(one)) for one in found]
+
+    def cells(value: Object, now: float) -> list[Cell]:
+        known = {"Name": name_of(value), "Age": age(value, now), **computed(value, now)}
+        return [
+            known[name] if name in known else part(value, *path[:-1]).get(path[-1], unset)
+            for name, path, unset in paths
+        ]
+
+    return Layout([_definition(one) for one in found], cells)
 
 
-def _column(text: str) -> Object:
-    name, _, kind = text.removeprefix("+").partition(":")
-    is_name = name in ("Name", "Attacher")
+def _parsed(column: str) -> dict[str, str]:
+    match = _COLUMN.fullmatch(column)
+    if match is None:
+        raise ValueError(f"expected a column such as +Name:type=path|unset, got {column!r}")
+    return match.groupdict("")
+
+
+def _unset(column: Mapping[str, str]) -> Cell:
+    if text := column["unset"]:
+        return int(text) if text.isdecimal() else text
+    return {"integer": 0, "boolean": False}.get(column["type"], "")
+
+
+def _definition(column: Mapping[str, str]) -> Object:
     return {
-        "name": name,
-        "type": kind or "string",
-        "format": "name" if is_name else "",
+        "name": column["name"],
+        "type": column["type"] or "string",
+        "format": "name" if column["name"] in ("Name", "Attacher") else "",
         "description": "",
-        "priority": 1 if text.startswith("+") else 0,
+        "priority": 1 if column["wide"] else 0,
     }
 
 
@@ -72,26 +112,12 @@ def human_duration(seconds: float) -> str:
         return "<invalid>"
     if passed < 2 * _MINUTE:
         return f"{max(passed, 0)}s"
-    if passed < 10 * _MINUTE:
-        return _two_units(passed, _MINUTE, "m", 1, "s")
-    if passed < 3 * _HOUR:
-        return f"{passed // _MINUTE}m"
-    if passed < 8 * _HOUR:
-        return _two_units(passed, _HOUR, "h", _MINUTE, "m")
-    if passed < 2 * _DAY:
-        return f"{passed // _HOUR}h"
-    if passed < 8 * _DAY:
-        return _two_units(passed, _DAY, "d", _HOUR, "h")
-    if passed < 2 * _YEAR:
-        return f"{passed // _DAY}d"
-    if passed < 8 * _YEAR:
-        return _two_units(passed, _YEAR, "y", _DAY, "d")
-    return f"{passed // _YEAR}y"
-
-
-def _two_units(seconds: int, large: int, its_letter: str, small: int, letter: str) -> str:
-    count, rest = seconds // large, seconds % large // small
-    return f"{count}{its_letter}{rest}{letter}" if rest else f"{count}{its_letter}"
+    unit, letter, smaller, its_letter, two_until, _ = next(
+        row for row in _UNITS if passed < row[-1]
+    )
+    rest = passed % unit // smaller
+    text = f"{passed // unit}{letter}"
+    return f"{text}{rest}{its_letter}" if rest and passed < two_until else text
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
@@ -114,11 +140,12 @@ def selector_text(selector: Object | None) -> str:
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
 
 
-def containers_and_images(spec: Object) -> tuple[str, str]:
+def containers_and_images(template: Object) -> Cells:
     """Two cells about the containers of a pod template."""
-    containers = spec.get("containers") or ()
+    containers = part(template, "spec").get("containers") or ()
     names = ",".join(container.get("name", "") for container in containers)
-    return names, ",".join(container.get("image", "") for container in containers)
+    images = ",".join(container.get("image", "") for container in containers)
+    return {"Containers": names, "Images": images}
 
 
 def is_true(conditions: Iterable[Object] | None, kind: str) -> bool:
@@ -134,26 +161,3 @@ def part(value: Object, *path: str) -> Any:
     for name in path:
         value = value.get(name) or {}
     return value
-
-
-def layout_of_paths(columns: str) -> Layout:
-    """Columns with the paths of their cells: `Holder=spec.holderIdentity`; or Name, or Age."""
-    pairs = [text.partition("=") for text in columns.split(", ")]
-
-    def cells(value: Object, now: float) -> Cells:
-        return [_cell(column, path, value, now) for column, _, path in pairs]
-
-    return layout(cells, ", ".join(column for column, _, _ in pairs))
-
-
-def _cell(column: str, path: str, value: Object, now: float) -> Cell:
-    if column in ("Name", "Age"):
-        return name_of(value) if column == "Name" else age(value, now)
-    *parents, last = path.split(".")
-    unset = {"integer": 0, "boolean": False}.get(column.partition(":")[2], "")
-    found: Cell = part(value, *parents).get(last, unset)
-    return found
-
-
-NAME_AND_AGE: Final = layout_of_paths("Name, Age")
-NAME_AND_CREATION: Final = layout_of_paths("Name, Created At:date=metadata.creationTimestamp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from mooring.cluster.apiserver.errors import (
     not_found_value,
     one_of,
     required,
-    unsupported,
 )
 from mooring.cluster.apiserver.names import label_faults, qualified_name_faults
 
@@ -66,17 +65,13 @@ def _validate_container(
         found.append(required(f"{field}.name"))
     if not container.get("image"):
         found.append(required(f"{field}.image"))
-    if ports := container.get("ports"):
-        found += _validate_ports(ports, f"{field}.ports")
-    if variables := container.get("env"):
-        found += _validate_env(variables, f"{field}.env")
-    if mounts := container.get("volumeMounts"):
-        found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
+    found += _validate_ports(container.get("ports") or (), f"{field}.ports")
+    found += _validate_env(container.get("env") or (), f"{field}.env")
+    mounts = container.get("volumeMounts") or ()
+    found += _validate_volume_mounts(mounts, f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy")
     found += one_of(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
-    if resources := container.get("resources"):
-        found += validate_resources(resources, f"{field}.resources", container_resource_faults)
-    return found
+    return found + validate_resources(container.get("resources") or {}, f"{field}.resources")
 
 
 def _validate_ports(ports: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
@@ -96,8 +91,7 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], field: str) -> ErrorList
             found.append(invalid_value(f"{place}.containerPort", number, BAD_PORT))
         if of_host and not 1 <= of_host <= 65535:
             found.append(invalid_value(f"{place}.hostPort", of_host, BAD_PORT))
-        if port.get("protocol") not in PROTOCOLS:
-            found.append(unsupported(f"{place}.protocol", port.get("protocol", ""), PROTOCOLS))
+        found += one_of(f"{place}.protocol", port.get("protocol", ""), PROTOCOLS)
     return found
 
 
@@ -168,20 +162,14 @@ def _validate_volume_mounts(
 # --- resources ---------------------------------------------------------------------------------
 
 
-def validate_resources(
-    resources: Mapping[str, Any], field: str, name_faults: Callable[[str], tuple[str, ...]]
-) -> ErrorList:
+def validate_resources(resources: Mapping[str, Any], field: str) -> ErrorList:
     """Of requests and limits, of a container or of a whole pod."""
     found: ErrorList = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, amount in limits.items():
-        place = f"{field}.limits[{name}]"
-        found += invalid_values(place, name, name_faults(name))
-        found += validate_quantity(name, amount, place)
+        found += _validate_amount(name, amount, f"{field}.limits[{name}]")
     for name, amount in requests.items():
-        place = f"{field}.requests[{name}]"
-        found += invalid_values(place, name, name_faults(name))
-        found += validate_quantity(name, amount, place)
+        found += _validate_amount(name, amount, f"{field}.requests[{name}]")
         limit = limits.get(name)
         if limit is None:
             if not _may_overcommit(name):
@@ -198,6 +186,11 @@ def validate_resources(
     return found
 
 
+def _validate_amount(name: str, amount: str, field: str) -> ErrorList:
+    found = invalid_values(field, name, _container_resource_faults(name))
+    return found + validate_quantity(name, amount, field)
+
+
 def validate_quantity(name: str, amount: str, field: str) -> ErrorList:
     found: ErrorList = []
     nanos = parse_quantity(amount).nanos
@@ -209,7 +202,7 @@ def validate_quantity(name: str, amount: str, field: str) -> ErrorList:
 
 
 @lru_cache(maxsize=4096)
-def container_resource_faults(name: str) -> tuple[str, ...]:
+def _container_resource_faults(name: str) -> tuple[str, ...]:
     faults = qualified_name_faults(name)
     if "/" not in name:
         is_standard = name in _STANDARD or name.startswith("hugepages-")

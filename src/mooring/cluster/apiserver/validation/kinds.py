@@ -66,12 +66,8 @@ def validate_node(value: Object) -> ErrorList:
         elif effect not in EFFECTS:
             found.append(unsupported(f"{place}.effect", effect, EFFECTS))
         if (key, effect) in seen:
-            parts = {
-                "Key": key,
-                "Value": text,
-                "Effect": effect,
-                "TimeAdded": taint.get("timeAdded"),
-            }
+            added = taint.get("timeAdded")
+            parts = {"Key": key, "Value": text, "Effect": effect, "TimeAdded": added}
             message = f"Duplicate value: {shown(parts)}: taints must be unique by key and effect"
             found.append(FieldError(place, f"{message} pair", "FieldValueDuplicate"))
         seen.add((key, effect))
@@ -122,9 +118,8 @@ def validate_persistent_volume_claim(value: Object) -> ErrorList:
     modes = spec.get("accessModes") or ()
     if not modes:
         found.append(required("spec.accessModes", "at least 1 access mode is required"))
-    found += [
-        unsupported("spec.accessModes", mode, _ACCESS) for mode in modes if mode not in _ACCESS
-    ]
+    for mode in modes:
+        found += one_of("spec.accessModes", mode, _ACCESS)
     amount = (spec["resources"].get("requests") or {}).get("storage")
     if amount is None:
         found.append(required("spec.resources[storage]"))
@@ -164,9 +159,8 @@ def validate_persistent_volume(value: Object) -> ErrorList:
     modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
     if not modes:
         found.append(required("spec.accessModes"))
-    found += [
-        unsupported("spec.accessModes", mode, _ACCESS) for mode in modes if mode not in _ACCESS
-    ]
+    for mode in modes:
+        found += one_of("spec.accessModes", mode, _ACCESS)
     if not capacity:
         found.append(required("spec.capacity"))
     if not capacity or "storage" not in capacity or len(capacity) > 1:
@@ -197,16 +191,11 @@ def validate_priority_class(value: Object) -> ErrorList:
     found: ErrorList = []
     if name.startswith("system-"):
         if _SYSTEM.get(name) != number:
-            why = (
-                "priority class names with 'system-' prefix are reserved for system use only. "
-                f"error: {name} is not a known system priority class"
-            )
+            why = f"{name} is not a known system priority class"
             if name in _SYSTEM:
-                why = (
-                    "priority class names with 'system-' prefix are reserved for system use only. "
-                    f"error: value of {name} PriorityClass must be {_SYSTEM[name]}"
-                )
-            found.append(forbidden_field("metadata.name", why))
+                why = f"value of {name} PriorityClass must be {_SYSTEM[name]}"
+            start = "priority class names with 'system-' prefix are reserved for system use only."
+            found.append(forbidden_field("metadata.name", f"{start} error: {why}"))
     elif number > HIGHEST_PRIORITY:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}"
         found.append(forbidden_field("value", why))
@@ -313,21 +302,14 @@ def validate_event(value: Object) -> ErrorList:
 def validate_new_event(value: Object) -> ErrorList:
     """Of events created through events.k8s.io, in the form they are stored in."""
     found: ErrorList = []
-    if not value.get("eventTime"):
-        found.append(required("eventTime"))
-        if value.get("type") not in ("Normal", "Warning"):
-            kind: Any = value.get("type", "")
-            found.append(invalid_value("type", kind, f"has invalid value: {kind}"))
-        return found
-    for field, called in (
-        ("reportingComponent", "reportingController"),
-        ("reportingInstance", "reportingInstance"),
-        ("action", "action"),
-        ("reason", "reason"),
-    ):
+    called = {"reportingComponent": "reportingController"}  # in this group
+    fields = ["eventTime"]
+    if value.get("eventTime"):
+        fields = ["reportingComponent", "reportingInstance", "action", "reason"]
+    for field in fields:
         if not value.get(field):
-            found.append(required(called))
-    if value.get("type") not in ("Normal", "Warning"):
-        kind = value.get("type", "")
+            found.append(required(called.get(field, field)))
+    kind: Any = value.get("type", "")
+    if kind not in ("Normal", "Warning"):
         found.append(invalid_value("type", kind, f"has invalid value: {kind}"))
     return found

@@ -122,9 +122,8 @@ def validate_topology_spread(constraints: Sequence[Mapping[str, Any]], field: st
                 break
         found += _validate_domain(constraint, action, place)
         for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if constraint.get(policy, "Honor") not in ("Honor", "Ignore"):
-                supported = ("Honor", "Ignore")
-                found.append(unsupported(f"{place}.{policy}", constraint[policy], supported))
+            chosen = constraint.get(policy, "Honor")
+            found += one_of(f"{place}.{policy}", chosen, ("Honor", "Ignore"))
         found += _validate_label_keys(constraint, place)
         found += validate_label_selector(constraint.get("labelSelector"), f"{place}.labelSelector")
     return found
@@ -167,8 +166,7 @@ def validate_tolerations(tolerations: Sequence[Mapping[str, Any]], field: str) -
         else:
             named = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
             found.append(unsupported(f"{place}.operator", operator, ("Equal", "Exists", *named)))
-        if effect and effect not in EFFECTS:
-            found.append(unsupported(f"{place}.effect", effect, EFFECTS))
+        found += one_of(f"{place}.effect", effect, EFFECTS) if effect else []
     return found
 
 

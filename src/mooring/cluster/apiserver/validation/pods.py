@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mooring.cluster.apiserver.errors import (
@@ -17,7 +17,6 @@ from mooring.cluster.apiserver.metadata import keep, validate_labels, validate_t
 from mooring.cluster.apiserver.names import label_faults, subdomain_faults
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation.containers import (
-    container_resource_faults,
     validate_containers,
     validate_quantity,
     validate_resources,
@@ -33,6 +32,12 @@ from mooring.cluster.apiserver.validation.placement import (
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+_PLACEMENT: Final[Mapping[str, Callable[[Any, str], ErrorList]]] = {
+    "nodeSelector": validate_labels,
+    "affinity": validate_affinity,
+    "schedulingGates": validate_scheduling_gates,
+    "topologySpreadConstraints": validate_topology_spread,
+}
 _INT32: Final = 2**31 - 1
 _DEADLINE: Final = "activeDeadlineSeconds"
 _MUTABLE: Final = (
@@ -73,16 +78,12 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
         # `others` must not be empty: that marks these as init containers.
         found += validate_containers(first, f"{field}.initContainers", names, containers or ({},))
     if whole := spec.get("resources"):
-        found += validate_resources(whole, f"{field}.resources", container_resource_faults)
-    found += _validate_enums(spec, field)
-    if chosen := spec.get("nodeSelector"):
-        found += validate_labels(chosen, f"{field}.nodeSelector")
-    if affinity := spec.get("affinity"):
-        found += validate_affinity(affinity, f"{field}.affinity")
-    if gates := spec.get("schedulingGates"):
-        found += validate_scheduling_gates(gates, f"{field}.schedulingGates")
-    if constraints := spec.get("topologySpreadConstraints"):
-        found += validate_topology_spread(constraints, f"{field}.topologySpreadConstraints")
+        found += validate_resources(whole, f"{field}.resources")
+    found += one_of(f"{field}.restartPolicy", spec.get("restartPolicy"), RESTART_POLICIES)
+    found += one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    for part, validate in _PLACEMENT.items():
+        if value := spec.get(part):
+            found += validate(value, f"{field}.{part}")
     found += _validate_names(spec, field)
     if tolerations := spec.get("tolerations"):
         found += validate_tolerations(tolerations, f"{field}.tolerations")
@@ -90,14 +91,6 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     found += one_of(f"{field}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
     for name, amount in (spec.get("overhead") or {}).items():
         found += validate_quantity(name, amount, f"{field}.overhead[{name}]")
-    return found
-
-
-def _validate_enums(spec: Mapping[str, Any], field: str) -> ErrorList:
-    found: ErrorList = []
-    restart, dns = spec.get("restartPolicy"), spec.get("dnsPolicy")
-    found += one_of(f"{field}.restartPolicy", restart, RESTART_POLICIES)
-    found += one_of(f"{field}.dnsPolicy", dns, _DNS_POLICIES)
     return found
 
 
@@ -161,11 +154,8 @@ def _validate_deadline(new: int | None, old: int | None) -> tuple[bool, ErrorLis
 
 
 def _validate_kept_tolerations(new: Sequence[Object], old: Sequence[Object]) -> ErrorList:
-    def essence(toleration: Object) -> Object:
-        return {key: part for key, part in toleration.items() if key != "tolerationSeconds"}
-
-    kept = [essence(toleration) for toleration in new]
-    if all(essence(toleration) in kept for toleration in old):
+    kept = [_without(toleration, "tolerationSeconds") for toleration in new]
+    if all(_without(toleration, "tolerationSeconds") in kept for toleration in old):
         return []
     why = "existing toleration can not be modified except its tolerationSeconds"
     return [forbidden_field("spec.tolerations", why)]
@@ -190,14 +180,13 @@ def _compare_mutable(new: Object, old: Object) -> tuple[bool, ErrorList]:
             found.append(invalid_value("spec.nodeSelector", chosen, why))
         keep(left, old, "nodeSelector")
         found += _validate_narrower_affinity(new.get("affinity") or {}, old.get("affinity") or {})
-        left["affinity"] = {
-            key: part for key, part in (left.get("affinity") or {}).items() if key != "nodeAffinity"
-        }
-        others = {
-            key: part for key, part in (old.get("affinity") or {}).items() if key != "nodeAffinity"
-        }
-        old = {**old, "affinity": others}
+        left["affinity"] = _without(left.get("affinity"), "nodeAffinity")
+        old = {**old, "affinity": _without(old.get("affinity"), "nodeAffinity")}
     return left == old, found
+
+
+def _without(value: Object | None, field: str) -> Object:
+    return {key: part for key, part in (value or {}).items() if key != field}
 
 
 def _validate_narrower_affinity(new: Mapping[str, Any], old: Mapping[str, Any]) -> ErrorList:

@@ -205,7 +205,6 @@ def validate_job_update(new: Object, old: Object) -> ErrorList:
 
 
 def validate_non_negative(holder: Mapping[str, Any], field: str, *names: str) -> ErrorList:
-    """Of numbers that may not be negative."""
     return [
         invalid_value(f"{field}.{name}", holder[name], NEGATIVE)
         for name in names
@@ -214,7 +213,6 @@ def validate_non_negative(holder: Mapping[str, Any], field: str, *names: str) ->
 
 
 def validate_int_or_percent(share: Any, field: str) -> ErrorList:
-    """Of a number or a percentage."""
     if isinstance(share, str):
         return [] if _PERCENT.fullmatch(share) else [invalid_value(field, share, _NO_PERCENT)]
     return [] if share >= 0 else [invalid_value(field, share, NEGATIVE)]
