@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.client.certificates import Authority, server_context
+from tests.certificates import Authority, server_context
 from tests.client.http_server import (
     CHUNKED_HEAD,
     LAST_CHUNK,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.certificates import Authority, server_context
+from tests.certificates import Authority, server_context
 from tests.client.http_server import (
     CHUNKED_HEAD,
     LAST_CHUNK,

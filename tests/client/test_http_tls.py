@@ -6,7 +6,7 @@ import asyncio
 import ssl
 
 import pytest
-from tests.client.certificates import Authority, Pair, server_context
+from tests.certificates import Authority, Pair, server_context
 from tests.client.http_server import (
     Peer,
     always,

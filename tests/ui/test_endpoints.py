@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.ui.certificates import Authority, trusting, write
+from tests.certificates import Authority, trusting
 from tests.ui.in_process_server import Client, FakeReviewer, serve
 
 from mooring.client.errors import Unreachable
@@ -151,25 +151,25 @@ def test_survives_a_page_that_breaks(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_serves_over_tls_and_renews_its_certificate_live(tmp_path: Path) -> None:
     first, second = Authority("first"), Authority("second")
-    cert_file, key_file = write(first.server(), tmp_path)
+    cert_file, key_file = map(str, first.server().write(tmp_path))
 
     async def story(client: Client) -> None:
         assert (await client.get("/healthz")).text == "ok"
-        write(second.server(), tmp_path)
+        second.server().write(tmp_path)
         with pytest.raises(ssl.SSLCertVerificationError):
             await client.get("/healthz")
-        client.context = trusting(second.pem)
+        client.context = trusting(second)
         assert (await client.get("/metrics", "scraper")).status == 200
 
     tls = ServingTls(cert_file=cert_file, key_file=key_file)
-    serve(story, tls=tls, context=trusting(first.pem))
+    serve(story, tls=tls, context=trusting(first))
 
 
 def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
     servers, clients, strangers = Authority("s"), Authority("c"), Authority("x")
     ca_file = tmp_path / "clients.crt"
     ca_file.write_bytes(clients.pem)
-    cert_file, key_file = write(servers.server(), tmp_path)
+    cert_file, key_file = map(str, servers.server().write(tmp_path))
     tls = ServingTls(cert_file=cert_file, key_file=key_file, client_ca_file=str(ca_file))
 
     async def story(client: Client) -> None:
@@ -182,20 +182,18 @@ def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
             (None, "/metrics", 401),
             (None, "/healthz", 200),
         ]:
-            client.context = trusting(servers.pem, tmp_path, pair)
+            client.context = trusting(servers, pair)
             assert (await client.get(path)).status == status, (path, status)
-        client.context = trusting(servers.pem, tmp_path)
+        client.context = trusting(servers)
         assert (await client.get("/metrics", "scraper")).status == 200
-        client.context = trusting(
-            servers.pem, tmp_path, strangers.client("root", ["system:masters"])
-        )
+        client.context = trusting(servers, strangers.client("root", ["system:masters"]))
         with pytest.raises(OSError, match=r"(?i)unknown ca|reset|closed"):
             await client.get("/metrics")
-        client.context = trusting(servers.pem, tmp_path, clients.server())
+        client.context = trusting(servers, clients.server())
         with pytest.raises(OSError, match=r"(?i)certificate|reset|closed"):
             await client.get("/metrics")
 
-    serve(story, tls=tls, context=trusting(servers.pem))
+    serve(story, tls=tls, context=trusting(servers))
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])
