@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import logging
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
+from tests.event_loop import run
 
 from mooring.observe import log as logs
 from mooring.runtime import registry
@@ -23,6 +25,16 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Give each `async def test_…` an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(autouse=True, scope="session")

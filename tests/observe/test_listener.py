@@ -77,25 +77,22 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
     serve(story, tls=tls, max_connections=8)
 
 
-def test_holds_no_more_connections_than_it_may() -> None:
-    async def run() -> None:
-        async def never(_: web.BaseRequest) -> web.Response:
-            raise AssertionError("no request is sent here")
+async def test_holds_no_more_connections_than_it_may() -> None:
+    async def never(_: web.BaseRequest) -> web.Response:
+        raise AssertionError("no request is sent here")
 
-        connections = HttpListener(
-            never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
-        )
-        port = await connections.start("127.0.0.1", 0)
-        seen = 0
-        with slow_clients(port, 30) as clients:
-            for client in clients[:25]:
-                await asyncio.to_thread(hear, client)
-                seen = max(seen, len(connections))
-            assert 1 <= seen <= 6  # one that is leaving may still be there when the next comes
-        await connections.close()
-        assert len(connections) == 0
-
-    asyncio.run(run())
+    connections = HttpListener(
+        never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
+    )
+    port = await connections.start("127.0.0.1", 0)
+    seen = 0
+    with slow_clients(port, 30) as clients:
+        for client in clients[:25]:
+            await asyncio.to_thread(hear, client)
+            seen = max(seen, len(connections))
+        assert 1 <= seen <= 6  # one that is leaving may still be there when the next comes
+    await connections.close()
+    assert len(connections) == 0
 
 
 def test_closes_after_one_answer() -> None:
@@ -151,28 +148,25 @@ def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
     serve(story, tls=ServingTls())
 
 
-def test_lets_requests_under_way_end_when_it_closes() -> None:
-    async def run() -> None:
-        began, go_on = asyncio.Event(), asyncio.Event()
+async def test_lets_requests_under_way_end_when_it_closes() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
 
-        async def slow(_: web.BaseRequest) -> web.Response:
-            began.set()
-            await go_on.wait()
-            return web.Response(text="done")
+    async def slow(_: web.BaseRequest) -> web.Response:
+        began.set()
+        await go_on.wait()
+        return web.Response(text="done")
 
-        connections = HttpListener(slow, None, max_connections=64, idle_seconds=30.0)
-        client = Client(await connections.start("127.0.0.1", 0), None)
-        asking = asyncio.create_task(client.get("/"))
-        await began.wait()
-        closing = asyncio.create_task(connections.close(grace=10.0))
-        await asyncio.sleep(0)
-        go_on.set()
-        assert (await asking).text == "done"
-        await closing
-        with pytest.raises(ConnectionRefusedError):
-            await client.get("/")
-
-    asyncio.run(run())
+    connections = HttpListener(slow, None, max_connections=64, idle_seconds=30.0)
+    client = Client(await connections.start("127.0.0.1", 0), None)
+    asking = asyncio.create_task(client.get("/"))
+    await began.wait()
+    closing = asyncio.create_task(connections.close(grace=10.0))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert (await asking).text == "done"
+    await closing
+    with pytest.raises(ConnectionRefusedError):
+        await client.get("/")
 
 
 def _unverified() -> ssl.SSLContext:
