@@ -45,27 +45,23 @@ def hear(one: socket.socket) -> bytes:
     [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"POST /x HTTP/1.1\r\n"],
     ids=["nothing", "half a header", "half a request"],
 )
-def test_ends_connections_whose_time_is_up(said: bytes) -> None:
-    async def story(client: Client) -> None:
+async def test_ends_connections_whose_time_is_up(said: bytes) -> None:
+    async with serve(lifetime=0.2) as client:
         with slow_clients(client.port, 3, said) as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
-    serve(story, lifetime=0.2)
 
-
-def test_ends_handshakes_whose_time_is_up() -> None:
-    async def story(client: Client) -> None:
+async def test_ends_handshakes_whose_time_is_up() -> None:
+    async with serve(tls=ServingTls(), lifetime=0.2) as client:
         with slow_clients(client.port, 3, b"\x16\x03\x01") as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
-    serve(story, tls=ServingTls(), lifetime=0.2)
-
 
 @pytest.mark.parametrize("tls", [None, ServingTls()])
-def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) -> None:
-    async def story(client: Client) -> None:
+async def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) -> None:
+    async with serve(tls=tls, max_connections=8) as client:
         if tls is not None:
             client.context = _unverified()
         with slow_clients(client.port, 40) as connections:
@@ -73,8 +69,6 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
                 assert (await client.get("/healthz")).text == "ok"
             # The oldest have made room: as many as there were too many.
             assert await asyncio.to_thread(hear, connections[0]) == b""
-
-    serve(story, tls=tls, max_connections=8)
 
 
 async def test_holds_no_more_connections_than_it_may() -> None:
@@ -95,16 +89,14 @@ async def test_holds_no_more_connections_than_it_may() -> None:
     assert len(connections) == 0
 
 
-def test_closes_after_one_answer() -> None:
-    async def story(client: Client) -> None:
+async def test_closes_after_one_answer() -> None:
+    async with serve() as client:
         request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
         with slow_clients(client.port, 1, request + request) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"Connection: close\r\n" in heard
         assert heard.count(b"HTTP/1.1 200 OK") == 1
-
-    serve(story)
 
 
 @pytest.mark.parametrize(
@@ -117,35 +109,29 @@ def test_closes_after_one_answer() -> None:
     ],
     ids=["long path", "long header", "no HTTP", "wrong length"],
 )
-def test_refuses_what_is_too_long_or_no_request(
+async def test_refuses_what_is_too_long_or_no_request(
     said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(client: Client) -> None:
+    async with serve() as client:
         with slow_clients(client.port, 1, said) as (one,):
             assert (await asyncio.to_thread(hear, one)).startswith(b"HTTP/1.0 400 Bad Request")
-
-    serve(story)
     assert not caplog.records  # strangers do not write our log
 
 
-def test_reads_no_body() -> None:
-    async def story(client: Client) -> None:
+async def test_reads_no_body() -> None:
+    async with serve(lifetime=5.0) as client:
         head = b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
         with slow_clients(client.port, 1, head + b"x" * 100_000) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 401 Unauthorized")
 
-    serve(story, lifetime=5.0)
 
-
-def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
-    async def story(client: Client) -> None:
+async def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
+    async with serve(tls=ServingTls()) as client:
         with slow_clients(client.port, 1, b"GET /healthz HTTP/1.1\r\n\r\n") as (one,):
             assert not (await asyncio.to_thread(hear, one)).startswith(b"HTTP")
         client.context = _unverified()
         assert (await client.get("/healthz")).text == "ok"
-
-    serve(story, tls=ServingTls())
 
 
 async def test_lets_requests_under_way_end_when_it_closes() -> None:
