@@ -131,11 +131,6 @@ class Asked:
         """Method and last part of the path, such as `POST binding`."""
         return f"{self.request.method} {self.path.rpartition('/')[2]}"
 
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list, or the first page of one."""
-        return self.verb == "list" and "continue" not in self.query
-
 
 class OpenWatch:
     """A stream of the server, into which a test may interfere."""
@@ -271,6 +266,7 @@ class FaultyTransport:
 
     async def close(self) -> None:
         self.cut()
+        await self._inner.close()
 
     async def _meet(self, request: Request) -> Fault | None:
         path, _, query = request.path.partition("?")
@@ -341,6 +337,11 @@ class FaultyServer(FaultyTransport):
         """The objects of a kind, by key."""
         items = self.store.items(_resource(kind))
         return {value.key: value for value in (convert(i.decoded(), kind) for i in items)}
+
+    def restore(self, version: int) -> None:
+        """Go back in time, as after a backup: versions begin again further down."""
+        self.store.version = version
+        self.store.compact()
 
     def uid(self, kind: type[Object], name: str, namespace: str = "default") -> str | None:
         """The object under a name, even if it cannot be decoded."""

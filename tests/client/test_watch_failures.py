@@ -212,16 +212,14 @@ def test_lists_again_when_the_same_garbage_comes_again_and_again(rig: ClientRig)
 
 
 def test_lists_again_when_the_server_went_back_in_time(rig: ClientRig) -> None:
-    store = rig.server.store
     rig.server.put(Pod, "a")
     reflector = rig.follow()
-    store.version = 50
-    store.compact()
+    rig.server.restore(50)
     rig.server.put(Pod, "a")
     rig.server.cut()
     too_large = Refuse(504, "Timeout", "Too large resource version: 996, current: 51")
     rig.server.fault = lambda asked: (
-        too_large if int(asked.query.get("resourceVersion", 0)) > store.version else None
+        too_large if int(asked.query.get("resourceVersion", 0)) > rig.server.store.version else None
     )
     rig.advance(10)
     assert "Too large resource version" not in reflector.problem
