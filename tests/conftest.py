@@ -1,17 +1,16 @@
 """Fixtures for all rooms."""
 
-import functools
 import gc
+import inspect
 import logging
 import sys
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
+from tests.event_loop import run
 
 from mooring.observe import log as logs
-from mooring.runtime import registry
 
 # How long an example takes says more about the machine than about us.
 settings.register_profile("mooring", deadline=None)
@@ -25,21 +24,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def plugins_found_once() -> Iterator[None]:
-    """Nearly every test has a scheduler, which need not find and inspect our plugins anew."""
-    found = functools.cache(lambda group, path: entry_points(group=group))
-    inspect = registry.contract_faults
-    inspected = functools.cache(inspect)
-
-    def faults_of(candidate: object) -> list[str]:
-        is_ours = isinstance(candidate, type) and candidate.__module__.startswith("mooring.plugins")
-        return [*inspected(candidate)] if is_ours else inspect(candidate)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(registry, "entry_points", lambda group: found(group, tuple(sys.path)))
-        patched.setattr(registry, "contract_faults", faults_of)
-        yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Give each `async def test_…` an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(autouse=True)

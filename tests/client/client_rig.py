@@ -1,4 +1,4 @@
-"""A memory server with reflectors and informers, on a virtual loop."""
+"""A server with reflectors and informers, on a virtual loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any, Generic, Self, TypeVar
 
-from tests.client.memory_server import MemoryServer
+from tests.faulty_transport import FaultyServer
 
 from mooring.api.core import Pod
 from mooring.api.meta import Object
@@ -40,11 +40,11 @@ class Recorded(Generic[O]):
 
 
 class ClientRig:
-    """A virtual loop, a memory server and its client; cancels all tasks at the end."""
+    """A virtual loop, a server and its client; cancels all tasks at the end."""
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
-        self.server = MemoryServer()
+        self.server = FaultyServer()
         self.client = ApiClient(self.server)
         self.rng = random.Random(7)
         self._sink: Recorded[Pod] = Recorded()
@@ -81,7 +81,7 @@ class ClientRig:
 
     def times(self, verb: str) -> list[float]:
         """When requests came."""
-        return [asked.at for asked in self.server.seen if asked.verb == verb]
+        return [asked.at for asked in self.server.asked if asked.verb == verb]
 
     def overhear(self) -> list[bytes]:
         """The lines that the server sends from now on."""

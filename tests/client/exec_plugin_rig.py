@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.certificates import Pair
+from tests.certificates import Pair
 
 from mooring.client.endpoint import Headers
 from mooring.client.errors import Unreachable

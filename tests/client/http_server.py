@@ -1,7 +1,7 @@
 """A small server on loopback that does what a test tells it to, however wrong that is.
 
 A handler is called for every connection and has it in its hands: it reads requests and writes
-bytes. `run` is `asyncio.run` with a watchful eye: no task may be left, nothing may be logged.
+bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from tests.event_loop import PATIENCE
+
 from mooring.client.endpoint import Credentials, Endpoint, Tls
 from mooring.client.http import HttpTransport
 from mooring.client.transport import Request
 from mooring.simulator.clock import VirtualLoop
 
 T = TypeVar("T")
-
-PATIENCE = 30.0  # seconds; a test that takes longer hangs
 
 
 @dataclass(frozen=True)
@@ -253,28 +253,10 @@ async def until(claim: Callable[[], bool], pause: float = 0.001) -> None:
         await asyncio.sleep(pause)
 
 
-def run(scenario: Coroutine[Any, Any, T]) -> T:
-    complaints: list[dict[str, Any]] = []
-
-    async def watched() -> T:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: complaints.append(context))
-        async with asyncio.timeout(PATIENCE):
-            result = await scenario
-        await asyncio.sleep(0)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left, f"tasks were left behind: {left}"
-        return result
-
-    result = asyncio.run(watched())
-    assert not complaints, f"the event loop complains: {complaints}"
-    return result
-
-
 class Timed:
     """A virtual loop with real sockets: bytes take no time, hours are made to pass.
 
-    As watchful as `run`.
+    As watchful as `event_loop.run`.
     """
 
     def __init__(self) -> None:

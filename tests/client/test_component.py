@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.controller import bad_network
-from tests.controller.bad_network import BadNetwork
+from tests.faulty_transport import Asked, Fault, FaultyTransport, Refuse, Vanish
 
 from mooring.api import core
 from mooring.client.component import STANDING_BY, SYNCING, Component
@@ -17,7 +16,7 @@ from mooring.client.errors import Fenced, Forbidden
 from mooring.client.informer import Informer
 from mooring.client.lease import Election
 from mooring.client.permissions import permissions_on
-from mooring.client.transport import Request, Response, Transport
+from mooring.client.transport import Request, Transport
 from mooring.observe.component import ComponentMetrics
 from mooring.testing import pod
 from mooring.testing.sandbox import Sandbox
@@ -73,23 +72,25 @@ class Rig:
     def _connect(self) -> Transport:
         rig = self
 
-        class Transport(BadNetwork):
-            async def send(self, request: Request, fence: Any = None) -> Any:
-                if rig.forbidden(request):
-                    return Response(403, {}, b'{"reason": "Forbidden", "message": "no"}')
-                if "reviews" in request.path:
-                    rig.reviews += 1
-                elif request.method != "GET":
-                    rig.said.append(f"{request.method} {request.path.split('/')[-1]}")
-                return await super().send(request, fence)
-
+        class Transport(FaultyTransport):
             async def close(self) -> None:
                 rig.said.append("close")
 
-        return Transport(
-            self.sandbox.cluster.transport(),
-            lambda request: bad_network.LOST_REQUEST if self.lost(request) else bad_network.OK,
-        )
+        transport = Transport(self.sandbox.cluster.transport())
+        transport.fault = self._meet
+        return transport
+
+    def _meet(self, asked: Asked) -> Fault | None:
+        request = asked.request
+        if asked.verb == "watch":
+            return None
+        if self.forbidden(request):
+            return Refuse(403, "Forbidden")
+        if "reviews" in request.path:
+            self.reviews += 1
+        elif request.method != "GET":
+            self.said.append(f"{request.method} {request.path.split('/')[-1]}")
+        return Vanish() if self.lost(request) else None
 
     @property
     def leads(self) -> float:

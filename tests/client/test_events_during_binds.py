@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.client.event_server import EventSinkRig
+from tests.client.event_sink_rig import EventSinkRig
 
 from mooring.client.events import PATIENCE
 
@@ -34,7 +34,7 @@ def test_does_not_wait_longer_than_a_few_seconds(rig: EventSinkRig) -> None:
     rig.loop.advance(PATIENCE - 1)
     rig.emit("late")
     rig.loop.advance(1)
-    assert [event["regarding"]["name"] for event in rig.server.events.values()] == ["early"]
+    assert [event["regarding"]["name"] for event in rig.events] == ["early"]
     rig.loop.advance(PATIENCE)
     assert rig.sink.sent == 2
 
@@ -53,7 +53,7 @@ def test_tells_the_time_when_it_happened_and_not_when_it_was_sent(rig: EventSink
     rig.loop.advance(3)
     rig.binds.end()
     rig.loop.settle()
-    assert rig.server.only()["eventTime"] == "2023-11-14T22:13:20.000000Z"
+    assert rig.only()["eventTime"] == "2023-11-14T22:13:20.000000Z"
 
 
 def test_what_waits_is_sent_at_the_end_even_if_binds_hang(rig: EventSinkRig) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.certificates import Authority, server_context, shake_hands
+from tests.certificates import Authority, server_context, shake_hands
 from tests.client.exec_plugin_rig import (
     NOW,
     V1,

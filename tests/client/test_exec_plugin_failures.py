@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.certificates import Authority, Pair
+from tests.certificates import Authority, Pair
 from tests.client.exec_plugin_rig import (
     V1,
     V1BETA1,

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 import pytest
-from tests.client.certificates import Authority, server_context
+from tests.certificates import Authority, server_context
 from tests.client.http_server import (
     CHUNKED_HEAD,
     LAST_CHUNK,

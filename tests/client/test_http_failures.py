@@ -17,11 +17,11 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     says_once,
     serve,
     until,
 )
+from tests.event_loop import run
 
 from mooring.client import _connection
 from mooring.client.endpoint import Headers
@@ -44,28 +44,22 @@ def failure(handler: Handler, *requests: Request) -> Unreachable:
     return run(scenario())
 
 
-def test_names_a_refused_connection_and_knows_that_nothing_was_sent() -> None:
-    async def scenario() -> None:
-        async with serve(always(answer())) as server:
-            port = server.port
-        async with client(port) as transport:
-            with pytest.raises(Unreachable) as found:
-                await transport.send(post())
-            assert str(found.value) == f"127.0.0.1:{port}: connection refused"
-            assert not found.value.sent
-
-    run(scenario())
+async def test_names_a_refused_connection_and_knows_that_nothing_was_sent() -> None:
+    async with serve(always(answer())) as server:
+        port = server.port
+    async with client(port) as transport:
+        with pytest.raises(Unreachable) as found:
+            await transport.send(post())
+        assert str(found.value) == f"127.0.0.1:{port}: connection refused"
+        assert not found.value.sent
 
 
-def test_names_a_host_that_does_not_exist() -> None:
-    async def scenario() -> None:
-        async with client(1, host="nowhere.invalid") as transport:
-            with pytest.raises(Unreachable) as found:
-                await transport.send(post())
-            assert "nowhere.invalid:1: the name cannot be resolved" in str(found.value)
-            assert not found.value.sent
-
-    run(scenario())
+async def test_names_a_host_that_does_not_exist() -> None:
+    async with client(1, host="nowhere.invalid") as transport:
+        with pytest.raises(Unreachable) as found:
+            await transport.send(post())
+        assert "nowhere.invalid:1: the name cannot be resolved" in str(found.value)
+        assert not found.value.sent
 
 
 @pytest.mark.parametrize("request_", [get(), post()])
@@ -117,15 +111,12 @@ def test_gives_up_on_a_slow_answer() -> None:
     assert error.sent
 
 
-def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed() -> None:
-    async def scenario() -> None:
-        handler = answers_then_closes({0: 1})
-        async with serve(handler) as server, client(server.port) as transport:
-            for _ in range(3):
-                assert (await transport.send(get())).status == 200
-            assert [len(peer.requests) for peer in server.peers] == [2, 2]
-
-    run(scenario())
+async def test_repeats_a_read_on_a_new_connection_when_an_old_one_was_closed() -> None:
+    handler = answers_then_closes({0: 1})
+    async with serve(handler) as server, client(server.port) as transport:
+        for _ in range(3):
+            assert (await transport.send(get())).status == 200
+        assert [len(peer.requests) for peer in server.peers] == [2, 2]
 
 
 def test_repeats_a_read_only_once() -> None:
@@ -140,46 +131,36 @@ def test_does_not_repeat_a_write() -> None:
     assert error.sent
 
 
-def test_does_not_write_on_a_connection_that_was_closed_while_the_loop_stood_still(
+async def test_does_not_write_on_a_connection_that_was_closed_while_the_loop_stood_still(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_connection, "_LONG_IDLE", 0.0)  # as if it had stood still for long
-
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
-            await transport.send(get())
-            server.peers[0].writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
-            assert (await transport.send(post())).status == 200
-            assert [len(peer.requests) for peer in server.peers] == [1, 1]
-
-    run(scenario())
+    async with serve(always(answer())) as server, client(server.port) as transport:
+        await transport.send(get())
+        server.peers[0].writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        assert (await transport.send(post())).status == 200
+        assert [len(peer.requests) for peer in server.peers] == [1, 1]
 
 
-def test_closes_a_connection_on_which_the_server_speaks_unasked() -> None:
+async def test_closes_a_connection_on_which_the_server_speaks_unasked() -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer())
         await peer.send(answer(b"timeout", 408))
         await peer.gone()
 
-    async def scenario() -> None:
-        async with serve(handler) as server, client(server.port) as transport:
-            for _ in range(2):
-                assert (await transport.send(post())).status == 200
-                await until(lambda: server.peers[-1].reader.at_eof())
-            assert len(server.peers) == 2
-
-    run(scenario())
+    async with serve(handler) as server, client(server.port) as transport:
+        for _ in range(2):
+            assert (await transport.send(post())).status == 200
+            await until(lambda: server.peers[-1].reader.at_eof())
+        assert len(server.peers) == 2
 
 
-def test_names_a_host_that_cannot_be_one() -> None:
-    async def scenario() -> None:
-        async with client(1, host="bad..name") as transport:
-            with pytest.raises(Unreachable, match=r"bad\.\.name:1: ") as found:
-                await transport.send(post())
-            assert not found.value.sent
-
-    run(scenario())
+async def test_names_a_host_that_cannot_be_one() -> None:
+    async with client(1, host="bad..name") as transport:
+        with pytest.raises(Unreachable, match=r"bad\.\.name:1: ") as found:
+            await transport.send(post())
+        assert not found.value.sent
 
 
 def test_writes_nothing_when_its_time_is_over_already() -> None:

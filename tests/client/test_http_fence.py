@@ -14,10 +14,10 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     serve,
     until,
 )
+from tests.event_loop import run
 
 from mooring.client.errors import Fenced, Unreachable
 
@@ -58,18 +58,15 @@ def test_asks_no_fence_before_there_is_a_connection() -> None:
     assert not asked
 
 
-def test_writes_nothing_when_the_fence_is_closed() -> None:
+async def test_writes_nothing_when_the_fence_is_closed() -> None:
     def closed() -> None:
         raise Fenced("the lease is lost")
 
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
-            with pytest.raises(Fenced):
-                await transport.send(post(), closed)
-            assert (await transport.send(post())).status == 200
-            assert [len(peer.requests) for peer in server.peers] == [1]  # the connection was good
-
-    run(scenario())
+    async with serve(always(answer())) as server, client(server.port) as transport:
+        with pytest.raises(Fenced):
+            await transport.send(post(), closed)
+        assert (await transport.send(post())).status == 200
+        assert [len(peer.requests) for peer in server.peers] == [1]  # the connection was good
 
 
 def test_asks_the_fence_again_before_it_repeats() -> None:
@@ -85,7 +82,7 @@ def test_asks_the_fence_again_before_it_repeats() -> None:
     assert asked == [1, 2]
 
 
-def test_closes_the_connection_of_a_request_that_is_cancelled() -> None:
+async def test_closes_the_connection_of_a_request_that_is_cancelled() -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         if peer.number == 0:
@@ -94,17 +91,14 @@ def test_closes_the_connection_of_a_request_that_is_cancelled() -> None:
         else:
             await peer.send(answer(b"second"))
 
-    async def scenario() -> None:
-        async with serve(handler) as server, client(server.port) as transport:
-            first = asyncio.create_task(transport.send(post()))
-            await until(lambda: bool(server.requests))
-            first.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            assert (await transport.send(post())).body == b"second"
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+    async with serve(handler) as server, client(server.port) as transport:
+        first = asyncio.create_task(transport.send(post()))
+        await until(lambda: bool(server.requests))
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await transport.send(post())).body == b"second"
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
 def test_tells_of_every_try() -> None:

@@ -14,7 +14,6 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     serve,
     until,
 )
@@ -44,115 +43,97 @@ class Gate:
             self._free.release()
 
 
-def test_opens_no_more_connections_than_it_may() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        async with serve(gate.handler) as server, client(server.port, max_connections=3) as to:
-            tasks = [asyncio.create_task(to.send(get(f"/{at}"))) for at in range(10)]
-            await until(lambda: len(gate.paths) == 3)
-            gate.let_go(10)
-            found = await asyncio.gather(*tasks)
-            assert [one.body for one in found] == [f"/{at}".encode() for at in range(10)]
-            assert len(server.peers) == 3
-
-    run(scenario())
+async def test_opens_no_more_connections_than_it_may() -> None:
+    gate = Gate()
+    async with serve(gate.handler) as server, client(server.port, max_connections=3) as to:
+        tasks = [asyncio.create_task(to.send(get(f"/{at}"))) for at in range(10)]
+        await until(lambda: len(gate.paths) == 3)
+        gate.let_go(10)
+        found = await asyncio.gather(*tasks)
+        assert [one.body for one in found] == [f"/{at}".encode() for at in range(10)]
+        assert len(server.peers) == 3
 
 
-def test_lets_nobody_overtake() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
-            tasks = []
-            for at in range(5):
-                tasks.append(asyncio.create_task(to.send(get(f"/{at}"))))
-                await asyncio.sleep(0)
-            gate.let_go(5)
-            await tasks[0]
-            late = asyncio.create_task(to.send(get("/late")))  # a connection is free just now
-            gate.let_go()
-            await asyncio.gather(*tasks, late)
-            assert gate.paths == ["/0", "/1", "/2", "/3", "/4", "/late"]
-            assert len(server.peers) == 1
-
-    run(scenario())
+async def test_lets_nobody_overtake() -> None:
+    gate = Gate()
+    async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
+        tasks = []
+        for at in range(5):
+            tasks.append(asyncio.create_task(to.send(get(f"/{at}"))))
+            await asyncio.sleep(0)
+        gate.let_go(5)
+        await tasks[0]
+        late = asyncio.create_task(to.send(get("/late")))  # a connection is free just now
+        gate.let_go()
+        await asyncio.gather(*tasks, late)
+        assert gate.paths == ["/0", "/1", "/2", "/3", "/4", "/late"]
+        assert len(server.peers) == 1
 
 
-def test_gives_up_on_who_waits_in_line_too_long() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
-            first = asyncio.create_task(to.send(post("/first")))
-            await until(lambda: gate.paths == ["/first"])
-            with pytest.raises(Unreachable) as found:
-                await to.send(post("/second", timeout=0.02))
-            assert "all connections were in use for too long" in str(found.value)
-            assert not found.value.sent
-            gate.let_go(2)
-            await first
-            await to.send(post("/third"))
-            assert gate.paths == ["/first", "/third"]
-
-    run(scenario())
+async def test_gives_up_on_who_waits_in_line_too_long() -> None:
+    gate = Gate()
+    async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
+        first = asyncio.create_task(to.send(post("/first")))
+        await until(lambda: gate.paths == ["/first"])
+        with pytest.raises(Unreachable) as found:
+            await to.send(post("/second", timeout=0.02))
+        assert "all connections were in use for too long" in str(found.value)
+        assert not found.value.sent
+        gate.let_go(2)
+        await first
+        await to.send(post("/third"))
+        assert gate.paths == ["/first", "/third"]
 
 
-def test_passes_the_turn_of_a_cancelled_waiter_on() -> None:
+async def test_passes_the_turn_of_a_cancelled_waiter_on() -> None:
     tasks: list[asyncio.Task[Response]] = []
 
     def cancel_second(*_: object) -> None:
         # Told when the first one has its answer and has passed its place on to the second.
         tasks[1].cancel()
 
-    async def scenario() -> None:
-        gate = Gate()
-        async with (
-            serve(gate.handler) as server,
-            client(server.port, max_connections=1, on_answer=cancel_second) as to,
-        ):
-            paths = ("/first", "/second", "/third")
-            tasks.extend(asyncio.create_task(to.send(get(path))) for path in paths)
-            gate.let_go(2)
-            await asyncio.wait(tasks)
-            assert tasks[1].cancelled()
-            assert tasks[2].result().body == b"/third"
-            assert gate.paths == ["/first", "/third"]
-            assert len(server.peers) == 1
-
-    run(scenario())
+    gate = Gate()
+    async with (
+        serve(gate.handler) as server,
+        client(server.port, max_connections=1, on_answer=cancel_second) as to,
+    ):
+        paths = ("/first", "/second", "/third")
+        tasks.extend(asyncio.create_task(to.send(get(path))) for path in paths)
+        gate.let_go(2)
+        await asyncio.wait(tasks)
+        assert tasks[1].cancelled()
+        assert tasks[2].result().body == b"/third"
+        assert gate.paths == ["/first", "/third"]
+        assert len(server.peers) == 1
 
 
-def test_gives_the_place_of_a_failed_request_to_the_next() -> None:
+async def test_gives_the_place_of_a_failed_request_to_the_next() -> None:
     async def handler(peer: Peer) -> None:
         request = await peer.request()
         await peer.send(b"garbage" if request.path == "/bad" else answer())
 
-    async def scenario() -> None:
-        async with serve(handler) as server, client(server.port, max_connections=1) as to:
-            bad = asyncio.create_task(to.send(get("/bad")))
-            good = asyncio.create_task(to.send(get("/good")))
-            await asyncio.wait([bad, good])
-            assert isinstance(bad.exception(), Unreachable)
-            assert good.result().status == 200
-
-    run(scenario())
+    async with serve(handler) as server, client(server.port, max_connections=1) as to:
+        bad = asyncio.create_task(to.send(get("/bad")))
+        good = asyncio.create_task(to.send(get("/good")))
+        await asyncio.wait([bad, good])
+        assert isinstance(bad.exception(), Unreachable)
+        assert good.result().status == 200
 
 
-def test_uses_the_connection_that_was_used_last() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        async with serve(gate.handler) as server, client(server.port) as to:
-            slow = asyncio.create_task(to.send(get("/slow")))
-            await until(lambda: gate.paths == ["/slow"])
-            quick = asyncio.create_task(to.send(get("/quick")))
-            await until(lambda: len(gate.paths) == 2)
-            gate.let_go(1)
-            await slow
-            gate.let_go(3)
-            await quick
-            await to.send(get("/a"))
-            await to.send(get("/b"))
-            assert [peer.requests[-1].path for peer in server.peers] == ["/slow", "/b"]
-
-    run(scenario())
+async def test_uses_the_connection_that_was_used_last() -> None:
+    gate = Gate()
+    async with serve(gate.handler) as server, client(server.port) as to:
+        slow = asyncio.create_task(to.send(get("/slow")))
+        await until(lambda: gate.paths == ["/slow"])
+        quick = asyncio.create_task(to.send(get("/quick")))
+        await until(lambda: len(gate.paths) == 2)
+        gate.let_go(1)
+        await slow
+        gate.let_go(3)
+        await quick
+        await to.send(get("/a"))
+        await to.send(get("/b"))
+        assert [peer.requests[-1].path for peer in server.peers] == ["/slow", "/b"]
 
 
 def test_wants_at_least_one_connection() -> None:
@@ -199,27 +180,24 @@ def test_gives_up_when_the_time_of_the_request_is_over_and_not_before() -> None:
 # --- the end -----------------------------------------------------------------------------------
 
 
-def test_closing_ends_requests_streams_and_waiting() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
-            under_way = asyncio.create_task(to.send(post("/under-way")))
-            await until(lambda: gate.paths == ["/under-way"])
-            in_line = asyncio.create_task(to.send(post("/in-line")))
-            await asyncio.sleep(0)
-            await to.close()
-            await asyncio.wait([under_way, in_line])
-            errors = [under_way.exception(), in_line.exception()]
-            assert [isinstance(error, Unreachable) and error.sent for error in errors] == [
-                True,
-                False,
-            ]
-            assert all("the client is closed" in str(error) for error in errors)
-
-    run(scenario())
+async def test_closing_ends_requests_streams_and_waiting() -> None:
+    gate = Gate()
+    async with serve(gate.handler) as server, client(server.port, max_connections=1) as to:
+        under_way = asyncio.create_task(to.send(post("/under-way")))
+        await until(lambda: gate.paths == ["/under-way"])
+        in_line = asyncio.create_task(to.send(post("/in-line")))
+        await asyncio.sleep(0)
+        await to.close()
+        await asyncio.wait([under_way, in_line])
+        errors = [under_way.exception(), in_line.exception()]
+        assert [isinstance(error, Unreachable) and error.sent for error in errors] == [
+            True,
+            False,
+        ]
+        assert all("the client is closed" in str(error) for error in errors)
 
 
-def test_closing_ends_what_is_still_connecting() -> None:
+async def test_closing_ends_what_is_still_connecting() -> None:
     async def silent(peer: Peer) -> None:
         await peer.gone()
 
@@ -229,33 +207,27 @@ def test_closing_ends_what_is_still_connecting() -> None:
         def context(self) -> ssl.SSLContext:
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-    async def scenario() -> None:
-        async with serve(silent) as server, client(server.port, tls=Patient()) as to:
-            task = asyncio.create_task(to.send(post()))
-            await until(lambda: bool(server.peers))
-            await to.close()
-            await asyncio.wait([task])
-            error = task.exception()
-            assert isinstance(error, Unreachable)
-            assert "the client is closed" in str(error)
-            assert not error.sent
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+    async with serve(silent) as server, client(server.port, tls=Patient()) as to:
+        task = asyncio.create_task(to.send(post()))
+        await until(lambda: bool(server.peers))
+        await to.close()
+        await asyncio.wait([task])
+        error = task.exception()
+        assert isinstance(error, Unreachable)
+        assert "the client is closed" in str(error)
+        assert not error.sent
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
-def test_sends_nothing_after_closing() -> None:
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as to:
+async def test_sends_nothing_after_closing() -> None:
+    async with serve(always(answer())) as server, client(server.port) as to:
+        await to.send(get())
+        await asyncio.gather(to.close(), to.close())
+        await to.close()
+        with pytest.raises(Unreachable, match="the client is closed") as found:
             await to.send(get())
-            await asyncio.gather(to.close(), to.close())
-            await to.close()
-            with pytest.raises(Unreachable, match="the client is closed") as found:
-                await to.send(get())
-            assert not found.value.sent
-            with pytest.raises(Unreachable, match="the client is closed"):
-                async with to.stream(get()):
-                    raise AssertionError("it was opened")
-            assert len(server.peers) == 1
-
-    run(scenario())
+        assert not found.value.sent
+        with pytest.raises(Unreachable, match="the client is closed"):
+            async with to.stream(get()):
+                raise AssertionError("it was opened")
+        assert len(server.peers) == 1

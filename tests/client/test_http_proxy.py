@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.client.certificates import Authority, server_context
+from tests.certificates import Authority, server_context
 from tests.client.http_server import (
     CHUNKED_HEAD,
     LAST_CHUNK,
@@ -21,11 +21,11 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     serve,
     until,
 )
 from tests.client.test_http_tls import Contexts, trusting
+from tests.event_loop import run
 
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
@@ -108,16 +108,13 @@ def test_speaks_tls_to_the_proxy_too(
     through(secure=secure, url="https://{}", proxy_tls=server_context(PROXY))
 
 
-def test_does_not_believe_every_proxy() -> None:
-    async def scenario() -> None:
-        async with serve(tunnel, tls=server_context(PROXY)) as proxy:
-            url = f"https://127.0.0.1:{proxy.port}"
-            async with client(1, tls=Contexts(trusting(CA)), proxy=url) as to:
-                with pytest.raises(Unreachable, match="certificate verify failed") as found:
-                    await to.send(post())
-                assert not found.value.sent
-
-    run(scenario())
+async def test_does_not_believe_every_proxy() -> None:
+    async with serve(tunnel, tls=server_context(PROXY)) as proxy:
+        url = f"https://127.0.0.1:{proxy.port}"
+        async with client(1, tls=Contexts(trusting(CA)), proxy=url) as to:
+            with pytest.raises(Unreachable, match="certificate verify failed") as found:
+                await to.send(post())
+            assert not found.value.sent
 
 
 async def hang_up(peer: Peer) -> None:
@@ -136,20 +133,17 @@ async def hang_up(peer: Peer) -> None:
         (hang_up, "closed the connection without an answer"),
     ],
 )
-def test_says_what_the_proxy_said(handler: Handler, said: str) -> None:
-    async def scenario() -> None:
-        async with serve(handler) as proxy:
-            url = f"http://user:secret@127.0.0.1:{proxy.port}"
-            async with client(1, proxy=url, connect_timeout=0.3) as to:
-                with pytest.raises(Unreachable, match=said) as found:
-                    await to.send(post())
-                where = f"127.0.0.1:1 through the proxy 127.0.0.1:{proxy.port}: "
-                assert str(found.value).startswith(where)
-                assert "secret" not in str(found.value)
-                assert not found.value.sent
-            await until(lambda: proxy.peers[0].reader.at_eof() or handler is hang_up)
-
-    run(scenario())
+async def test_says_what_the_proxy_said(handler: Handler, said: str) -> None:
+    async with serve(handler) as proxy:
+        url = f"http://user:secret@127.0.0.1:{proxy.port}"
+        async with client(1, proxy=url, connect_timeout=0.3) as to:
+            with pytest.raises(Unreachable, match=said) as found:
+                await to.send(post())
+            where = f"127.0.0.1:1 through the proxy 127.0.0.1:{proxy.port}: "
+            assert str(found.value).startswith(where)
+            assert "secret" not in str(found.value)
+            assert not found.value.sent
+        await until(lambda: proxy.peers[0].reader.at_eof() or handler is hang_up)
 
 
 @pytest.mark.parametrize("url", ["socks5://user:secret@p:1080", "p:3128", "http://"])

@@ -10,10 +10,10 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     serve,
 )
 from tests.client.test_http_tls import Contexts
+from tests.event_loop import run
 
 from mooring.client._dial import host_header
 from mooring.client.endpoint import Endpoint
@@ -69,14 +69,11 @@ def test_says_that_a_body_is_empty_where_one_is_expected() -> None:
         Request(method="POST", path="/", body=b"x", content_type="a\r\nX: y"),
     ],
 )
-def test_refuses_what_would_end_a_line_early(request_: Request) -> None:
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
-            with pytest.raises(ValueError, match=r"percent-encoded|HTTP"):
-                await transport.send(request_)
-            assert not server.peers
-
-    run(scenario())
+async def test_refuses_what_would_end_a_line_early(request_: Request) -> None:
+    async with serve(always(answer())) as server, client(server.port) as transport:
+        with pytest.raises(ValueError, match=r"percent-encoded|HTTP"):
+            await transport.send(request_)
+        assert not server.peers
 
 
 @pytest.mark.parametrize(

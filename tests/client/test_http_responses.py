@@ -16,10 +16,10 @@ from tests.client.http_server import (
     client,
     get,
     post,
-    run,
     says_once,
     serve,
 )
+from tests.event_loop import run
 
 from mooring.client.errors import Unreachable
 from mooring.client.transport import Request, Response
@@ -40,14 +40,11 @@ def test_an_answer_of_any_status_is_an_answer() -> None:
     assert (found.status, found.body, found.headers["retry-after"]) == (503, b"no", "7")
 
 
-def test_uses_a_connection_again() -> None:
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
-            for request in (get(), post(), get()):
-                assert (await transport.send(request)).status == 200
-            assert [len(peer.requests) for peer in server.peers] == [3]
-
-    run(scenario())
+async def test_uses_a_connection_again() -> None:
+    async with serve(always(answer())) as server, client(server.port) as transport:
+        for request in (get(), post(), get()):
+            assert (await transport.send(request)).status == 200
+        assert [len(peer.requests) for peer in server.peers] == [3]
 
 
 @pytest.mark.parametrize(
@@ -59,14 +56,11 @@ def test_uses_a_connection_again() -> None:
         answer(b"hello") + b"HTTP/1.1 200 OK\r\n",
     ],
 )
-def test_uses_no_connection_again_that_ends_with_its_answer(data: bytes) -> None:
-    async def scenario() -> None:
-        async with serve(says_once(data)) as server, client(server.port) as transport:
-            for _ in range(2):
-                assert (await transport.send(post())).body == b"hello"
-            assert len(server.peers) == 2
-
-    run(scenario())
+async def test_uses_no_connection_again_that_ends_with_its_answer(data: bytes) -> None:
+    async with serve(says_once(data)) as server, client(server.port) as transport:
+        for _ in range(2):
+            assert (await transport.send(post())).body == b"hello"
+        assert len(server.peers) == 2
 
 
 def test_reads_chunks_and_compressed_answers() -> None:
@@ -98,19 +92,16 @@ def test_carries_large_bodies_both_ways() -> None:
     assert ask(handler, post(body=large))[0].body == large
 
 
-def test_gives_up_a_connection_whose_server_answers_before_it_has_read_all() -> None:
+async def test_gives_up_a_connection_whose_server_answers_before_it_has_read_all() -> None:
     async def handler(peer: Peer) -> None:
         await peer.reader.readuntil(b"\r\n\r\n")
         await peer.send(answer(b"too large", 413))
         await peer.gone()
 
-    async def scenario() -> None:
-        async with serve(handler) as server, client(server.port) as transport:
-            for _ in range(2):
-                assert (await transport.send(post(body=b"x" * 50_000_000))).status == 413
-            assert len(server.peers) == 2
-
-    run(scenario())
+    async with serve(handler) as server, client(server.port) as transport:
+        for _ in range(2):
+            assert (await transport.send(post(body=b"x" * 50_000_000))).status == 413
+        assert len(server.peers) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.certificates import Authority, server_context
+from tests.certificates import Authority, server_context
 from tests.client.http_server import (
     CHUNKED_HEAD,
     LAST_CHUNK,
@@ -17,11 +17,11 @@ from tests.client.http_server import (
     chunk,
     client,
     get,
-    run,
     serve,
     until,
 )
 from tests.client.test_http_tls import Contexts, trusting
+from tests.event_loop import run
 
 from mooring.client import _stream
 from mooring.client.errors import Unreachable
@@ -41,43 +41,37 @@ def streams(*parts: bytes, then: str = "wait") -> Handler:
     return handler
 
 
-def test_yields_what_arrives_and_ends_with_the_last_chunk() -> None:
-    async def scenario() -> None:
-        parts = [CHUNKED_HEAD, chunk(b"one\n"), chunk(b"two\n"), LAST_CHUNK]
-        async with serve(streams(*parts)) as server, client(server.port) as to:
-            async with to.stream(get("/pods?watch=1")) as stream:
-                assert stream.status == 200
-                assert stream.headers["transfer-encoding"] == "chunked"
-                assert b"".join([part async for part in stream.chunks()]) == b"one\ntwo\n"
-            assert "accept-encoding" not in server.requests[0].headers
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+async def test_yields_what_arrives_and_ends_with_the_last_chunk() -> None:
+    parts = [CHUNKED_HEAD, chunk(b"one\n"), chunk(b"two\n"), LAST_CHUNK]
+    async with serve(streams(*parts)) as server, client(server.port) as to:
+        async with to.stream(get("/pods?watch=1")) as stream:
+            assert stream.status == 200
+            assert stream.headers["transfer-encoding"] == "chunked"
+            assert b"".join([part async for part in stream.chunks()]) == b"one\ntwo\n"
+        assert "accept-encoding" not in server.requests[0].headers
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
-def test_yields_an_event_before_the_next_one_is_there() -> None:
-    async def scenario() -> None:
-        ready = asyncio.Event()
+async def test_yields_an_event_before_the_next_one_is_there() -> None:
+    ready = asyncio.Event()
 
-        async def handler(peer: Peer) -> None:
-            await peer.request()
-            await peer.send(CHUNKED_HEAD, chunk(b"one"))
-            await ready.wait()
-            await peer.send(chunk(b"two"), LAST_CHUNK)
+    async def handler(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED_HEAD, chunk(b"one"))
+        await ready.wait()
+        await peer.send(chunk(b"two"), LAST_CHUNK)
 
-        async with (
-            serve(handler) as server,
-            client(server.port) as to,
-            to.stream(get()) as stream,
-        ):
-            chunks = stream.chunks()
-            assert await anext(chunks) == b"one"
-            ready.set()
-            assert await anext(chunks) == b"two"
-            with pytest.raises(StopAsyncIteration):
-                await anext(chunks)
-
-    run(scenario())
+    async with (
+        serve(handler) as server,
+        client(server.port) as to,
+        to.stream(get()) as stream,
+    ):
+        chunks = stream.chunks()
+        assert await anext(chunks) == b"one"
+        ready.set()
+        assert await anext(chunks) == b"two"
+        with pytest.raises(StopAsyncIteration):
+            await anext(chunks)
 
 
 def test_merges_what_has_arrived_since() -> None:
@@ -91,37 +85,31 @@ def test_merges_what_has_arrived_since() -> None:
         assert found == b"".join(b"%03d" % at for at in range(100))
 
 
-def test_reads_all_of_a_refusal() -> None:
-    async def scenario() -> None:
-        async with (
-            serve(streams(answer(b"gone" * 100, 410))) as server,
-            client(server.port) as to,
-            to.stream(get()) as stream,
-        ):
-            assert stream.status == 410
-            assert await stream.read() == b"gone" * 100
-
-    run(scenario())
+async def test_reads_all_of_a_refusal() -> None:
+    async with (
+        serve(streams(answer(b"gone" * 100, 410))) as server,
+        client(server.port) as to,
+        to.stream(get()) as stream,
+    ):
+        assert stream.status == 410
+        assert await stream.read() == b"gone" * 100
 
 
-def test_is_not_counted_among_connections() -> None:
-    async def scenario() -> None:
-        async def handler(peer: Peer) -> None:
-            if (await peer.request()).path == "/watch":
-                await peer.send(CHUNKED_HEAD)
-                await peer.gone()
-            await peer.send(answer())
+async def test_is_not_counted_among_connections() -> None:
+    async def handler(peer: Peer) -> None:
+        if (await peer.request()).path == "/watch":
+            await peer.send(CHUNKED_HEAD)
+            await peer.gone()
+        await peer.send(answer())
 
-        async with (
-            serve(handler) as server,
-            client(server.port, max_connections=1) as to,
-            to.stream(get("/watch")),
-            to.stream(get("/watch")),
-        ):
-            assert (await to.send(get("/x"))).status == 200
-            assert len(server.peers) == 3
-
-    run(scenario())
+    async with (
+        serve(handler) as server,
+        client(server.port, max_connections=1) as to,
+        to.stream(get("/watch")),
+        to.stream(get("/watch")),
+    ):
+        assert (await to.send(get("/x"))).status == 200
+        assert len(server.peers) == 3
 
 
 @pytest.mark.parametrize(
@@ -133,22 +121,19 @@ def test_is_not_counted_among_connections() -> None:
         (streams(CHUNKED_HEAD + chunk(b"one") + b"zz\r\n"), "not its size"),
     ],
 )
-def test_gives_what_has_come_before_it_says_that_the_stream_broke(
+async def test_gives_what_has_come_before_it_says_that_the_stream_broke(
     handler: Handler, said: str
 ) -> None:
-    async def scenario() -> None:
-        async with (
-            serve(handler) as server,
-            client(server.port) as to,
-            to.stream(get()) as stream,
-        ):
-            chunks = stream.chunks()
-            assert await anext(chunks) == b"one"
-            with pytest.raises(Unreachable, match=said) as found:
-                await anext(chunks)
-            assert f"127.0.0.1:{server.port}: " in str(found.value)
-
-    run(scenario())
+    async with (
+        serve(handler) as server,
+        client(server.port) as to,
+        to.stream(get()) as stream,
+    ):
+        chunks = stream.chunks()
+        assert await anext(chunks) == b"one"
+        with pytest.raises(Unreachable, match=said) as found:
+            await anext(chunks)
+        assert f"127.0.0.1:{server.port}: " in str(found.value)
 
 
 @pytest.mark.parametrize(
@@ -159,15 +144,12 @@ def test_gives_what_has_come_before_it_says_that_the_stream_broke(
         (streams(answer(b"x", content_encoding="gzip")), "coding 'gzip'"),
     ],
 )
-def test_says_why_a_stream_does_not_begin(handler: Handler, said: str) -> None:
-    async def scenario() -> None:
-        async with serve(handler) as server, client(server.port) as to:
-            with pytest.raises(Unreachable, match=said):
-                async with to.stream(get()):
-                    raise AssertionError("it began")
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+async def test_says_why_a_stream_does_not_begin(handler: Handler, said: str) -> None:
+    async with serve(handler) as server, client(server.port) as to:
+        with pytest.raises(Unreachable, match=said):
+            async with to.stream(get()):
+                raise AssertionError("it began")
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
 # --- time --------------------------------------------------------------------------------------
@@ -269,49 +251,40 @@ def test_does_not_take_its_own_slowness_for_silence(monkeypatch: pytest.MonkeyPa
         assert timed.do(stream.read()) == b"x" * 2000 + b"y"
 
 
-def test_leaving_early_closes_the_connection() -> None:
-    async def scenario() -> None:
-        handler = streams(CHUNKED_HEAD, chunk(b"one"))
-        async with serve(handler) as server, client(server.port) as to:
-            async with to.stream(get()) as stream:
-                async for part in stream.chunks():
-                    assert part == b"one"
-                    break
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+async def test_leaving_early_closes_the_connection() -> None:
+    handler = streams(CHUNKED_HEAD, chunk(b"one"))
+    async with serve(handler) as server, client(server.port) as to:
+        async with to.stream(get()) as stream:
+            async for part in stream.chunks():
+                assert part == b"one"
+                break
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
-def test_cancelling_a_reader_closes_the_connection() -> None:
+async def test_cancelling_a_reader_closes_the_connection() -> None:
     async def watch(to: HttpTransport, begun: asyncio.Event) -> None:
         async with to.stream(get()) as stream:
             begun.set()
             async for _ in stream.chunks():
                 continue
 
-    async def scenario() -> None:
-        async with serve(streams(CHUNKED_HEAD)) as server, client(server.port) as to:
-            begun = asyncio.Event()
-            task = asyncio.create_task(watch(to, begun))
-            await begun.wait()
-            task.cancel()
-            await asyncio.wait([task])
-            await until(lambda: server.peers[0].reader.at_eof())
-
-    run(scenario())
+    async with serve(streams(CHUNKED_HEAD)) as server, client(server.port) as to:
+        begun = asyncio.Event()
+        task = asyncio.create_task(watch(to, begun))
+        await begun.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        await until(lambda: server.peers[0].reader.at_eof())
 
 
-def test_closing_the_transport_ends_streams() -> None:
-    async def scenario() -> None:
-        async with (
-            serve(streams(CHUNKED_HEAD)) as server,
-            client(server.port) as to,
-            to.stream(get()) as stream,
-        ):
-            reading = asyncio.create_task(stream.read())
-            await asyncio.sleep(0)
-            await to.close()
-            with pytest.raises(Unreachable, match="the client is closed"):
-                await reading
-
-    run(scenario())
+async def test_closing_the_transport_ends_streams() -> None:
+    async with (
+        serve(streams(CHUNKED_HEAD)) as server,
+        client(server.port) as to,
+        to.stream(get()) as stream,
+    ):
+        reading = asyncio.create_task(stream.read())
+        await asyncio.sleep(0)
+        await to.close()
+        with pytest.raises(Unreachable, match="the client is closed"):
+            await reading

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.client.certificates import Authority, server_context, shake_hands
+from tests.certificates import Authority, server_context, shake_hands
 
 from mooring.client.incluster import find_endpoint, in_cluster
 from mooring.errors import ConfigError

@@ -183,7 +183,7 @@ def test_is_synced_once_the_handlers_have_heard_a_complete_list(rig: ClientRig) 
     )
     for name in ("a", "b", "c"):
         rig.server.put(Pod, name)
-    rig.server.latency = lambda: 1.0
+    rig.server.latency = 1.0
     rig.start(informer.run())
     rig.advance(5.9)
     assert not informer.synced.is_set()
@@ -197,14 +197,14 @@ def test_finds_what_was_deleted_and_made_anew_in_a_gap(rig: ClientRig, heard: He
     rig.server.put(Pod, "a")
     rig.server.put(Pod, "b")
     rig.start(heard.informer.run())
-    assert heard.take() == ["+a@96/uid-1", "+b@97/uid-2"]
+    assert heard.take() == ["+a@996/uid-1", "+b@997/uid-2"]
     rig.server.silence()
     rig.server.delete(Pod, "a")
     rig.server.put(Pod, "a")
     rig.server.delete(Pod, "b")
-    rig.server.compact()
+    rig.server.store.compact()
     rig.advance(700)
-    assert heard.take() == ["-a@96/uid-1", "-b@97/uid-2", "+a@99/uid-3"]
+    assert heard.take() == ["-a@996/uid-1", "-b@997/uid-2", "+a@999/uid-3"]
 
 
 # --- groups --------------------------------------------------------------------------------------

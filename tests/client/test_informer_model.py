@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.client.client_rig import ClientRig, Mirror
-from tests.client.memory_server import EXPIRED, EndAtOnce, Hang, Refuse, Vanish
+from tests.faulty_transport import EXPIRED, EndAtOnce, Hang, Refuse, Vanish
 
 from mooring.api.core import Pod
 
@@ -38,7 +38,7 @@ class FollowedServer(RuleBasedStateMachine):
     def begin(self, names: set[str], latency: float) -> None:
         for name in sorted(names):
             self.server.put(Pod, name)
-        self.server.latency = lambda: latency
+        self.server.latency = latency
         self.mirror = Mirror(self.rig)
 
     # --- writes --------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class FollowedServer(RuleBasedStateMachine):
 
     @rule(latency=st.sampled_from([0.0, 0.4, 5.0]))
     def slow_down(self, latency: float) -> None:
-        self.server.latency = lambda: latency
+        self.server.latency = latency
 
     @rule(size=st.sampled_from([1, 13, 100, 10_000]))
     def chop(self, size: int) -> None:
@@ -90,13 +90,13 @@ class FollowedServer(RuleBasedStateMachine):
     def forbid(self, verb: str) -> None:
         self.server.forbidden.add((verb, Pod))
 
-    @rule(
-        what=st.sampled_from(["cut", "end", "silence", "expire", "compact", "bookmark"]),
-        by_event=st.booleans(),
-    )
-    def suffer(self, what: str, by_event: bool) -> None:
-        self.server.expires_by_event = by_event
+    @rule(what=st.sampled_from(["cut", "end", "silence", "report"]))
+    def suffer(self, what: str) -> None:
         getattr(self.server, what)()
+
+    @rule()
+    def compact(self) -> None:
+        self.server.store.compact()
 
     @rule(
         line=st.sampled_from([b"<html>\n", b'{"type":"AD', b"\xff\n", b'{"type":"X","object":1}\n'])
@@ -106,7 +106,7 @@ class FollowedServer(RuleBasedStateMachine):
 
     @rule(error=st.sampled_from([Refuse(500, "InternalError"), Refuse(429, retry_after=2)]))
     def report_an_error(self, error: Refuse) -> None:
-        self.server.expire(error)
+        self.server.report(error)
 
     # --- truth ---------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.client.certificates import Authority, server_context, shake_hands
+from tests.certificates import Authority, server_context, shake_hands
 
 from mooring.client.endpoint import Endpoint
 from mooring.client.kubeconfig import load_kubeconfig

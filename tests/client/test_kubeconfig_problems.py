@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.client.certificates import Authority
+from tests.certificates import Authority
 
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.errors import ConfigError

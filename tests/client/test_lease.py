@@ -5,7 +5,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from tests.client.lease_server import NAME, NAMESPACE, World
+from tests.client.lease_world import NAME, NAMESPACE, World
+from tests.faulty_transport import Garbage
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.client import ApiClient
@@ -96,7 +97,7 @@ def test_counts_from_when_the_answer_came_not_from_when_it_was_asked_for(world: 
     a = world.start("a", delay=2.0)  # its question is on the way
     a.pause()
     world.advance(30)
-    world.processes[0].transport.fault = "refused"  # b has just renewed, and may write until 40
+    world.processes[0].break_wire("refused")  # b has just renewed, and may write until 40
     a.resume(suspended=True)
     world.advance(9.9)
     assert a.told == ["leader: b"]
@@ -106,19 +107,19 @@ def test_counts_from_when_the_answer_came_not_from_when_it_was_asked_for(world: 
 
 
 def test_is_not_misled_by_a_record_from_the_future(world: World) -> None:
-    world.server.put(holder="b")
-    world.server.spec["renewTime"] = "2099-01-01T00:00:00.000000Z"
+    world.server.put(holder="b", renewTime="2099-01-01T00:00:00.000000Z")
     world.start("a")
     world.advance(15.1)
     assert world.leaders() == ["a"]
 
 
 def test_leaves_alone_what_it_does_not_know_of_a_lease(world: World) -> None:
-    world.server.put(holder="")
-    assert world.server.lease is not None
-    world.server.lease["metadata"] |= {"labels": {"team": "x"}, "uid": "u"}
-    world.server.spec["strategy"] = "OldestEmulationVersion"
+    world.server.put(
+        holder="", metadata={"labels": {"team": "x"}}, strategy="OldestEmulationVersion"
+    )
     world.start("a")
+    assert world.server.lease is not None
+    assert world.server.holder == "a"
     assert world.server.lease["metadata"]["labels"] == {"team": "x"}
     assert world.server.lease["metadata"]["uid"] == "u"
     assert world.server.spec["strategy"] == "OldestEmulationVersion"
@@ -128,7 +129,7 @@ def test_leaves_alone_what_it_does_not_know_of_a_lease(world: World) -> None:
 def test_may_not_write_after_the_renew_deadline(world: World, fault: str) -> None:
     a = world.start("a")
     world.advance(4.1)  # the last renewal was at 4
-    a.transport.fault = fault
+    a.break_wire(fault)
     world.advance(9.8)
     assert world.leaders() == ["a"]
     a.election.fence()
@@ -143,9 +144,9 @@ def test_may_not_write_after_the_renew_deadline(world: World, fault: str) -> Non
 def test_survives_an_outage_that_is_shorter_than_the_deadline(world: World, fault: str) -> None:
     a = world.start("a")
     world.advance(4.1)
-    a.transport.fault = fault
+    a.break_wire(fault)
     world.advance(5)
-    a.transport.fault = ""
+    a.heal_wire()
     world.advance(30)
     assert a.told == ["leader: a", "started"]
     assert world.leaders() == ["a"]
@@ -153,9 +154,9 @@ def test_survives_an_outage_that_is_shorter_than_the_deadline(world: World, faul
 
 def test_leads_again_when_nobody_took_the_lease_meanwhile(world: World) -> None:
     a = world.start("a")
-    a.transport.fault = "refused"
+    a.break_wire("refused")
     world.advance(60)
-    a.transport.fault = ""
+    a.heal_wire()
     world.advance(2.5)
     assert a.told[1:] == ["started", "stopped: the lease was not renewed within 10 s", "started"]
     assert world.server.spec["leaseTransitions"] == 0
@@ -178,7 +179,7 @@ def test_does_not_pass_over_a_reign_that_ended_already(world: World) -> None:
 def test_creates_its_lease_again_when_it_is_deleted(world: World) -> None:
     a = world.start("a")
     world.advance(5)
-    world.server.lease = None
+    world.server.delete()
     world.advance(5)
     assert a.told == ["leader: a", "started"]
     assert world.server.holder == "a"
@@ -189,7 +190,7 @@ def test_respects_the_holder_of_a_deleted_lease(world: World) -> None:
     world.start("b")
     world.advance(6)
     a.pause()
-    world.server.lease = None
+    world.server.delete()
     for _ in range(160):
         world.advance(0.1)
         assert len(world.leaders()) <= 1
@@ -219,14 +220,14 @@ def test_a_renewal_answered_after_a_long_pause_counts_from_its_start(
 ) -> None:
     a = world.start("a")
     b = world.start("b")
-    a.transport.fault, a.transport.delay = "slow", 0.5
+    a.break_wire("slow", 0.5)
     world.advance(2.7)  # a's renewal has arrived, its answer is on the way
     a.pause()
     world.advance(18)
     assert world.leaders() == ["b"]
     a.resume(suspended=suspended)
     assert world.leaders() == ["b"]
-    a.transport.fault = ""
+    a.heal_wire()
     world.advance(60)
     assert world.leaders() == ["b"]
     assert a.told[2:] == ["stopped: the lease was not renewed within 10 s", "leader: b"]
@@ -235,9 +236,9 @@ def test_a_renewal_answered_after_a_long_pause_counts_from_its_start(
 
 def test_a_renewal_that_began_too_late_is_a_new_reign(world: World) -> None:
     a = world.start("a")
-    a.transport.fault = "cut"
+    a.break_wire("cut")
     world.advance(2.1)  # renewed, but it does not know; so it has to read the lease again
-    a.transport.fault, a.transport.delay = "slow", 0.5
+    a.break_wire("slow", 0.5)
     world.advance(3.6)
     assert world.server.requests[-1].method == "GET"
     a.pause()
@@ -274,9 +275,9 @@ def test_gives_the_lease_back_so_that_the_next_one_starts_at_once(world: World) 
 
 def test_gives_back_a_lease_whose_last_renewal_was_not_answered(world: World) -> None:
     a = world.start("a")
-    a.transport.fault = "lost"
+    a.break_wire("lost")
     world.advance(2.5)
-    a.transport.fault = ""
+    a.heal_wire()
     a.shut_down()
     assert world.server.holder == ""
 
@@ -302,7 +303,7 @@ def test_only_warns_when_the_lease_cannot_be_given_back(
     world: World, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     a = world.start("a")
-    a.transport.fault = fault
+    a.break_wire(fault)
     a.shut_down()
     world.advance(11)
     assert a.task.done()
@@ -314,7 +315,7 @@ def test_ends_quietly_when_the_lease_is_gone(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     a = world.start("a")
-    world.server.lease = None
+    world.server.delete()
     a.shut_down()
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
 
@@ -324,7 +325,7 @@ def test_ends_quietly_when_the_lease_is_gone(
 
 def test_tells_of_a_lasting_failure_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     a = world.start("a")
-    a.transport.fault = "refused"
+    a.break_wire("refused")
     world.advance(300)
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert [r.__dict__["error"] for r in warnings] == ["connection refused"]
@@ -333,9 +334,11 @@ def test_tells_of_a_lasting_failure_once(world: World, caplog: pytest.LogCapture
 
 def test_writes_with_the_version_it_has_read(world: World) -> None:
     world.start("a")
+    first = world.server.store.version
     world.advance(4)
     sent = [json.loads(r.body) for r in world.server.requests if r.method == "PUT"]
-    assert [lease["metadata"]["resourceVersion"] for lease in sent] == ["101", "102"]
+    versions = [lease["metadata"]["resourceVersion"] for lease in sent]
+    assert versions == [str(first), str(first + 1)]
 
 
 @pytest.mark.parametrize(
@@ -394,11 +397,11 @@ def test_stands_for_election_until_answers_can_be_read_again(
     if exists:
         world.server.put(holder="gone", duration=1)
     a = world.start("a")
-    a.transport.fault, a.transport.garbage = "garbled", garbage
+    a.break_wire(Garbage(garbage, done=True))
     world.advance(60)
     assert not a.task.done()
     assert world.leaders() == []
-    a.transport.fault = ""
+    a.heal_wire()
     world.advance(30)
     assert world.leaders() == ["a"]
 
@@ -406,7 +409,7 @@ def test_stands_for_election_until_answers_can_be_read_again(
 @pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT, ABSURD])
 def test_releases_a_lease_without_raising_whatever_the_answer(world: World, garbage: bytes) -> None:
     a = world.start("a")
-    a.transport.fault, a.transport.garbage = "garbled", garbage
+    a.break_wire(Garbage(garbage, done=True))
     a.shut_down()
     assert a.task.done()
     assert a.task.exception() is None

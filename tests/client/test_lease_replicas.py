@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.client.lease_server import Process, World
+from tests.client.lease_world import Process, World
 
 LEASE_DURATION, RETRY_PERIOD, JITTER = 15.0, 2.0, 1.2
 FAIL_OVER = LEASE_DURATION + RETRY_PERIOD * JITTER
@@ -98,7 +98,7 @@ def test_a_step_of_the_wall_clock_changes_nothing(world: World, step: float, who
 def test_a_renewal_that_arrives_late_overwrites_nobody(world: World) -> None:
     a, _ = world.start("a"), world.start("b")
     world.on_step = lambda: one_at_most(world)
-    a.transport.fault, a.transport.delay = "late", 20.0
+    a.break_wire("late", 20.0)
     world.advance(19)
     assert world.leaders() == ["b"]
     world.advance(30)
@@ -124,7 +124,7 @@ def test_another_leads_soon_after_the_leader_is_gone(
             case "pause":
                 leader.pause()
             case fault:
-                leader.transport.fault = fault
+                leader.break_wire(fault)
         world.advance(FAIL_OVER + 0.05)
         [successor] = world.leaders()
         assert successor.startswith("candidate")
@@ -183,12 +183,11 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 3), fault=FAULTS, delay=SECONDS)
     def a_wire_breaks(self, index: int, fault: str, delay: float) -> None:
-        self.pick(index).transport.fault = fault
-        self.pick(index).transport.delay = delay
+        self.pick(index).break_wire(fault, delay)
 
     @rule(index=st.integers(0, 3))
     def a_wire_heals(self, index: int) -> None:
-        self.pick(index).transport.fault = ""
+        self.pick(index).heal_wire()
 
     @rule(index=st.integers(0, 3), step=st.sampled_from([3600.0, -3600.0]))
     def a_wall_clock_is_stepped(self, index: int, step: float) -> None:
@@ -201,7 +200,7 @@ class Replicas(RuleBasedStateMachine):
     @rule()
     def all_is_well_for_a_while(self) -> None:
         for process in self.world.processes:
-            process.transport.fault = ""
+            process.heal_wire()
             if process.is_paused:
                 process.resume()
         # What is on its way may come first, and the slowest clock counts the time.

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 from tests.client.client_rig import ClientRig
-from tests.client.memory_server import Hang
+from tests.faulty_transport import Fault, FaultyServer, Hang, Refuse, Vanish
 
 from mooring.api.core import Pod
 from mooring.client.client import ApiClient
-from mooring.client.errors import Unreachable
 from mooring.client.liveness_probe import LivenessProbe
-from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.client.watch import Reflector
 from mooring.simulator.clock import VirtualLoop
-
-
-class ScriptedTransport:
-    """Fulfils `Transport`: answers, refuses or swallows whatever comes."""
-
-    def __init__(self) -> None:
-        self.behaviour: str = "answers"
-        self.asked: list[str] = []
-
-    async def send(self, request: Request, fence: Fence | None = None) -> Response:
-        self.asked.append(f"{request.method} {request.path}")
-        if self.behaviour == "refuses":
-            raise Unreachable("connection refused", sent=False)
-        if self.behaviour == "swallows":
-            await asyncio.sleep(request.timeout)
-            raise Unreachable("no answer", sent=True)
-        return Response(403 if self.behaviour == "forbids" else 200, {}, b"{}")
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        raise NotImplementedError
-
-    async def close(self) -> None: ...
 
 
 class FakeListener:
@@ -60,11 +35,11 @@ class FakeListener:
 
 @contextmanager
 def running(
-    wire: ScriptedTransport, *every: float | None
+    server: FaultyServer, *every: float | None
 ) -> Iterator[tuple[VirtualLoop, list[FakeListener]]]:
     loop = VirtualLoop()
     listeners = [FakeListener(loop, seconds) for seconds in every]
-    task = loop.create_task(LivenessProbe(ApiClient(wire), listeners).run())
+    task = loop.create_task(LivenessProbe(ApiClient(server), listeners).run())
     try:
         yield loop, listeners
     finally:
@@ -74,27 +49,27 @@ def running(
 
 
 def test_asks_nothing_while_somebody_hears_something() -> None:
-    wire = ScriptedTransport()
-    with running(wire, None, 10.0) as (loop, listeners):
+    server = FaultyServer()
+    with running(server, None, 10.0) as (loop, listeners):
         loop.advance(600)
-    assert wire.asked == []
+    assert server.lines == []
     assert [listener.doubts for listener in listeners] == [[], []]
 
 
-@pytest.mark.parametrize("behaviour", ["answers", "forbids", "refuses"])
-def test_takes_any_answer_for_a_sign_of_life(behaviour: str) -> None:
-    wire = ScriptedTransport()
-    wire.behaviour = behaviour
-    with running(wire, None, None) as (loop, listeners):
+@pytest.mark.parametrize("fault", [None, Refuse(403, "Forbidden"), Vanish(sent=False)])
+def test_takes_any_answer_for_a_sign_of_life(fault: Fault | None) -> None:
+    server = FaultyServer()
+    server.fault = lambda asked: fault
+    with running(server, None, None) as (loop, listeners):
         loop.advance(61)
-    assert wire.asked == ["GET /version"] * 4
+    assert server.lines == ["GET version"] * 4
     assert [listener.doubts for listener in listeners] == [[], []]
 
 
 def test_doubts_all_who_heard_nothing_once_a_question_is_swallowed() -> None:
-    wire = ScriptedTransport()
-    wire.behaviour = "swallows"
-    with running(wire, None, 1000.0) as (loop, listeners):
+    server = FaultyServer()
+    server.fault = lambda asked: Hang()
+    with running(server, None, 1000.0) as (loop, listeners):
         loop.advance(40)
         heard = [list(listener.doubts) for listener in listeners]
     words = "the server did not answer within 8 s"
@@ -102,9 +77,9 @@ def test_doubts_all_who_heard_nothing_once_a_question_is_swallowed() -> None:
 
 
 def test_spares_who_was_heard_while_the_question_was_under_way() -> None:
-    wire = ScriptedTransport()
-    wire.behaviour = "swallows"
-    with running(wire, None, 34.0) as (loop, listeners):  # the question is of 30 s
+    server = FaultyServer()
+    server.fault = lambda asked: Hang()
+    with running(server, None, 34.0) as (loop, listeners):  # the question is of 30 s
         loop.advance(40)
         heard = [len(listener.doubts) for listener in listeners]
     assert heard == [1, 0]

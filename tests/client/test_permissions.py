@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
 from typing import Self
 
 import pytest
-from tests.client.event_server import refused
+from tests.faulty_transport import Fault, FaultyServer, Garbage, Refuse, Vanish
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring.client.client import ApiClient
-from mooring.client.errors import Unreachable
 from mooring.client.permissions import Permission, PermissionCheck
-from mooring.client.transport import Fence, Request, Response, Stream
+from mooring.cluster.apiserver._auth import Attributes
+from mooring.cluster.apiserver.requests import Caller
 from mooring.simulator.clock import VirtualLoop
 
 LIST_NODES = Permission("list", "nodes")
@@ -28,50 +26,23 @@ GET_LEASE = Permission(
 NEEDED = (LIST_NODES, BIND, PATCH_EVENTS, GET_LEASE)
 
 
-class Reviewer:
-    """Allows all but what is revoked; each answer takes a tenth of a second."""
-
-    def __init__(self) -> None:
-        self.revoked: set[tuple[str, str]] = set()  # verb, resource
-        self.trouble: Response | Exception | None = None
-        self.asked: list[dict[str, str]] = []
-        self.at_once: int = 0
-        self.most_at_once: int = 0
-
-    async def send(self, request: Request, fence: Fence | None = None) -> Response:
-        assert fence is None, "a question is no write"
-        assert request.path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        review = json.loads(request.body)
-        assert review["apiVersion"] == "authorization.k8s.io/v1"
-        assert review["kind"] == "SelfSubjectAccessReview"
-        wanted: dict[str, str] = review["spec"]["resourceAttributes"]
-        self.asked.append(wanted)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        await asyncio.sleep(0.1)
-        self.at_once -= 1
-        if isinstance(self.trouble, Exception):
-            raise self.trouble
-        if self.trouble is not None:
-            return self.trouble
-        allowed = (wanted["verb"], wanted["resource"]) not in self.revoked
-        return Response(201, {}, json.dumps(review | {"status": {"allowed": allowed}}).encode())
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        raise AssertionError(f"nobody watches reviews: {request.path}")
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
 class PermissionCheckRig:
     def __init__(self, needed: tuple[Permission, ...] = NEEDED) -> None:
         self.loop = VirtualLoop()
-        self.server = Reviewer()
+        self.revoked: set[tuple[str, str]] = set()  # verb, resource
+        self.server = FaultyServer()
+        self.server.reviews.authorize = self._why_not
+        self.server.latency = 0.05
         client = ApiClient(self.server, on_forbidden=lambda _: self.check.poke())
         self.check = PermissionCheck(client, needed)
         self.task = self.loop.create_task(self.check.run())
         self.loop.settle()
+
+    def _why_not(self, caller: Caller, about: Attributes) -> str:
+        return "no rule" if (about.verb, about.resource) in self.revoked else ""
+
+    def trouble(self, fault: Fault | None) -> None:
+        self.server.fault = lambda asked: fault
 
     def rounds(self, seconds: float) -> float:
         """How often all was asked for in that time."""
@@ -118,7 +89,8 @@ def test_is_spelled_as_people_write_rules(permission: Permission, text: str) -> 
 
 def test_asks_for_all_that_is_needed(rig: PermissionCheckRig) -> None:
     rig.loop.advance(1)
-    assert rig.server.asked == [
+    reviews = [asked.body["spec"]["resourceAttributes"] for asked in rig.server.asked]
+    assert reviews == [
         {"verb": "list", "resource": "nodes"},
         {"verb": "create", "resource": "pods", "subresource": "binding"},
         {"verb": "patch", "group": "events.k8s.io", "resource": "events"},
@@ -143,7 +115,7 @@ def test_asks_for_eight_at_once_at_most() -> None:
         tuple(Permission("get", f"things{number}") for number in range(30))
     ) as rig:
         rig.loop.advance(1)
-        assert rig.server.most_at_once == 8
+        assert max(Counter(asked.at for asked in rig.server.asked).values()) == 8
         assert len(rig.server.asked) == 30
 
 
@@ -151,7 +123,7 @@ def test_names_what_is_missing_once_and_again_when_it_is_restored(
     rig: PermissionCheckRig, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    rig.server.revoked = {("create", "pods"), ("list", "nodes")}
+    rig.revoked = {("create", "pods"), ("list", "nodes")}
     rig.loop.advance(60)
     rig.loop.advance(60)
     assert rig.check.missing == (LIST_NODES, BIND)
@@ -164,21 +136,21 @@ def test_names_what_is_missing_once_and_again_when_it_is_restored(
     assert caplog.records[1].__dict__["verb"] == "create"
     assert caplog.records[1].__dict__["resource"] == "pods"
     caplog.clear()
-    rig.server.revoked = {("create", "pods")}
+    rig.revoked = {("create", "pods")}
     rig.loop.advance(6)
     assert told(caplog) == [("permission restored", "list nodes")]
     assert rig.check.problem == "missing permissions: create pods/binding"
 
 
 def test_asks_every_five_seconds_while_something_is_missing(rig: PermissionCheckRig) -> None:
-    rig.server.revoked = {("list", "nodes")}
+    rig.revoked = {("list", "nodes")}
     rig.loop.advance(61)
     assert rig.rounds(51) == 10
 
 
-def test_asks_soon_after_something_was_refused(rig: PermissionCheckRig) -> None:
+def test_asks_soon_after_something_was_Refuse(rig: PermissionCheckRig) -> None:
     rig.loop.advance(30)
-    rig.server.revoked = {("list", "nodes")}
+    rig.revoked = {("list", "nodes")}
     rig.check.poke()
     rig.loop.advance(1.2)
     assert rig.check.missing == (LIST_NODES,)
@@ -194,43 +166,43 @@ def test_a_swarm_of_refusals_does_not_become_a_swarm_of_questions(rig: Permissio
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "fault",
     [
-        refused(403, "Forbidden"),
-        refused(404, "NotFound"),
-        refused(500, "InternalError"),
-        Unreachable("connection refused", sent=True),
-        Response(201, {}, b"<html>"),
+        Refuse(403, "Forbidden"),
+        Refuse(404, "NotFound"),
+        Refuse(500, "InternalError"),
+        Vanish(),
+        Garbage(b"<html>", 201),
     ],
 )
 def test_claims_nothing_when_it_gets_no_answer(
-    rig: PermissionCheckRig, trouble: Response | Exception, caplog: pytest.LogCaptureFixture
+    rig: PermissionCheckRig, fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rig.server.revoked = {("list", "nodes")}
+    rig.revoked = {("list", "nodes")}
     rig.loop.advance(61)
     caplog.clear()
-    rig.server.trouble = trouble
-    rig.server.revoked = {("create", "pods")}
+    rig.trouble(fault)
+    rig.revoked = {("create", "pods")}
     rig.loop.advance(300)
     assert rig.check.missing == (LIST_NODES,)
     assert caplog.messages == ["could not ask which permissions there are"]
-    rig.server.trouble = None
+    rig.trouble(None)
     rig.loop.advance(6)
     assert rig.check.missing == (BIND,)
 
 
 def test_a_review_that_is_refused_does_not_ask_for_itself(rig: PermissionCheckRig) -> None:
-    rig.server.trouble = refused(403, "Forbidden")
+    rig.trouble(Refuse(403, "Forbidden"))
     rig.loop.advance(59)
     assert rig.rounds(600) == 10
 
 
 def test_asks_again_soon_when_the_server_was_away_at_the_start() -> None:
     with PermissionCheckRig() as rig:
-        rig.server.trouble = Unreachable("connection refused", sent=True)
+        rig.trouble(Vanish())
         rig.loop.advance(20)
-        rig.server.trouble = None
-        rig.server.revoked = {("list", "nodes")}
+        rig.trouble(None)
+        rig.revoked = {("list", "nodes")}
         rig.loop.advance(5.2)
         assert rig.check.missing == (LIST_NODES,)
 
@@ -246,12 +218,12 @@ def test_asks_again_after_a_few_seconds_when_an_answer_cannot_be_read(
     rig: PermissionCheckRig, garbage: bytes
 ) -> None:
     rig.loop.advance(1)
-    rig.server.trouble = Response(201, {}, garbage)
-    rig.server.revoked.add(("list", "nodes"))
+    rig.trouble(Garbage(garbage, 201))
+    rig.revoked.add(("list", "nodes"))
     rig.loop.advance(61)
     assert not rig.task.done()
     assert rig.check.problem == ""
     assert rig.rounds(50) >= 8
-    rig.server.trouble = None
+    rig.trouble(None)
     rig.loop.advance(6)
     assert rig.check.missing == (LIST_NODES,)

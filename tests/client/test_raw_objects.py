@@ -98,6 +98,6 @@ def test_forgets_what_was_deleted_in_a_gap_of_the_watch(rig: ClientRig) -> None:
     informed(rig, raw_objects)
     rig.server.end()
     rig.server.delete(Pod, "a")
-    rig.server.compact()
+    rig.server.store.compact()
     rig.advance(60.0)
     assert len(raw_objects) == 0

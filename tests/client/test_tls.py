@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.client.certificates import Authority, Pair, key_pem, server_context, shake_hands
+from tests.certificates import Authority, Pair, key_pem, server_context, shake_hands
 
 from mooring.client.tls import Identity, Pem, ReloadingTls, build_context
 from mooring.errors import ConfigError
@@ -19,7 +19,7 @@ from mooring.errors import ConfigError
 CA = Authority()
 OTHER_CA = Authority("other-ca")
 SERVER = CA.server("localhost", "127.0.0.1", "::1")
-ALICE = CA.client("alice", "admins")
+ALICE = CA.client("alice", ["admins"])
 BOB = CA.client("bob")
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.client_rig import ClientRig, Recorded
-from tests.client.memory_server import EXPIRED, Hang, Refuse, Vanish
+from tests.faulty_transport import EXPIRED, Asked, Hang, Refuse, Vanish
 
-from mooring.api.core import Pod
+from mooring.api.core import Node, Pod
 from mooring.client._decoding import Lines, is_older
 from mooring.client.watch import Reflector
 
@@ -42,23 +42,25 @@ def test_asks_for_the_newest_list_in_pages_and_watches_from_there_with_bookmarks
     for number in range(5):
         rig.server.put(Pod, f"p{number}")
     rig.follow(page_size=2)
-    first, second, third, watch = (asked.query for asked in rig.server.seen)
+    first, second, third, watch = (asked.query for asked in rig.server.asked)
     assert first == {"limit": "2"}
-    assert second == {"limit": "2", "continue": "100:2"}
-    assert third == {"limit": "2", "continue": "100:4"}
+    assert second == {"limit": "2", "continue": second["continue"]}
+    assert third == {"limit": "2", "continue": third["continue"]}
     assert rig.told == ["all: p0 p1 p2 p3 p4"]
     assert 300 <= int(watch["timeoutSeconds"]) <= 600
     assert dict(watch) == {
         "watch": "true",
         "allowWatchBookmarks": "true",
-        "resourceVersion": "100",
+        "resourceVersion": "1000",
         "timeoutSeconds": watch["timeoutSeconds"],
     }
 
 
 def test_follows_one_namespace_and_a_selection(rig: ClientRig) -> None:
     sink: Recorded[Pod] = Recorded()
-    rig.server.put(Pod, "mine", "a")
+    chosen = {"metadata": {"name": "mine", "namespace": "a", "labels": {"x": "y"}}}
+    rig.server.put(Pod, "mine", "a", **chosen)
+    rig.server.put(Pod, "unlabelled", "a")
     rig.server.put(Pod, "other", "ab")
     reflector = Reflector(
         rig.client, Pod, sink, namespace="a", labels="x=y", fields="status.phase!=Failed"
@@ -66,9 +68,11 @@ def test_follows_one_namespace_and_a_selection(rig: ClientRig) -> None:
     rig.start(reflector.run())
     rig.server.put(Pod, "other", "ab")
     rig.server.put(Pod, "mine", "a")
+    rig.server.put(Pod, "unlabelled", "a")
+    rig.server.put(Pod, "mine", "a", status={"phase": "Failed"})
     rig.settle()
-    assert sink.told == ["all: mine", "put mine"]
-    for asked in rig.server.seen:
+    assert sink.told == ["all: mine", "put mine", "remove mine"]
+    for asked in rig.server.asked:
         assert asked.query["labelSelector"] == "x=y"
         assert asked.query["fieldSelector"] == "status.phase!=Failed"
 
@@ -76,14 +80,17 @@ def test_follows_one_namespace_and_a_selection(rig: ClientRig) -> None:
 def test_lists_all_in_one_when_the_pages_expire_midway(rig: ClientRig) -> None:
     for number in range(4):
         rig.server.put(Pod, f"p{number}")
-    answered = iter([None, Refuse(410, "Expired", "The provided continue parameter is too old")])
-    rig.server.weather = lambda verb: next(answered, None)
+
+    def age(asked: Asked) -> None:
+        """Forget the version of the first page."""
+        if "continue" in asked.query:
+            rig.server.put(Pod, "p3")
+            rig.server.store.compact()
+
+    rig.server.fault = age
     reflector = rig.follow(page_size=2)
-    assert [dict(asked.query) for asked in rig.server.seen if asked.verb == "list"] == [
-        {"limit": "2"},
-        {"limit": "2", "continue": "99:2"},
-        {},
-    ]
+    queries = [dict(asked.query) for asked in rig.server.asked if asked.verb == "list"]
+    assert queries == [{"limit": "2"}, {"limit": "2", "continue": queries[1]["continue"]}, {}]
     assert rig.told == ["all: p0 p1 p2 p3"]
     assert reflector.problem == ""
 
@@ -108,12 +115,8 @@ def test_lines_do_not_depend_on_how_they_arrive(chunks: list[bytes]) -> None:
 
 def test_gives_others_a_turn_within_a_flood(rig: ClientRig) -> None:
     rig.follow()
-    lines = rig.overhear()
-    rig.server.silence()
     for number in range(1000):
         rig.server.put(Pod, f"p{number}")
-    rig.server.watches[0].is_silent = False
-    rig.server.watches[0].push(b"".join(lines))
     turns: list[int] = []
 
     async def bystander() -> None:
@@ -149,14 +152,13 @@ def test_resumes_when_the_server_ends_the_watch_at_the_time_asked_for(rig: Clien
 
 def test_a_bookmark_moves_the_version_and_nothing_else(rig: ClientRig) -> None:
     rig.follow()
-    rig.advance(2)
-    rig.server.version = 500
-    rig.server.bookmark()
-    rig.settle()
-    rig.server.compact()
+    rig.server.put(Node, "n")
+    version = rig.server.store.version
+    rig.advance(60)
+    rig.server.store.compact()
     rig.server.cut()
     rig.settle()
-    assert rig.server.seen[-1].query["resourceVersion"] == "500"
+    assert rig.server.asked[-1].query["resourceVersion"] == str(version)
     assert rig.told == ["all:"]
 
 
@@ -176,15 +178,14 @@ def test_what_was_told_already_is_not_told_again(rig: ClientRig) -> None:
 
 @pytest.mark.parametrize("by_event", [True, False])
 def test_lists_again_when_the_version_has_expired(by_event: bool, rig: ClientRig) -> None:
-    rig.server.expires_by_event = by_event
     rig.server.put(Pod, "a")
     reflector = rig.follow()
     rig.advance(60)
-    rig.server.silence()
     rig.server.put(Pod, "b")
-    rig.server.compact()
-    rig.server.watches[0].is_silent = False
+    rig.server.store.compact()
     rig.server.cut()
+    if not by_event:
+        rig.server.fail("watch", EXPIRED)
     rig.advance(2)
     assert rig.told == ["all: a", "all: a b"]
     assert reflector.problem == ""
@@ -193,16 +194,16 @@ def test_lists_again_when_the_version_has_expired(by_event: bool, rig: ClientRig
 def test_lists_again_when_a_watch_expires_while_it_is_open(rig: ClientRig) -> None:
     reflector = rig.follow()
     for status in (EXPIRED, Refuse(410, "Gone"), Refuse(0, "Expired")):
-        rig.server.expire(status)
+        rig.server.report(status)
         rig.advance(30)
     assert reflector.lists == 4
 
 
 def test_waits_as_long_as_the_list_took_before_it_lists_again(rig: ClientRig) -> None:
-    rig.server.latency = lambda: 10.0
+    rig.server.latency = 10.0
     reflector = rig.follow()
     rig.advance(60)
-    rig.server.expire()
+    rig.server.report()
     rig.advance(19)
     assert rig.server.count("list") == 1
     rig.advance(21.1)
@@ -252,7 +253,7 @@ def test_a_list_ends_the_memory_of_objects_that_cannot_be_read(rig: ClientRig) -
     reflector = rig.follow()
     rig.server.silence()
     rig.server.delete(Pod, "bad")
-    rig.server.compact()
+    rig.server.store.compact()
     rig.advance(700)
     assert reflector.lists == 2
     assert reflector.undecodable == 0
@@ -307,7 +308,7 @@ def test_a_refresh_waits_for_a_list_however_late_the_watch_is(rig: ClientRig) ->
 
 
 def test_a_refresh_is_not_content_with_a_list_that_was_under_way(rig: ClientRig) -> None:
-    rig.server.latency = lambda: 1.0
+    rig.server.latency = 1.0
     reflector = rig.follow()
     refresh = rig.start(reflector.refresh())
     rig.advance(2.5)
@@ -339,7 +340,7 @@ def test_a_refresh_survives_lists_that_fail(rig: ClientRig) -> None:
 
 
 def test_a_refresh_cuts_the_wait_for_a_server_that_was_away_short(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: Vanish()
+    rig.server.fault = lambda asked: Vanish()
     reflector = rig.follow()
     rig.advance(60)
     rig.server.calm()

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from tests.client.client_rig import ClientRig, Recorded
-from tests.client.memory_server import (
+from tests.faulty_transport import (
     EXPIRED,
     EndAtOnce,
     Fault,
@@ -54,12 +54,12 @@ def test_names_the_problem_until_it_is_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    rig.server.weather = lambda asked: fault if asked == verb else None
+    rig.server.fault = lambda asked: fault if asked.verb == verb else None
     reflector = rig.follow()
     rig.advance(90)
     assert reflector.problem == f"cannot {verb} pods: {words}"
     assert [record.message for record in caplog.records] == [OUT_OF_DATE]
-    rig.server.weather = lambda asked: None
+    rig.server.fault = lambda asked: None
     rig.advance(61 if isinstance(fault, Hang) else 31)
     assert reflector.problem == ""
     assert [record.message for record in caplog.records] == [OUT_OF_DATE, CURRENT]
@@ -74,8 +74,9 @@ def test_says_of_which_group_a_kind_is(rig: ClientRig) -> None:
     reflector = Reflector(client, StorageClass, Recorded())
     rig.start(reflector.run())
     assert reflector.problem == (
-        'cannot list storageclasses.storage.k8s.io: storageclasses is forbidden: User "mooring" '
-        'cannot list resource "storageclasses" in API group "storage.k8s.io" at the cluster scope'
+        "cannot list storageclasses.storage.k8s.io: storageclasses.storage.k8s.io is forbidden: "
+        'User "mooring" cannot list resource "storageclasses" in API group "storage.k8s.io" '
+        "at the cluster scope: no rule"
     )
     rig.server.forbidden = {("watch", StorageClass)}
     rig.advance(30)
@@ -84,7 +85,7 @@ def test_says_of_which_group_a_kind_is(rig: ClientRig) -> None:
 
 
 def test_tries_less_and_less_often_up_to_half_a_minute(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: Refuse(500)
+    rig.server.fault = lambda asked: Refuse(500)
     rig.follow()
     rig.advance(600)
     tries = rig.times("list")
@@ -94,21 +95,21 @@ def test_tries_less_and_less_often_up_to_half_a_minute(rig: ClientRig) -> None:
 
 
 def test_looks_for_a_server_that_is_gone_every_few_seconds(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: Vanish(sent=True)
+    rig.server.fault = lambda asked: Vanish(sent=True)
     reflector = rig.follow()
     rig.advance(600)
-    rig.server.weather = lambda verb: None
+    rig.server.fault = lambda asked: None
     rig.advance(9)
     assert reflector.problem == ""
     assert reflector.lists == 1
 
 
 def test_begins_with_short_waits_again_when_a_lost_server_answers_at_all(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: Vanish()
+    rig.server.fault = lambda asked: Vanish()
     rig.follow()
     rig.advance(60)
     before = len(rig.times("list"))
-    rig.server.weather = lambda verb: Refuse(403, "Forbidden")
+    rig.server.fault = lambda asked: Refuse(403, "Forbidden")
     rig.advance(15)
     waits = [after - at for at, after in pairwise(rig.times("list")[before:])]
     assert waits[0] < 1.3
@@ -127,19 +128,19 @@ def test_begins_with_short_waits_again_after_two_healthy_minutes() -> None:
 
 
 def test_backs_off_from_a_server_that_ends_every_watch_at_once(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: EndAtOnce() if verb == "watch" else None
+    rig.server.fault = lambda asked: EndAtOnce() if asked.verb == "watch" else None
     reflector = rig.follow()
     rig.advance(600)
     assert rig.server.count("watch") < 150
     assert reflector.lists == 1
     assert reflector.problem == "cannot watch pods: the stream ended as soon as it had begun"
-    rig.server.weather = lambda verb: None
+    rig.server.fault = lambda asked: None
     rig.advance(10)
     assert reflector.problem == ""
 
 
 def test_backs_off_from_a_server_whose_lists_are_always_too_old(rig: ClientRig) -> None:
-    rig.server.weather = lambda verb: EXPIRED if verb == "watch" else None
+    rig.server.fault = lambda asked: EXPIRED if asked.verb == "watch" else None
     reflector = rig.follow()
     rig.advance(600)
     assert reflector.lists < 40
@@ -152,7 +153,7 @@ def test_waits_as_long_as_a_busy_server_asks_and_resumes(by_event: bool, rig: Cl
     rig.advance(60)
     busy = Refuse(429, "TooManyRequests", "busy", retry_after=7)
     if by_event:
-        rig.server.expire(busy)
+        rig.server.report(busy)
     else:
         rig.server.fail("watch", busy)
         rig.server.end()
@@ -211,12 +212,15 @@ def test_lists_again_when_the_same_garbage_comes_again_and_again(rig: ClientRig)
 
 
 def test_lists_again_when_the_server_went_back_in_time(rig: ClientRig) -> None:
-    rig.server.version = 1000
     rig.server.put(Pod, "a")
     reflector = rig.follow()
     rig.server.restore(50)
     rig.server.put(Pod, "a")
     rig.server.cut()
+    too_large = Refuse(504, "Timeout", "Too large resource version: 996, current: 51")
+    rig.server.fault = lambda asked: (
+        too_large if int(asked.query.get("resourceVersion", 0)) > rig.server.store.version else None
+    )
     rig.advance(10)
     assert "Too large resource version" not in reflector.problem
     rig.server.put(Pod, "b")
@@ -254,11 +258,11 @@ ERROR_OF_NOTHING = b'{"type":"ERROR","object":[]}'
 )
 def test_goes_on_when_answers_can_be_read_again(verb: str, garbage: bytes, rig: ClientRig) -> None:
     rig.server.put(Pod, "before")
-    rig.server.weather = lambda asked: Garbage(garbage) if asked == verb else None
+    rig.server.fault = lambda asked: Garbage(garbage) if asked.verb == verb else None
     rig.follow()
     rig.advance(120)
     rig.server.put(Pod, "meanwhile")
-    rig.server.weather = lambda asked: None
+    rig.server.fault = lambda asked: None
     rig.advance(120)
     rig.server.put(Pod, "after")
     rig.settle()

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.controller import bad_network
-from tests.controller.bad_network import BadNetwork, is_bind
+from tests.faulty_transport import Asked, Fault, FaultyTransport, Refuse, Vanish
 
 import mooring.framework as fw
 from mooring.api.core import Binding
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError
-from mooring.client.transport import Fence, Request, Response, Transport
+from mooring.client.transport import Transport
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.store import StoreChange
 from mooring.controller import Election, Options, Runner, controller
@@ -26,13 +25,15 @@ from mooring.testing.sandbox import Sandbox
 
 NAME = "mine"
 PATIENCE = 1000.0
-FATES = (
-    bad_network.OK,
-    bad_network.LOST_REQUEST,
-    bad_network.LOST_ANSWER,
-    bad_network.BROKEN,
-    bad_network.BROKEN_AFTER,
-)
+LOST_REQUEST = Vanish()
+LOST_ANSWER = Vanish("connection reset by peer", done=True)
+BROKEN = Refuse(500, message="etcdserver: request timed out")
+BROKEN_AFTER = Refuse(500, message="etcdserver: request timed out", done=True)
+FATES = (None, LOST_REQUEST, LOST_ANSWER, BROKEN, BROKEN_AFTER)
+
+
+def is_bind(asked: Asked) -> bool:
+    return asked.line == "POST binding"
 
 
 @controller(scheduler_name=NAME)
@@ -45,14 +46,15 @@ class Trouble:
 
     def __init__(self, nodes: int = 3) -> None:
         self.sandbox: Sandbox = Sandbox(controllers=False, kubelets=False)
-        self.fate: Callable[[Request], str] = lambda request: bad_network.OK
+        self.fate: Callable[[Asked], Fault | None] = lambda asked: None
         self.bound: Counter[str] = Counter()  # uid -> how often it was given a node
         self.sandbox.cluster.store.listen(self._listen)
         self.sandbox.add_nodes(nodes)
 
     def connect(self) -> Transport:
-        inner = self.sandbox.cluster.transport()
-        return BadNetwork(inner, lambda request: self.fate(request))
+        transport = FaultyTransport(self.sandbox.cluster.transport())
+        transport.fault = lambda asked: None if asked.verb == "watch" else self.fate(asked)
+        return transport
 
     def start(self, options: Options | None = None) -> Runner:
         loop, clock = self.sandbox.loop, self.sandbox.clock
@@ -102,8 +104,8 @@ def test_binds_each_pod_once_whatever_happens_to_requests(seed: int, share: floa
     try:
         cluster = trouble.sandbox
 
-        def fate(request: Request) -> str:
-            return dice.choice(FATES) if dice.random() < share else bad_network.OK
+        def fate(asked: Asked) -> Fault | None:
+            return dice.choice(FATES) if dice.random() < share else None
 
         trouble.fate = fate
         runner = trouble.start()
@@ -115,39 +117,32 @@ def test_binds_each_pod_once_whatever_happens_to_requests(seed: int, share: floa
         names = tuple(f"node-{i}" for i in range(3))
         assert cluster.placements() == {key: d.choice(names) for key, d in expected.items()}
     finally:
-        trouble.fate = lambda request: bad_network.OK
+        trouble.fate = lambda asked: None
         trouble.sandbox.close()
 
 
 def test_waits_for_a_server_that_is_away_and_goes_on(trouble: Trouble) -> None:
     cluster = trouble.sandbox
     trouble.start()
-    trouble.fate = lambda request: bad_network.LOST_REQUEST
+    trouble.fate = lambda asked: LOST_REQUEST
     cluster.apply(*[pod(f"p{i}", scheduler=NAME) for i in range(20)])
     cluster.advance(600)
     assert not trouble.bound
-    trouble.fate = lambda request: bad_network.OK
+    trouble.fate = lambda asked: None
     cluster.wait_until_bound(seconds=60)
     assert set(trouble.bound.values()) == {1}
 
 
 def test_forgets_a_pod_that_a_rival_has_bound(trouble: Trouble) -> None:
     cluster = trouble.sandbox
-    rival = ApiClient(cluster.cluster.transport())
 
-    async def overtake(request: Request) -> None:
-        name = request.path.split("/")[-2]
-        meta = ObjectMeta(name=name, namespace="default")
-        target = ObjectReference(kind="Node", name="node-0")
-        await rival.bind(Binding(metadata=meta, target=target))
+    def overtake(asked: Asked) -> None:
+        if is_bind(asked):
+            name = asked.path.split("/")[-2]
+            binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-0"}}
+            cluster.cluster.server.verbs.bind("default", name, binding)
 
-    class Overtaken(BadNetwork):
-        async def send(self, request: Request, fence: Fence | None = None) -> Response:
-            if is_bind(request):
-                await overtake(request)
-            return await super().send(request, fence)
-
-    trouble.connect = lambda: Overtaken(cluster.cluster.transport(), lambda _: "")  # type: ignore[method-assign]  # this once
+    trouble.fate = overtake
     runner = trouble.start()
     cluster.apply(*[pod(f"p{i}", scheduler=NAME) for i in range(10)])
     cluster.advance(300)
@@ -162,12 +157,12 @@ def test_forgets_a_pod_that_a_rival_has_bound(trouble: Trouble) -> None:
 def test_forgets_a_pod_that_is_deleted_before_it_could_be_bound(trouble: Trouble) -> None:
     cluster = trouble.sandbox
     runner = trouble.start()
-    trouble.fate = lambda request: bad_network.LOST_REQUEST if is_bind(request) else bad_network.OK
+    trouble.fate = lambda asked: LOST_REQUEST if is_bind(asked) else None
     cluster.apply(pod("p", scheduler=NAME))
     cluster.advance(1)
     assert runner.view.cache.assumed_count == 1
     cluster.delete("pod", "p", grace=0)
-    trouble.fate = lambda request: bad_network.OK
+    trouble.fate = lambda asked: None
     cluster.advance(10)
     assert trouble.binds(runner) == {"gone": 1}
     assert runner.view.cache.assumed_count == 0
@@ -175,17 +170,8 @@ def test_forgets_a_pod_that_is_deleted_before_it_could_be_bound(trouble: Trouble
 
 def test_says_which_right_is_missing_and_goes_on_when_it_is_there(trouble: Trouble) -> None:
     cluster = trouble.sandbox
-
-    class Forbidding(BadNetwork):
-        is_strict = True
-
-        async def send(self, request: Request, fence: Fence | None = None) -> Response:
-            if is_bind(request) and Forbidding.is_strict:
-                words = b'{"message": "pods is forbidden: cannot create pods/binding"}'
-                return Response(403, {}, words)
-            return await super().send(request, fence)
-
-    trouble.connect = lambda: Forbidding(cluster.cluster.transport(), lambda _: "")  # type: ignore[method-assign]  # this once
+    forbidden = Refuse(403, message="pods is forbidden: cannot create pods/binding")
+    trouble.fate = lambda asked: forbidden if is_bind(asked) else None
     runner = trouble.start()
     cluster.apply(pod("p", scheduler=NAME))
     cluster.advance(5)
@@ -193,7 +179,7 @@ def test_says_which_right_is_missing_and_goes_on_when_it_is_there(trouble: Troub
     assert "could not be bound to node" in told
     assert "cannot create pods/binding" in told
     assert runner.view.cache.assumed_count == 0
-    Forbidding.is_strict = False
+    trouble.fate = lambda asked: None
     cluster.wait_until_bound("p", seconds=60)
     assert trouble.bound == {"p": 1}
 
@@ -224,23 +210,20 @@ def test_a_leader_whose_lease_is_lost_sends_nothing_more(trouble: Trouble) -> No
     assert runner.election is not None
 
     # The lease can't be renewed, and a bind is kept waiting until the term is over.
-    def fate(request: Request) -> str:
-        away = is_bind(request) or "leases" in request.path
-        return bad_network.LOST_REQUEST if away else bad_network.OK
+    def fate(asked: Asked) -> Fault | None:
+        return LOST_REQUEST if is_bind(asked) or "leases" in asked.path else None
 
     trouble.fate = fate
     cluster.apply(pod("after", scheduler=NAME))
     cluster.advance(30)
     assert not runner.election.is_leader
-    trouble.fate = lambda request: (
-        bad_network.LOST_REQUEST if "leases" in request.path else bad_network.OK
-    )
+    trouble.fate = lambda asked: LOST_REQUEST if "leases" in asked.path else None
     cluster.advance(60)
     assert cluster.node_of("after") == ""
     assert trouble.binds(runner) == {"bound": 1, "fenced": 1}
     assert runner.view.cache.assumed_count == 0
 
-    trouble.fate = lambda request: bad_network.OK
+    trouble.fate = lambda asked: None
     cluster.wait_until_bound("after", seconds=60)
     assert trouble.bound == {"before": 1, "after": 1}
 

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Self
 
+from tests.certificates import Authority, Pair, replace, signing_key
 from tests.controlplane import commands
 from tests.controlplane.admin import AdminApi, ApiFailure
 from tests.controlplane.build import binaries
-from tests.controlplane.pki import Authority, Pair, replace, signing_key
 from tests.controlplane.plane import Plane
 from tests.controlplane.processes import Port, Process
 from tests.controlplane.proxy import FlakyProxy
@@ -153,7 +153,7 @@ class ControlPlane(Plane):
             upstream=self._port.number,
             serving=self._serving_authority.server(*_HOSTS),
             front_proxy=self.front_proxy_authority.client("front-proxy"),
-            clients=self.client_authority.certificate,
+            clients=self.client_authority.pem,
             seed=seed,
         )
         self._guests.callback(proxy.stop)
@@ -172,7 +172,7 @@ class ControlPlane(Plane):
         """
         if new_authority:
             self._serving_authority = Authority("rig serving")
-            replace(self.trusted, self.trusted.read_bytes() + self._serving_authority.certificate)
+            replace(self.trusted, self.trusted.read_bytes() + self._serving_authority.pem)
         pair = self._serving_authority.server(*_HOSTS)
         pair.write(self.folder, "serving")
         wait_until(
@@ -191,9 +191,9 @@ class ControlPlane(Plane):
 
     def _write_files(self) -> None:
         folder = self.folder
-        replace(self.trusted, self._serving_authority.certificate)
-        replace(folder / "client-ca.crt", self.client_authority.certificate)
-        replace(folder / "front-proxy-ca.crt", self.front_proxy_authority.certificate)
+        replace(self.trusted, self._serving_authority.pem)
+        replace(folder / "client-ca.crt", self.client_authority.pem)
+        replace(folder / "front-proxy-ca.crt", self.front_proxy_authority.pem)
         self._serving_authority.server(*_HOSTS).write(folder, "serving")
         private, public = signing_key()
         replace(folder / "service-accounts.key", private)

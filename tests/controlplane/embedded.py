@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from tests.certificates import Pair, replace
 from tests.controlplane.admin import AdminApi, Object
-from tests.controlplane.pki import Pair, replace
 from tests.controlplane.plane import Plane
 from tests.controlplane.users import User
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.certificates import replace
 from tests.controlplane import commands, users
 from tests.controlplane.admin import AdminApi
 from tests.controlplane.build import ControlPlaneError, binaries
-from tests.controlplane.pki import replace
 from tests.controlplane.processes import Process
 from tests.controlplane.users import Rules, User
 

@@ -22,9 +22,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from tests.certificates import Pair
 from tests.controlplane import wire
 from tests.controlplane.faults import Dice, Faults
-from tests.controlplane.pki import Pair
 from tests.controlplane.processes import Port
 from tests.controlplane.wire import Head, Side
 

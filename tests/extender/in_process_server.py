@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -95,8 +95,8 @@ class Served:
             self._connection.close()
 
 
-def serve(
-    story: Callable[[Served], Awaitable[None]],
+@asynccontextmanager
+async def serve(
     served: Sequence[type[Base]] | Extender,
     *,
     cluster: bool = False,
@@ -106,40 +106,36 @@ def serve(
     config: str = "",
     ready: bool = True,
     **options: Any,
-) -> None:
-    """Serve while the story is told, with a cluster that holds some objects, or without any."""
-
-    async def run() -> None:
-        async with AsyncExitStack() as resources:
-            embedded: EmbeddedCluster | None = None
-            if cluster or objects:
-                embedded = EmbeddedCluster(kubelets=False, controllers=())
-                await resources.enter_async_context(embedded)
-                embedded.apply(*objects)
-            app = App(
-                served.plugins if isinstance(served, Extender) else served,
-                connect=embedded.transport if embedded is not None else None,
-                options=Options(port=0, cluster=embedded is not None, **options),
-                config=cfg.load_text(config) if config else None,
-                tls=tls,
-            )
-            started = asyncio.Event()
-            running = asyncio.create_task(app.run(lambda port: started.set()))
-            await asyncio.wait(
-                [running, asyncio.create_task(started.wait())],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if ready:
-                await app.cluster.informers.wait_synced()
-            told = Served(app, embedded, context)
-            try:
-                await story(told)
-            finally:
-                told.close()
-                app.stop()
-                await running
-
-    asyncio.run(run())
+) -> AsyncIterator[Served]:
+    """An extender that serves, with a cluster that holds some objects, or without any."""
+    async with AsyncExitStack() as resources:
+        embedded: EmbeddedCluster | None = None
+        if cluster or objects:
+            embedded = EmbeddedCluster(kubelets=False, controllers=())
+            await resources.enter_async_context(embedded)
+            embedded.apply(*objects)
+        app = App(
+            served.plugins if isinstance(served, Extender) else served,
+            connect=embedded.transport if embedded is not None else None,
+            options=Options(port=0, cluster=embedded is not None, **options),
+            config=cfg.load_text(config) if config else None,
+            tls=tls,
+        )
+        started = asyncio.Event()
+        running = asyncio.create_task(app.run(lambda port: started.set()))
+        await asyncio.wait(
+            [running, asyncio.create_task(started.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if ready:
+            await app.cluster.informers.wait_synced()
+        told = Served(app, embedded, context)
+        try:
+            yield told
+        finally:
+            told.close()
+            app.stop()
+            await running
 
 
 def about(asked: Pod, nodes: Iterable[Node | str]) -> dict[str, Any]:

@@ -47,18 +47,16 @@ async def bind(served: Served, name: str, to: str, uid: str = "") -> str:
     return str(answer["Error"])
 
 
-def test_creates_the_binding_and_says_so_again_when_asked_again() -> None:
-    async def story(served: Served) -> None:
+async def test_creates_the_binding_and_says_so_again_when_asked_again() -> None:
+    async with serve([Filters], objects=[*NODES, pod("web")], serve_bind=True) as served:
         assert await bind(served, "web", "b") == ""
         assert node_of(served, "web") == "b"
         assert await bind(served, "web", "b") == ""
         assert await bind(served, "web", "a") == 'pod default/web is on node "b" already'
 
-    serve(story, [Filters], objects=[*NODES, pod("web")], serve_bind=True)
 
-
-def test_refuses_a_pod_or_uid_that_the_server_does_not_know() -> None:
-    async def story(served: Served) -> None:
+async def test_refuses_a_pod_or_uid_that_the_server_does_not_know() -> None:
+    async with serve([Filters], objects=[*NODES, pod("web")], serve_bind=True) as served:
         assert await bind(served, "nobody", "a", "u") == "there is no pod default/nobody"
         uid = uid_of(served, "web")
         told = await bind(served, "web", "a", "stale")
@@ -66,16 +64,12 @@ def test_refuses_a_pod_or_uid_that_the_server_does_not_know() -> None:
         assert "needs PodName, PodNamespace, PodUID" in await bind(served, "web", "", uid)
         assert node_of(served, "web") == ""
 
-    serve(story, [Filters], objects=[*NODES, pod("web")], serve_bind=True)
 
-
-def test_serves_no_bind_unless_it_is_told_to() -> None:
-    async def story(served: Served) -> None:
+async def test_serves_no_bind_unless_it_is_told_to() -> None:
+    async with serve([Filters], objects=[*NODES, pod("web")]) as served:
         reply = await served.post("/bind", binding(pod("web"), "a"))
         assert reply.status == 404
         assert reply.json["Error"] == "this extender does not serve /bind"
-
-    serve(story, [Filters], objects=[*NODES, pod("web")])
 
 
 class Careful(fw.Bind):
@@ -87,8 +81,9 @@ class Careful(fw.Bind):
         return fw.Status.unschedulable("not there") if node_name == "a" else fw.SKIP
 
 
-def test_a_bind_plugin_decides_and_what_it_skips_is_bound_by_default() -> None:
-    async def story(served: Served) -> None:
+async def test_a_bind_plugin_decides_and_what_it_skips_is_bound_by_default() -> None:
+    there = [*NODES, pod("web"), pod("bad", labels={"broken": ""})]
+    async with serve([Careful], objects=there) as served:
         assert await bind(served, "web", "a") == "not there"
         assert node_of(served, "web") == ""
         assert await bind(served, "web", "b") == ""
@@ -97,12 +92,9 @@ def test_a_bind_plugin_decides_and_what_it_skips_is_bound_by_default() -> None:
         assert told == 'running Bind plugin "Careful": RuntimeError: no hands'
         assert node_of(served, "bad") == ""
 
-    there = [*NODES, pod("web"), pod("bad", labels={"broken": ""})]
-    serve(story, [Careful], objects=there)
-
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_bind_function_may_object(is_async: bool) -> None:
+async def test_a_bind_function_may_object(is_async: bool) -> None:
     def not_to_a(pod: fw.Pod, node_name: str) -> str | None:
         return "not to a" if node_name == "a" else None
 
@@ -114,16 +106,13 @@ def test_a_bind_function_may_object(is_async: bool) -> None:
         extender.bind(later)
     else:
         extender.bind(not_to_a)
-
-    async def story(served: Served) -> None:
+    async with serve(extender, objects=[*NODES, pod("web")]) as served:
         assert await bind(served, "web", "a") == "not to a"
         assert await bind(served, "web", "b") == ""
         assert node_of(served, "web") == "b"
 
-    serve(story, extender, objects=[*NODES, pod("web")])
 
-
-def test_a_bind_function_may_have_bound_the_pod_itself() -> None:
+async def test_a_bind_function_may_have_bound_the_pod_itself() -> None:
     extender = Extender()
     taken: list[str] = []
 
@@ -132,15 +121,13 @@ def test_a_bind_function_may_have_bound_the_pod_itself() -> None:
         taken.append(f"{pod.key} {node_name}")
         return fw.OK
 
-    async def story(served: Served) -> None:
+    async with serve(extender, objects=[*NODES, pod("web")]) as served:
         assert await bind(served, "web", "a") == ""
         assert (taken, node_of(served, "web")) == (["default/web a"], "")
 
-    serve(story, extender, objects=[*NODES, pod("web")])
 
-
-def test_tells_what_the_server_says_to_a_second_binding() -> None:
-    async def story(served: Served) -> None:
+async def test_tells_what_the_server_says_to_a_second_binding() -> None:
+    async with serve([Filters], objects=[*NODES, pod("web")], serve_bind=True) as served:
         uid = uid_of(served, "web")
         meta = ObjectMeta(namespace="default", name="web", uid=uid)
         target = ObjectReference(kind="Node", name="a")
@@ -155,5 +142,3 @@ def test_tells_what_the_server_says_to_a_second_binding() -> None:
         told = await bind(served, "web", "b", uid)
         assert told.startswith('running Bind plugin "DefaultBinder": ')
         assert "already assigned to node" in told
-
-    serve(story, [Filters], objects=[*NODES, pod("web")], serve_bind=True)

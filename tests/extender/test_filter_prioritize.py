@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.extender.in_process_server import Served, about, serve
+from tests.extender.in_process_server import about, serve
 
 import mooring.framework as fw
 from mooring.api import core
@@ -51,8 +51,8 @@ class Roomy(fw.Filter, fw.Score):
         return 100 * max(node.spare("cpu"), 0) // max(node.allocatable("cpu"), 1)
 
 
-def test_answers_with_the_very_nodes_that_came_and_the_reasons_of_the_others() -> None:
-    async def story(served: Served) -> None:
+async def test_answers_with_the_very_nodes_that_came_and_the_reasons_of_the_others() -> None:
+    async with serve([OnlySsd]) as served:
         nodes = [node("a", labels=SSD), node("b"), node("c", labels=SSD), node("d")]
         asked = about(pod("web"), [*nodes, node("t", labels={"disk": "tape"})])
         for item in asked["Nodes"]["items"]:
@@ -65,22 +65,19 @@ def test_answers_with_the_very_nodes_that_came_and_the_reasons_of_the_others() -
         assert answer["FailedAndUnresolvableNodes"] == reasons
         assert answer["Error"] == ""
 
-    serve(story, [OnlySsd])
 
-
-def test_keeps_every_byte_of_a_node() -> None:
-    async def story(served: Served) -> None:
+async def test_keeps_every_byte_of_a_node() -> None:
+    async with serve([OnlySsd]) as served:
         item = b'{"metadata" : {"name":"a","labels":{"disk":"ssd"}},  "x":1.50}'
         pod_ = msgspec.json.encode(to_builtins(pod("web").api))
         body = b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod_, item)
         reply = await served.post("/filter", body)
         assert item in reply.body
 
-    serve(story, [OnlySsd])
 
-
-def test_names_are_enough_for_nodes_that_it_watches() -> None:
-    async def story(served: Served) -> None:
+async def test_names_are_enough_for_nodes_that_it_watches() -> None:
+    nodes = [node("a", labels=SSD), node("b"), node("c", labels=SSD)]
+    async with serve([OnlySsd], objects=nodes) as served:
         answer = await served.filter(pod("web"), ["c", "b", "a", "nobody"])
         assert answer["NodeNames"] == ["c", "a"]  # in the order they were asked in
         assert answer["Nodes"] is None
@@ -88,12 +85,10 @@ def test_names_are_enough_for_nodes_that_it_watches() -> None:
         unknown = {"nobody": "node is not known to the extender"}
         assert answer["FailedAndUnresolvableNodes"] == unknown
 
-    nodes = [node("a", labels=SSD), node("b"), node("c", labels=SSD)]
-    serve(story, [OnlySsd], objects=nodes)
 
-
-def test_knows_the_pods_on_nodes_by_its_own_watch() -> None:
-    async def story(served: Served) -> None:
+async def test_knows_the_pods_on_nodes_by_its_own_watch() -> None:
+    there = [node("a", cpu=4), node("b", cpu=4), pod("old", cpu=3, on="a")]
+    async with serve([Roomy], objects=there) as served:
         wanted = pod("web", cpu=2)
         by_name = await served.filter(wanted, ["a", "b"])
         assert (by_name["NodeNames"], by_name["FailedNodes"]) == (["b"], {"a": "node is full"})
@@ -105,42 +100,33 @@ def test_knows_the_pods_on_nodes_by_its_own_watch() -> None:
         assert [item["metadata"]["name"] for item in in_full["Nodes"]["items"]] == ["b", "new"]
         assert await served.prioritize(wanted, ["b", "a"]) == {"b": 10, "a": 3}
 
-    there = [node("a", cpu=4), node("b", cpu=4), pod("old", cpu=3, on="a")]
-    serve(story, [Roomy], objects=there)
 
-
-def test_waits_a_moment_for_a_node_that_the_scheduler_saw_first() -> None:
-    async def story(served: Served) -> None:
+async def test_waits_a_moment_for_a_node_that_the_scheduler_saw_first() -> None:
+    async with serve([OnlySsd], cluster=True) as served:
         asking = asyncio.create_task(served.filter(pod("web"), ["late"]))
         await asyncio.sleep(0)  # let it be asked first
         served.cluster.apply(node("late", labels=SSD))
         assert (await asking)["NodeNames"] == ["late"]
 
-    serve(story, [OnlySsd], cluster=True)
 
-
-def test_knows_nothing_but_names_without_a_cluster() -> None:
+async def test_knows_nothing_but_names_without_a_cluster() -> None:
     class Named(fw.Filter):
         name = "Named"
 
         def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
             return fw.OK if node.name == "this" else fw.Status.unschedulable("not this")
 
-    async def story(served: Served) -> None:
+    async with serve([Named]) as served:
         answer = await served.filter(pod("web"), ["that", "this"])
         assert (answer["NodeNames"], answer["FailedNodes"]) == (["this"], {"that": "not this"})
 
-    serve(story, [Named])
 
-
-def test_reads_what_kubernetes_1_15_wrote() -> None:
-    async def story(served: Served) -> None:
+async def test_reads_what_kubernetes_1_15_wrote() -> None:
+    async with serve([OnlySsd]) as served:
         asked = about(pod("web"), [node("a", labels=SSD), node("b")])
         old = {"pod": asked["Pod"], "nodes": asked["Nodes"], "nodenames": None}
         answer = await served.ask("/filter", old)
         assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["a"]
-
-    serve(story, [OnlySsd])
 
 
 # --- points --------------------------------------------------------------------------------------
@@ -178,15 +164,13 @@ def scored(**points: int) -> list[fw.Node]:
     return [node(name, labels={"points": str(value)}) for name, value in points.items()]
 
 
-def test_points_are_tenths_of_those_of_a_plugin() -> None:
-    async def story(served: Served) -> None:
+async def test_points_are_tenths_of_those_of_a_plugin() -> None:
+    async with serve([Fixed]) as served:
         nodes = scored(a=0, b=44, c=45, d=100)
         assert await served.prioritize(pod("web"), nodes) == {"a": 0, "b": 4, "c": 5, "d": 10}
         assert await served.prioritize(pod("web"), []) == {}
         alias = await served.ask("/priority", about(pod("web"), scored(a=70)))
         assert alias == [{"Host": "a", "Score": 7}]
-
-    serve(story, [Fixed])
 
 
 WEIGHTED = """
@@ -199,14 +183,12 @@ profiles:
 """
 
 
-def test_several_plugins_give_their_weighted_mean() -> None:
-    async def story(served: Served) -> None:
+async def test_several_plugins_give_their_weighted_mean() -> None:
+    async with serve([Fixed, Half], config=WEIGHTED) as served:
         nodes = scored(a=0, b=100)  # (3 * 0 + 1 * 50) / 4, (3 * 100 + 1 * 50) / 4
         assert await served.prioritize(pod("web"), nodes) == {"a": 1, "b": 9}
         alone = pod("web", labels={"skip": ""})  # who skips a pod has no say at all
         assert await served.prioritize(alone, nodes) == {"a": 0, "b": 10}
-
-    serve(story, [Fixed, Half], config=WEIGHTED)
 
 
 # --- PreFilter -----------------------------------------------------------------------------------
@@ -224,8 +206,8 @@ class Chooses(fw.PreFilter):
         return fw.OnlyNodes.of(["a", "c"])
 
 
-def test_pre_filter_may_narrow_the_nodes_or_refuse_them_all() -> None:
-    async def story(served: Served) -> None:
+async def test_pre_filter_may_narrow_the_nodes_or_refuse_them_all() -> None:
+    async with serve([Chooses, OnlySsd]) as served:
         nodes = [node("a"), node("b", labels=SSD), node("c", labels=SSD)]
         answer = await served.filter(pod("web"), nodes)
         assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["c"]
@@ -235,8 +217,6 @@ def test_pre_filter_may_narrow_the_nodes_or_refuse_them_all() -> None:
         answer = await served.filter(pod("web", labels={"never": ""}), nodes)
         never = dict.fromkeys("abc", "never ever")
         assert (answer["Nodes"]["items"], answer["FailedAndUnresolvableNodes"]) == ([], never)
-
-    serve(story, [Chooses, OnlySsd])
 
 
 # --- accidents -----------------------------------------------------------------------------------
@@ -252,31 +232,29 @@ class Unlucky(fw.Score):
         return 1000 if "much" in pod.labels else 70
 
 
-def test_an_exception_names_its_plugin_and_the_next_pod_is_fine(
+async def test_an_exception_names_its_plugin_and_the_next_pod_is_fine(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broken = pod("web", labels={"broken": ""})
 
-    async def story(served: Served) -> None:
-        nodes = [node("a", labels=SSD)]
-        for _ in range(3):
-            answer = await served.filter(broken, nodes)
-            assert answer["Error"] == "running \"OnlySsd\" filter plugin: KeyError: 'web'"
-            assert answer["Nodes"] is None
-        reply = await served.post("/prioritize", about(broken, nodes))
-        assert reply.status == 500
-        assert 'plugin "Unlucky" failed with: ZeroDivisionError: points' in reply.json["Error"]
-        reply = await served.post("/prioritize", about(pod("web", labels={"much": ""}), nodes))
-        assert reply.status == 500
-        assert '"Unlucky" returns an invalid score 1000' in reply.json["Error"]
-        assert (await served.filter(pod("web"), nodes))["Error"] == ""
-        assert await served.prioritize(pod("web"), nodes) == {"a": 7}
-        page = (await served.request("GET", "/metrics")).text
-        assert 'mooring_extender_errors_total{plugin="OnlySsd",verb="filter"} 3' in page
-        assert 'mooring_extender_errors_total{plugin="Unlucky",verb="prioritize"} 2' in page
-
     with caplog.at_level(logging.ERROR):
-        serve(story, [OnlySsd, Unlucky])
+        async with serve([OnlySsd, Unlucky]) as served:
+            nodes = [node("a", labels=SSD)]
+            for _ in range(3):
+                answer = await served.filter(broken, nodes)
+                assert answer["Error"] == "running \"OnlySsd\" filter plugin: KeyError: 'web'"
+                assert answer["Nodes"] is None
+            reply = await served.post("/prioritize", about(broken, nodes))
+            assert reply.status == 500
+            assert 'plugin "Unlucky" failed with: ZeroDivisionError: points' in reply.json["Error"]
+            reply = await served.post("/prioritize", about(pod("web", labels={"much": ""}), nodes))
+            assert reply.status == 500
+            assert '"Unlucky" returns an invalid score 1000' in reply.json["Error"]
+            assert (await served.filter(pod("web"), nodes))["Error"] == ""
+            assert await served.prioritize(pod("web"), nodes) == {"a": 7}
+            page = (await served.request("GET", "/metrics")).text
+            assert 'mooring_extender_errors_total{plugin="OnlySsd",verb="filter"} 3' in page
+            assert 'mooring_extender_errors_total{plugin="Unlucky",verb="prioritize"} 2' in page
     told = [record for record in caplog.records if record.getMessage() == "plugin failed"]
     assert len(told) == 2  # once per place, however often
 
@@ -288,19 +266,17 @@ class Unready(Unlucky, fw.PreFilter):
         raise OSError("not yet")
 
 
-def test_a_pre_filter_that_breaks_is_an_error_and_no_refusal() -> None:
-    async def story(served: Served) -> None:
+async def test_a_pre_filter_that_breaks_is_an_error_and_no_refusal() -> None:
+    async with serve([Unready]) as served:
         told = 'running PreFilter plugin "Unready": OSError: not yet'
         answer = await served.filter(pod("web"), [node("a")])
         assert (answer["Error"], answer["FailedNodes"]) == (told, None)
         reply = await served.post("/prioritize", about(pod("web"), [node("a")]))
         assert (reply.status, reply.json["Error"]) == (500, told)
 
-    serve(story, [Unready])
 
-
-def test_a_pod_that_can_not_be_read_is_an_error_that_says_where() -> None:
-    async def story(served: Served) -> None:
+async def test_a_pod_that_can_not_be_read_is_an_error_that_says_where() -> None:
+    async with serve([OnlySsd]) as served:
         asked = about(pod("web"), [node("a")])
         asked["Pod"]["spec"]["priority"] = "high"
         answer = await served.ask("/filter", asked)
@@ -310,8 +286,6 @@ def test_a_pod_that_can_not_be_read_is_an_error_that_says_where() -> None:
             "/filter", {**asked, "Pod": about(pod(), [])["Pod"], "Nodes": None}
         )
         assert nowhere["Error"] == "the request names no nodes: both Nodes and NodeNames are null"
-
-    serve(story, [OnlySsd])
 
 
 # --- what can't be served ------------------------------------------------------------------------

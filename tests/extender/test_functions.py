@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.extender.in_process_server import Served, about, serve
+from tests.extender.in_process_server import about, serve
 
 import mooring.framework as fw
 from mooring.cluster.apiserver.resources import known
@@ -21,20 +21,18 @@ def made(**functions: Any) -> Extender:
     return extender
 
 
-def test_three_lines_are_an_extender() -> None:
+async def test_three_lines_are_an_extender() -> None:
     extender = Extender()
 
     @extender.filter
     def only_ssd(pod: fw.Pod, node: fw.Node) -> bool | str:
         return "ssd" in node.labels or "node has no ssd"
 
-    async def story(served: Served) -> None:
+    async with serve(extender) as served:
         answer = await served.filter(pod("web"), [node("a", labels={"ssd": ""}), node("b")])
         assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["a"]
         assert answer["FailedNodes"] == {"b": "node has no ssd"}
         assert list(served.app.answers) == ["filter"]
-
-    serve(story, extender)
     assert only_ssd(pod(), node("a")) == "node has no ssd"  # it is still a function
 
 
@@ -52,7 +50,7 @@ def test_three_lines_are_an_extender() -> None:
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
-def test_understands(
+async def test_understands(
     answer: Any, failed: dict[str, str], hopeless: dict[str, str], is_async: bool
 ) -> None:
     extender = Extender()
@@ -68,15 +66,13 @@ def test_understands(
         def ask(pod: fw.Pod, node: fw.Node) -> Any:
             return answer
 
-    async def story(served: Served) -> None:
+    async with serve(extender) as served:
         found = await served.filter(pod("web"), ["a"])
         assert (found["FailedNodes"], found["FailedAndUnresolvableNodes"]) == (failed, hopeless)
         assert found["NodeNames"] == ([] if failed or hopeless else ["a"])
 
-    serve(story, extender)
 
-
-def test_points_are_the_mean_and_may_be_fractions() -> None:
+async def test_points_are_the_mean_and_may_be_fractions() -> None:
     extender = Extender()
 
     @extender.prioritize
@@ -88,7 +84,7 @@ def test_points_are_the_mean_and_may_be_fractions() -> None:
         await asyncio.sleep(0)
         return 4
 
-    async def story(served: Served) -> None:
+    async with serve(extender) as served:
         nodes = [node(name, labels={"points": name}) for name in ("0", "7.5", "10")]
         assert await served.prioritize(pod("web"), nodes) == {"0": 2, "7.5": 6, "10": 7}
         too_much = await served.post(
@@ -98,10 +94,8 @@ def test_points_are_the_mean_and_may_be_fractions() -> None:
         assert "by_label" in too_much.json["Error"]
         assert "returned 11.0, expected a number from 0 to 10" in too_much.json["Error"]
 
-    serve(story, extender)
 
-
-def test_async_functions_are_asked_side_by_side_about_nodes_that_stand_still() -> None:
+async def test_async_functions_are_asked_side_by_side_about_nodes_that_stand_still() -> None:
     extender = Extender()
     asked: list[str] = []
     everybody, go = asyncio.Event(), asyncio.Event()
@@ -114,7 +108,7 @@ def test_async_functions_are_asked_side_by_side_about_nodes_that_stand_still() -
         await go.wait()
         return node.spare("cpu") >= 1000
 
-    async def story(served: Served) -> None:
+    async with serve(extender, objects=[node(name, cpu=4) for name in "abc"]) as served:
         asking = asyncio.create_task(served.filter(pod("web"), ["a", "b", "c"]))
         await everybody.wait()
         cache = served.app.cluster.cache
@@ -125,17 +119,15 @@ def test_async_functions_are_asked_side_by_side_about_nodes_that_stand_still() -
         answer = await served.filter(pod("web"), ["a", "c"])
         assert answer["NodeNames"] == ["c"]
 
-    serve(story, extender, objects=[node(name, cpu=4) for name in "abc"])
-
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
-def test_an_async_function_that_breaks_or_never_ends_is_named(verb: str) -> None:
+async def test_an_async_function_that_breaks_or_never_ends_is_named(verb: str) -> None:
     async def breaks(pod: fw.Pod, node: fw.Node) -> Any:
         if "hang" in pod.labels:
             await asyncio.get_running_loop().create_future()
         raise LookupError("nothing there")
 
-    async def story(served: Served) -> None:
+    async with serve(made(**{verb: breaks}), plugin_seconds=0.1) as served:
         for labels, why in (
             ({}, "LookupError: nothing there"),
             ({"hang": ""}, "its budget of 0.1s"),
@@ -143,8 +135,6 @@ def test_an_async_function_that_breaks_or_never_ends_is_named(verb: str) -> None
             reply = await served.post(f"/{verb}", about(pod("web", labels=labels), ["a", "b"]))
             assert f'running "breaks" {verb} function: ' in reply.json["Error"]
             assert why in reply.json["Error"]
-
-    serve(story, made(**{verb: breaks}), plugin_seconds=0.1)
 
 
 class Parting(Exception):
@@ -163,7 +153,7 @@ class Parting(Exception):
     ],
     ids=["words that exit", "exit", "20 MB"],
 )
-def test_survives_whatever_a_function_raises(
+async def test_survives_whatever_a_function_raises(
     verb: str, is_async: bool, error: BaseException, why: str
 ) -> None:
     def breaks(pod: fw.Pod, *given: object) -> Any:
@@ -172,7 +162,10 @@ def test_survives_whatever_a_function_raises(
     async def breaks_later(pod: fw.Pod, *given: object) -> Any:
         raise error
 
-    async def story(served: Served) -> None:
+    objects = [node("a"), node("b"), pod("web")]
+    async with serve(
+        made(**{verb: breaks_later if is_async else breaks}), objects=objects
+    ) as served:
         for _ in range(2):  # it has survived if it answers again
             (web,) = served.cluster.store.items(known("pods"))
             payload = {
@@ -193,9 +186,6 @@ def test_survives_whatever_a_function_raises(
             assert why in reply.json["Error"]
             assert len(reply.json["Error"]) <= 4096
 
-    objects = [node("a"), node("b"), pod("web")]
-    serve(story, made(**{verb: breaks_later if is_async else breaks}), objects=objects)
-
 
 def test_refuses_functions_that_can_not_be_asked() -> None:
     extender = Extender()
@@ -213,13 +203,11 @@ def test_refuses_functions_that_can_not_be_asked() -> None:
         extender.prioritize(twice)
 
 
-def test_says_what_a_function_may_not_return() -> None:
+async def test_says_what_a_function_may_not_return() -> None:
     def odd(pod: fw.Pod, node: fw.Node) -> Any:
         return ["a"]
 
-    async def story(served: Served) -> None:
+    async with serve(made(filter=odd)) as served:
         answer = await served.filter(pod("web"), ["a"])
         told = "TypeError: returned ['a'], expected True, a reason, or a Status"
         assert answer["Error"] == f'running "odd" filter plugin: {told}'
-
-    serve(story, made(filter=odd))

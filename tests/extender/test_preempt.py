@@ -57,7 +57,7 @@ def answered(**nodes: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_functions_take_nodes_and_victims_away(full: bool) -> None:
+async def test_functions_take_nodes_and_victims_away(full: bool) -> None:
     extender = Extender()
 
     @extender.preempt
@@ -70,25 +70,21 @@ def test_functions_take_nodes_and_victims_away(full: bool) -> None:
     ) -> list[fw.Pod]:
         return [min(victims, key=lambda victim: victim.priority)]
 
-    async def story(served: Served) -> None:
+    async with serve(extender, cluster=not full) as served:
         tell(served, *NODES)
         answer = await served.ask("/preempt", offered(*VICTIMS, full=full))
         assert answer == answered(a=["u1"])
 
-    serve(story, extender, cluster=not full)
 
-
-def test_a_node_of_which_a_function_takes_no_victim_is_left_out() -> None:
+async def test_a_node_of_which_a_function_takes_no_victim_is_left_out() -> None:
     extender = Extender()
 
     @extender.preempt
     def not_on_a(pod: fw.Pod, node_name: str, victims: tuple[fw.Pod, ...]) -> list[fw.Pod]:
         return [] if node_name == "a" else list(victims)
 
-    async def story(served: Served) -> None:
+    async with serve(extender) as served:
         assert await served.ask("/preempt", offered(*VICTIMS)) == answered(b=["u3"])
-
-    serve(story, extender)
 
 
 class Prefers(fw.PostFilter):
@@ -113,8 +109,8 @@ def asking(labels: dict[str, str], full: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_a_post_filter_plugin_chooses_one_of_the_nodes(full: bool) -> None:
-    async def story(served: Served) -> None:
+async def test_a_post_filter_plugin_chooses_one_of_the_nodes(full: bool) -> None:
+    async with serve([Prefers], cluster=not full) as served:
         tell(served, *NODES, node("c"))
         assert await served.ask("/preempt", asking({"wants": "b"}, full)) == answered(b=["u3"])
         everybody = await served.ask("/preempt", asking({"wants": "a"}, full))
@@ -127,11 +123,9 @@ def test_a_post_filter_plugin_chooses_one_of_the_nodes(full: bool) -> None:
         told = 'PostFilter nominated node "c", which was not offered'
         assert strange.json["Error"] == told
 
-    serve(story, [Prefers], cluster=not full)
 
-
-def test_a_plugin_cannot_choose_a_victim_that_was_not_offered() -> None:
-    async def story(served: Served) -> None:
+async def test_a_plugin_cannot_choose_a_victim_that_was_not_offered() -> None:
+    async with serve([Prefers], cluster=True) as served:
         tell(served, *NODES)
         asked = asking({"wants": "a", "one": ""}, full=False)
         asked["NodeNameToMetaVictims"]["a"]["Pods"] = [{"UID": "u2"}]  # and the plugin wants u1
@@ -139,8 +133,6 @@ def test_a_plugin_cannot_choose_a_victim_that_was_not_offered() -> None:
         assert reply.status == 500
         told = 'PostFilter chose no pod on node "a" that was offered as a victim'
         assert reply.json["Error"] == told
-
-    serve(story, [Prefers], cluster=True)
 
 
 class Broken(Prefers, fw.PreFilter):
@@ -160,46 +152,38 @@ class Broken(Prefers, fw.PreFilter):
 
 
 @pytest.mark.parametrize("point", ["PreFilter", "PostFilter"])
-def test_a_plugin_that_breaks_is_an_error_and_no_refusal(point: str) -> None:
-    async def story(served: Served) -> None:
+async def test_a_plugin_that_breaks_is_an_error_and_no_refusal(point: str) -> None:
+    async with serve([Broken]) as served:
         assert await served.ask("/preempt", asking({"wants": "b"}, True)) == answered(b=["u3"])
         reply = await served.post("/preempt", asking({"wants": "b", "breaks": point}, True))
         assert reply.status == 500
         assert reply.json["Error"] == f'running {point} plugin "Broken": ValueError: boom'
 
-    serve(story, [Broken])
 
-
-def test_default_preemption_picks_the_least_harm_among_the_offers() -> None:
-    async def story(served: Served) -> None:
+async def test_default_preemption_picks_the_least_harm_among_the_offers() -> None:
+    async with serve([NodeResourcesFit, DefaultPreemption], cluster=True) as served:
         tell(served, *NODES)
         answer = await served.ask("/preempt", offered(*VICTIMS, full=False))
         assert answer == answered(b=["u3"])  # where the most important victim is the least so
 
-    serve(story, [NodeResourcesFit, DefaultPreemption], cluster=True)
 
-
-def test_leaves_out_a_node_whose_victims_it_does_not_know() -> None:
+async def test_leaves_out_a_node_whose_victims_it_does_not_know() -> None:
     extender = Extender()
 
     @extender.preempt
     def fine(pod: fw.Pod, node_name: str, victims: tuple[fw.Pod, ...]) -> bool:
         return True
 
-    async def story(served: Served) -> None:
+    async with serve(extender, cluster=True) as served:
         tell(served, *NODES)
         gone = pod("gone", uid="u9", on="a")
         answer = await served.ask("/preempt", offered(*VICTIMS, gone, full=False))
         assert answer == answered(b=["u3"])
 
-    serve(story, extender, cluster=True)
 
-
-def test_needs_a_cluster_for_victims_that_are_only_named() -> None:
-    async def story(served: Served) -> None:
+async def test_needs_a_cluster_for_victims_that_are_only_named() -> None:
+    async with serve([Prefers]) as served:
         tell(served, *NODES)
         reply = await served.post("/preempt", offered(*VICTIMS, full=False))
         assert reply.status == 500
         assert "the extender has no cluster to look in" in reply.json["Error"]
-
-    serve(story, [Prefers])

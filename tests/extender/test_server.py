@@ -63,8 +63,10 @@ async def speak(served: Served, said: bytes) -> bytes:
     ],
     ids=["half", "nothing", "array", "no pod", "a number", "a bare node", "deep", "no text"],
 )
-def test_says_what_is_wrong_with_a_request_where_the_scheduler_looks(body: bytes, why: str) -> None:
-    async def story(served: Served) -> None:
+async def test_says_what_is_wrong_with_a_request_where_the_scheduler_looks(
+    body: bytes, why: str
+) -> None:
+    async with serve(everywhere()) as served:
         answer = await served.post("/filter", body)
         assert answer.status == 200  # of any other code a scheduler shows nothing but the code
         assert why in answer.json["Error"]
@@ -74,11 +76,9 @@ def test_says_what_is_wrong_with_a_request_where_the_scheduler_looks(body: bytes
         assert why in answer.json["Error"]
         assert (await served.post("/filter", ASKED)).json["NodeNames"] == ["a"]
 
-    serve(story, everywhere())
 
-
-def test_answers_other_paths_and_methods_as_http_does() -> None:
-    async def story(served: Served) -> None:
+async def test_answers_other_paths_and_methods_as_http_does() -> None:
+    async with serve(everywhere()) as served:
         for path in ("/", "/filter/", "/x", "//filter"):
             reply = await served.post(path, ASKED)
             assert reply.status == 404
@@ -94,14 +94,12 @@ def test_answers_other_paths_and_methods_as_http_does() -> None:
         packed = await served.request("POST", "/filter", ASKED, {"Content-Encoding": "gzip"})
         assert packed.status == 415
 
-    serve(story, everywhere())
-
 
 # --- requests that are too large -----------------------------------------------------------------
 
 
-def test_refuses_a_large_body_without_reading_it() -> None:
-    async def story(served: Served) -> None:
+async def test_refuses_a_large_body_without_reading_it() -> None:
+    async with serve(everywhere(), max_body_bytes=1000) as served:
         head = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n"
         heard = await speak(served, head + b"{")
         assert heard.startswith(b"HTTP/1.1 413 ")
@@ -112,11 +110,9 @@ def test_refuses_a_large_body_without_reading_it() -> None:
         assert (await speak(served, head + 2 * chunk)).startswith(b"HTTP/1.1 413 ")
         assert (await served.post("/filter", ASKED)).status == 200
 
-    serve(story, everywhere(), max_body_bytes=1000)
 
-
-def test_refuses_more_large_bodies_than_fit_into_memory() -> None:
-    async def story(served: Served) -> None:
+async def test_refuses_more_large_bodies_than_fit_into_memory() -> None:
+    async with serve(everywhere(), max_body_bytes=1000) as served:
         head = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
         waiting = [await asyncio.open_connection("127.0.0.1", served.app.port) for _ in range(5)]
         answers = [asyncio.create_task(reader.read(100)) for reader, _ in waiting]
@@ -129,65 +125,53 @@ def test_refuses_more_large_bodies_than_fit_into_memory() -> None:
         for _, writer in waiting:
             writer.close()
 
-    serve(story, everywhere(), max_body_bytes=1000)
-
 
 # --- callers that are slow or many ---------------------------------------------------------------
 
 
-def test_cuts_off_who_does_not_come_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cuts_off_who_does_not_come_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mooring.extender.serving.app, "HEADER_SECONDS", 0.1)
     monkeypatch.setattr(mooring.extender.serving.app, "BODY_SECONDS", 0.1)
-
-    async def story(served: Served) -> None:
+    async with serve(everywhere()) as served:
         assert await speak(served, b"") == b""
         assert await speak(served, b"POST /filter HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b""
         head = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
         assert (await speak(served, head)).startswith(b"HTTP/1.1 408 ")
         assert (await served.post("/filter", ASKED)).status == 200
 
-    serve(story, everywhere())
 
-
-def test_keeps_a_connection_for_the_next_request() -> None:
-    async def story(served: Served) -> None:
+async def test_keeps_a_connection_for_the_next_request() -> None:
+    async with serve(everywhere()) as served:
         for _ in range(5):
             assert (await served.post("/filter", ASKED)).status == 200
         page = (await served.request("GET", "/metrics")).text
         assert "mooring_extender_connections 1\n" in page
         assert 'mooring_extender_request_duration_seconds_count{code="200",verb="filter"} 5' in page
 
-    serve(story, everywhere())
 
-
-def test_an_idle_connection_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_connection_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mooring.extender.serving.app, "MAX_CONNECTIONS", 3)
-
-    async def story(served: Served) -> None:
+    async with serve(everywhere()) as served:
         idle = [await asyncio.open_connection("127.0.0.1", served.app.port) for _ in range(9)]
         assert (await served.post("/filter", ASKED)).status == 200
         assert await idle[0][0].read() == b""
         for _, writer in idle:
             writer.close()
 
-    serve(story, everywhere())
 
-
-def test_survives_who_leaves_in_the_middle_of_it() -> None:
-    async def story(served: Served) -> None:
+async def test_survives_who_leaves_in_the_middle_of_it() -> None:
+    async with serve(everywhere()) as served:
         for said in (b"POST", b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"):
             with socket.create_connection(("127.0.0.1", served.app.port)) as one:
                 one.sendall(said)
         assert (await served.post("/filter", ASKED)).status == 200
 
-    serve(story, everywhere())
-
 
 # --- health, and the end -------------------------------------------------------------------------
 
 
-def test_is_healthy_at_once_and_ready_once_it_knows_the_cluster() -> None:
-    async def story(served: Served) -> None:
+async def test_is_healthy_at_once_and_ready_once_it_knows_the_cluster() -> None:
+    async with serve(everywhere(), objects=[node("a")]) as served:
         assert (await served.request("GET", "/healthz")).text == "ok"
         await served.app.cluster.informers.wait_synced()
         assert (await served.request("GET", "/readyz")).status == 200
@@ -199,10 +183,8 @@ def test_is_healthy_at_once_and_ready_once_it_knows_the_cluster() -> None:
         told = "the extender is not ready: still listing nodes, pods"
         assert answer.json["Error"] == told
 
-    serve(story, everywhere(), objects=[node("a")])
 
-
-def test_answers_requests_under_way_before_it_stops() -> None:
+async def test_answers_requests_under_way_before_it_stops() -> None:
     extender = Extender()
     begun, go = asyncio.Event(), asyncio.Event()
 
@@ -212,7 +194,7 @@ def test_answers_requests_under_way_before_it_stops() -> None:
         await go.wait()
         return True
 
-    async def story(served: Served) -> None:
+    async with serve(extender) as served:
         asking = asyncio.create_task(served.post("/filter", ASKED))
         await begun.wait()
         served.app.stop()
@@ -222,8 +204,6 @@ def test_answers_requests_under_way_before_it_stops() -> None:
         go.set()
         reply: Reply = await asking
         assert reply.json["NodeNames"] == ["a"]
-
-    serve(story, extender)
 
 
 async def is_let_in(port: int) -> bool:

@@ -62,12 +62,17 @@ class Files:
         ("system:node:a", ("system:kube-scheduler",), 403),
     ],
 )
-def test_asks_for_a_client_certificate_except_for_health(
+async def test_asks_for_a_client_certificate_except_for_health(
     tmp_path: Path, client: str, names: tuple[str, ...], code: int
 ) -> None:
     files = Files(tmp_path)
-
-    async def story(served: Served) -> None:
+    async with serve(
+        extender,
+        tls=files.tls(client_ca_file="clients.crt"),
+        context=files.context(client),
+        certified=True,
+        client_names=names,
+    ) as served:
         for path in ("/filter", "/metrics"):
             reply = await (
                 served.post(path, {"Pod": {}, "NodeNames": []})
@@ -79,39 +84,24 @@ def test_asks_for_a_client_certificate_except_for_health(
         assert (await served.request("GET", "/healthz")).status == 200
         assert (await served.request("GET", "/readyz")).status == 200
 
-    serve(
-        story,
-        extender,
-        tls=files.tls(client_ca_file="clients.crt"),
-        context=files.context(client),
-        certified=True,
-        client_names=names,
-    )
 
-
-def test_does_not_believe_a_certificate_of_somebody_else(tmp_path: Path) -> None:
+async def test_does_not_believe_a_certificate_of_somebody_else(tmp_path: Path) -> None:
     files = Files(tmp_path)
     tls = files.tls(client_ca_file="clients.crt")
     files.clients = Authority("strangers")
-
-    async def story(served: Served) -> None:
+    async with serve(extender, tls=tls, context=files.context("me"), certified=True) as served:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await served.filter(pod("web"), ["a"])
 
-    serve(story, extender, tls=tls, context=files.context("me"), certified=True)
 
-
-def test_serves_a_renewed_certificate_to_the_next_connection(tmp_path: Path) -> None:
+async def test_serves_a_renewed_certificate_to_the_next_connection(tmp_path: Path) -> None:
     files = Files(tmp_path)
-
-    async def story(served: Served) -> None:
+    async with serve(extender, tls=files.tls(), context=files.context()) as served:
         before = await asyncio.to_thread(shown, served)
         assert await asyncio.to_thread(shown, served) == before
         files.renew()
         assert await asyncio.to_thread(shown, served) != before
         assert (await served.filter(pod("web"), ["a"]))["NodeNames"] == ["a"]
-
-    serve(story, extender, tls=files.tls(), context=files.context())
 
 
 def shown(served: Served) -> bytes | None:

@@ -95,8 +95,8 @@ def everything() -> Extender:
     return extender
 
 
-def test_our_answers_to_it_are_what_go_expects() -> None:
-    async def story(served: Served) -> None:
+async def test_our_answers_to_it_are_what_go_expects() -> None:
+    async with serve(everything(), cluster=True) as served:
         learn(served)
         answers = []
         for verb, form in RECORDED:
@@ -107,8 +107,6 @@ def test_our_answers_to_it_are_what_go_expects() -> None:
             assert by_go == {"data": sent}, kind
         said = dict(zip(RECORDED, (sent for _, sent in answers), strict=True))
         check(said)
-
-    serve(story, everything(), cluster=True)
 
 
 def learn(served: Served) -> None:

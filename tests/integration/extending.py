@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.certificates import Authority
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.pki import Authority
 from tests.controlplane.processes import Process, free_port
 from tests.integration.starting import ROOT, start_mooring
 
@@ -93,7 +93,7 @@ def certified(control_plane: ControlPlane) -> tuple[list[str], dict[str, Any]]:
     authority = Authority("extenders")
     cert, key = authority.server("127.0.0.1").write(control_plane.folder, "extender")
     ca = control_plane.folder / "extender-ca.crt"
-    ca.write_bytes(authority.certificate)
+    ca.write_bytes(authority.pem)
     user = control_plane.add_user("system:kube-scheduler")
     flags = [
         *("--tls-cert-file", str(cert), "--tls-private-key-file", str(key)),

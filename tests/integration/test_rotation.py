@@ -5,11 +5,11 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
+from tests.certificates import Authority, Pair, replace
 from tests.controlplane.admin import AdminApi, ApiFailure, Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import audit
 from tests.controlplane.objects import nodes
-from tests.controlplane.pki import Authority, Pair, replace
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
 from tests.integration.loading import Load

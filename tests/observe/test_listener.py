@@ -45,27 +45,23 @@ def hear(one: socket.socket) -> bytes:
     [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"POST /x HTTP/1.1\r\n"],
     ids=["nothing", "half a header", "half a request"],
 )
-def test_ends_connections_whose_time_is_up(said: bytes) -> None:
-    async def story(client: Client) -> None:
+async def test_ends_connections_whose_time_is_up(said: bytes) -> None:
+    async with serve(lifetime=0.2) as client:
         with slow_clients(client.port, 3, said) as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
-    serve(story, lifetime=0.2)
 
-
-def test_ends_handshakes_whose_time_is_up() -> None:
-    async def story(client: Client) -> None:
+async def test_ends_handshakes_whose_time_is_up() -> None:
+    async with serve(tls=ServingTls(), lifetime=0.2) as client:
         with slow_clients(client.port, 3, b"\x16\x03\x01") as connections:
             for one in connections:
                 assert await asyncio.to_thread(hear, one) == b""
 
-    serve(story, tls=ServingTls(), lifetime=0.2)
-
 
 @pytest.mark.parametrize("tls", [None, ServingTls()])
-def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) -> None:
-    async def story(client: Client) -> None:
+async def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) -> None:
+    async with serve(tls=tls, max_connections=8) as client:
         if tls is not None:
             client.context = _unverified()
         with slow_clients(client.port, 40) as connections:
@@ -74,40 +70,33 @@ def test_answers_probes_while_others_hold_every_place(tls: ServingTls | None) ->
             # The oldest have made room: as many as there were too many.
             assert await asyncio.to_thread(hear, connections[0]) == b""
 
-    serve(story, tls=tls, max_connections=8)
+
+async def test_holds_no_more_connections_than_it_may() -> None:
+    async def never(_: web.BaseRequest) -> web.Response:
+        raise AssertionError("no request is sent here")
+
+    connections = HttpListener(
+        never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
+    )
+    port = await connections.start("127.0.0.1", 0)
+    seen = 0
+    with slow_clients(port, 30) as clients:
+        for client in clients[:25]:
+            await asyncio.to_thread(hear, client)
+            seen = max(seen, len(connections))
+        assert 1 <= seen <= 6  # one that is leaving may still be there when the next comes
+    await connections.close()
+    assert len(connections) == 0
 
 
-def test_holds_no_more_connections_than_it_may() -> None:
-    async def run() -> None:
-        async def never(_: web.BaseRequest) -> web.Response:
-            raise AssertionError("no request is sent here")
-
-        connections = HttpListener(
-            never, None, max_connections=5, idle_seconds=30.0, lifetime=30.0, evict_busy=True
-        )
-        port = await connections.start("127.0.0.1", 0)
-        seen = 0
-        with slow_clients(port, 30) as clients:
-            for client in clients[:25]:
-                await asyncio.to_thread(hear, client)
-                seen = max(seen, len(connections))
-            assert 1 <= seen <= 6  # one that is leaving may still be there when the next comes
-        await connections.close()
-        assert len(connections) == 0
-
-    asyncio.run(run())
-
-
-def test_closes_after_one_answer() -> None:
-    async def story(client: Client) -> None:
+async def test_closes_after_one_answer() -> None:
+    async with serve() as client:
         request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
         with slow_clients(client.port, 1, request + request) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"Connection: close\r\n" in heard
         assert heard.count(b"HTTP/1.1 200 OK") == 1
-
-    serve(story)
 
 
 @pytest.mark.parametrize(
@@ -120,59 +109,50 @@ def test_closes_after_one_answer() -> None:
     ],
     ids=["long path", "long header", "no HTTP", "wrong length"],
 )
-def test_refuses_what_is_too_long_or_no_request(
+async def test_refuses_what_is_too_long_or_no_request(
     said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(client: Client) -> None:
+    async with serve() as client:
         with slow_clients(client.port, 1, said) as (one,):
             assert (await asyncio.to_thread(hear, one)).startswith(b"HTTP/1.0 400 Bad Request")
-
-    serve(story)
     assert not caplog.records  # strangers do not write our log
 
 
-def test_reads_no_body() -> None:
-    async def story(client: Client) -> None:
+async def test_reads_no_body() -> None:
+    async with serve(lifetime=5.0) as client:
         head = b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
         with slow_clients(client.port, 1, head + b"x" * 100_000) as (one,):
             heard = await asyncio.to_thread(hear, one)
         assert heard.startswith(b"HTTP/1.1 401 Unauthorized")
 
-    serve(story, lifetime=5.0)
 
-
-def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
-    async def story(client: Client) -> None:
+async def test_talks_tls_to_those_who_do_and_hangs_up_on_others() -> None:
+    async with serve(tls=ServingTls()) as client:
         with slow_clients(client.port, 1, b"GET /healthz HTTP/1.1\r\n\r\n") as (one,):
             assert not (await asyncio.to_thread(hear, one)).startswith(b"HTTP")
         client.context = _unverified()
         assert (await client.get("/healthz")).text == "ok"
 
-    serve(story, tls=ServingTls())
 
+async def test_lets_requests_under_way_end_when_it_closes() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
 
-def test_lets_requests_under_way_end_when_it_closes() -> None:
-    async def run() -> None:
-        began, go_on = asyncio.Event(), asyncio.Event()
+    async def slow(_: web.BaseRequest) -> web.Response:
+        began.set()
+        await go_on.wait()
+        return web.Response(text="done")
 
-        async def slow(_: web.BaseRequest) -> web.Response:
-            began.set()
-            await go_on.wait()
-            return web.Response(text="done")
-
-        connections = HttpListener(slow, None, max_connections=64, idle_seconds=30.0)
-        client = Client(await connections.start("127.0.0.1", 0), None)
-        asking = asyncio.create_task(client.get("/"))
-        await began.wait()
-        closing = asyncio.create_task(connections.close(grace=10.0))
-        await asyncio.sleep(0)
-        go_on.set()
-        assert (await asking).text == "done"
-        await closing
-        with pytest.raises(ConnectionRefusedError):
-            await client.get("/")
-
-    asyncio.run(run())
+    connections = HttpListener(slow, None, max_connections=64, idle_seconds=30.0)
+    client = Client(await connections.start("127.0.0.1", 0), None)
+    asking = asyncio.create_task(client.get("/"))
+    await began.wait()
+    closing = asyncio.create_task(connections.close(grace=10.0))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert (await asking).text == "done"
+    await closing
+    with pytest.raises(ConnectionRefusedError):
+        await client.get("/")
 
 
 def _unverified() -> ssl.SSLContext:

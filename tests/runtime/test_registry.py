@@ -108,7 +108,7 @@ def test_a_path_that_leads_nowhere_says_why(path: str, text: str) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> Registry:
     """A registry on a machine where exactly these entry points are installed."""
     found = [EntryPoint(name, value, registries.GROUP) for name, value in points]
-    monkeypatch.setattr(registries, "entry_points", lambda group: found)
+    monkeypatch.setattr(registries, "_installed", lambda path: found)
     return Registry.discover()
 
 

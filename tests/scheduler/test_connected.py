@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.controller.bad_network import BadNetwork, is_bind
+from tests.faulty_transport import FaultyTransport
 
 from mooring.client.component import Component
 from mooring.client.transport import Request, Transport
@@ -19,9 +19,9 @@ from mooring.testing.sandbox import Sandbox
 def test_nothing_is_decided_while_many_binds_wait_for_the_server() -> None:
     answers = asyncio.Event()
 
-    class SlowBinds(BadNetwork):
+    class SlowBinds(FaultyTransport):
         async def send(self, request: Request, fence: Any = None) -> Any:
-            if is_bind(request):
+            if request.path.endswith("/binding"):
                 await answers.wait()
             return await super().send(request, fence)
 
@@ -30,7 +30,7 @@ def test_nothing_is_decided_while_many_binds_wait_for_the_server() -> None:
         sandbox.apply(*[pod(f"p{i}", cpu="10m") for i in range(400)])
 
         def connect() -> Transport:
-            return SlowBinds(sandbox.cluster.transport(), lambda request: "")
+            return SlowBinds(sandbox.cluster.transport())
 
         async def start() -> tuple[ConnectedScheduler, asyncio.Task[None]]:
             metrics = Metrics()

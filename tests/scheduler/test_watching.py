@@ -71,14 +71,14 @@ def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
         handlers = sim.scheduler.handlers
         informers = Informers(rig.client)
         add_informers(informers, rig.client, handlers, [Namespace], "pool=mine")
-        rig.server.put(Node, "n", status={"allocatable": {"cpu": "1"}})
+        for name, pool in (("n", "mine"), ("other", "theirs")):
+            meta = {"name": name, "uid": name, "labels": {"pool": pool}}
+            rig.server.put(Node, name, metadata=meta, status={"allocatable": {"cpu": "1"}})
+        for name, phase in (("busy", "Running"), ("finished", "Succeeded")):
+            rig.server.put(Pod, name, spec={"nodeName": "n"}, status={"phase": phase})
         rig.start(informers.run())
         assert informers.all_synced
-        asked = {
-            (request.verb, request.place): request.query
-            for request in rig.server.seen
-            if request.verb in ("list", "watch")
-        }
+        asked = {(request.verb, request.path): request.query for request in rig.server.asked}
         for verb in ("list", "watch"):
             nodes = asked[verb, paths.collection(Node)]
             pods = asked[verb, paths.collection(Pod)]
@@ -86,5 +86,6 @@ def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
             assert (nodes.get("labelSelector"), nodes.get("fieldSelector")) == ("pool=mine", None)
             assert (pods.get("labelSelector"), pods.get("fieldSelector")) == (None, UNFINISHED_PODS)
             assert "labelSelector" not in namespaces
-        assert [node.name for node in sim.scheduler.cache.nodes] == ["n"]
+        [node] = sim.scheduler.cache.nodes
+        assert (node.name, [pod.name for pod in node.pods]) == ("n", ["busy"])
         assert len(asked) == 6

@@ -1,14 +1,13 @@
 """Writes to an API server whose answers may be lost."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Coroutine
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.faulty_transport import Asked, FaultyServer, Garbage, Refuse, Vanish
 from tests.garbage import NO_OBJECT
 
 from mooring.api import core
@@ -17,69 +16,25 @@ from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
 from mooring.client.flowcontrol import BindsInProgress
-from mooring.client.transport import Fence, Request, Response, Stream
+from mooring.cluster.apiserver.resources import known
 from mooring.runtime.writer import merge_patch
 from mooring.scheduler.cluster import SchedulerWriter
 from mooring.simulator.clock import VirtualLoop
 from mooring.testing.builders import pod
 
+PODS = known("pods")
 BINDING = core.Binding(
     metadata=ObjectMeta(namespace="default", name="p", uid="uid-p"),
     target=ObjectReference(kind="Node", name="a"),
 )
-Step = Callable[[Request], Response]
-
-
-class Server:
-    """One pod, or none; `steps` answer the next requests, then the server is in order."""
-
-    def __init__(self) -> None:
-        self.pod: core.Pod | None = pod("p", uid="uid-p").api
-        self.asked: list[str] = []
-        self.bodies: list[Any] = []
-        self.steps: list[Step] = []
-
-    async def send(self, request: Request, fence: Fence | None = None) -> Response:
-        if fence is not None:
-            fence()
-        self.asked.append(f"{request.method} {request.path.rsplit('/', 1)[-1]}")
-        self.bodies.append(msgspec.json.decode(request.body) if request.body else None)
-        step = self.steps.pop(0) if self.steps else self.do
-        return step(request)
-
-    def do(self, request: Request) -> Response:
-        if self.pod is None:
-            return Response(404, {}, b'{"message": "pods \\"p\\" not found", "reason": "NotFound"}')
-        if request.method == "GET":
-            return Response(200, {}, encode(self.pod))
-        if request.path.endswith("/binding"):
-            if self.pod.spec.node_name:
-                return Response(409, {}, b'{"message": "already assigned", "reason": "Conflict"}')
-            self.pod = pod(
-                "p", uid="uid-p", on=msgspec.json.decode(request.body)["target"]["name"]
-            ).api
-            return Response(201, {}, b"{}")
-        return Response(200, {}, encode(self.pod))
-
-    def do_and_lose_the_answer(self, request: Request) -> Response:
-        self.do(request)
-        raise Unreachable("connection reset", sent=True)
-
-    def lose(self, request: Request) -> Response:
-        raise Unreachable("connection refused", sent=True)
-
-    def forbid(self, request: Request) -> Response:
-        return Response(403, {}, b'{"message": "pods is forbidden", "reason": "Forbidden"}')
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        raise NotImplementedError
-
-    async def close(self) -> None: ...
+FORBIDDEN = Refuse(403, "Forbidden", "pods is forbidden")
+LOST = Vanish("connection reset", done=True)  # the server has carried it out
 
 
 class Rig:
     def __init__(self) -> None:
-        self.server = Server()
+        self.server = FaultyServer()
+        self.put_pod()
         self.conflicts: list[str] = []
         self.congestion: list[bool] = []
         self.is_fenced = False
@@ -89,6 +44,20 @@ class Rig:
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
         )
+
+    def put_pod(self, uid: str = "uid-p", **about: Any) -> None:
+        """The one pod that is written to."""
+        value = to_builtins(pod("p", uid=uid, **about).api)
+        self.server.store.put(PODS, {"kind": "Pod", "apiVersion": "v1", **value})
+
+    def delete_pod(self) -> None:
+        self.server.store.remove(PODS, "default", "p")
+
+    @property
+    def node(self) -> str:
+        item = self.server.store.get(PODS, "default", "p")
+        assert item is not None
+        return item.fields["spec.nodeName"]
 
     def _fence(self) -> None:
         if self.is_fenced:
@@ -110,8 +79,8 @@ class Rig:
 def test_binds_with_one_request() -> None:
     rig = Rig()
     rig.bind()
-    assert rig.server.asked == ["POST binding"]
-    assert rig.server.bodies == [
+    assert rig.server.lines == ["POST binding"]
+    assert [asked.body for asked in rig.server.asked] == [
         {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -123,44 +92,44 @@ def test_binds_with_one_request() -> None:
 
 def test_finds_out_that_a_bind_without_answer_was_carried_out() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.do_and_lose_the_answer]
+    rig.server.fail("*", LOST)
     rig.bind()
-    assert rig.server.asked == ["POST binding", "GET p"]
+    assert rig.server.lines == ["POST binding", "GET p"]
     assert rig.conflicts == []
 
 
 def test_asks_again_after_a_bind_that_never_arrived() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.lose]
+    rig.server.fail("*", Vanish())
     rig.bind()
-    assert rig.server.asked == ["POST binding", "GET p", "POST binding"]
+    assert rig.server.lines == ["POST binding", "GET p", "POST binding"]
 
 
 def test_waits_for_a_server_that_is_away() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.do_and_lose_the_answer, *[rig.server.lose] * 5]
+    rig.server.fail("*", LOST, *[Vanish()] * 5)
     rig.bind()
-    assert rig.server.asked == ["POST binding", *["GET p"] * 6]
+    assert rig.server.lines == ["POST binding", *["GET p"] * 6]
 
 
 def test_knows_its_own_bind_when_the_second_one_is_refused() -> None:
     rig = Rig()
 
-    def still_unbound(request: Request) -> Response:
-        """The first request is still on its way through the server."""
-        answer = Response(200, {}, encode(rig.server.pod))
-        rig.server.pod = pod("p", uid="uid-p", on="a").api
-        return answer
+    def arrive_late(asked: Asked) -> None:
+        """The first request is still on its way through the server while the pod is read."""
+        if len(rig.server.asked) == 3:
+            rig.put_pod(on="a")
 
-    rig.server.steps = [rig.server.lose, still_unbound]
+    rig.server.fault = arrive_late
+    rig.server.fail("*", Vanish())
     rig.bind()
-    assert rig.server.asked == ["POST binding", "GET p", "POST binding", "GET p"]
+    assert rig.server.lines == ["POST binding", "GET p", "POST binding", "GET p"]
     assert rig.conflicts == []
 
 
 def test_reports_a_pod_that_somebody_else_has_bound() -> None:
     rig = Rig()
-    rig.server.pod = pod("p", uid="uid-p", on="elsewhere").api
+    rig.put_pod(on="elsewhere")
     with pytest.raises(ConflictError, match="already assigned"):
         rig.bind()
     assert rig.conflicts == ["already_bound"]
@@ -168,44 +137,45 @@ def test_reports_a_pod_that_somebody_else_has_bound() -> None:
 
 def test_does_not_blame_others_for_a_pod_that_is_bound_nowhere() -> None:
     rig = Rig()
-    being_deleted = Response(409, {}, b'{"message": "is being deleted", "reason": "Conflict"}')
-    rig.server.steps = [lambda _: being_deleted]
-    with pytest.raises(ConflictError, match="being deleted"):
+    rig.server.fail("create", Refuse(409, "Conflict", "a quota has changed"))
+    with pytest.raises(ConflictError, match="a quota has changed"):
+        rig.bind()
+    rig.put_pod(deleting=True)
+    with pytest.raises(NotFound):
         rig.bind()
     assert rig.conflicts == []
 
 
 def test_goes_on_looking_for_a_lost_answer_while_the_server_forbids_it() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.do_and_lose_the_answer, *[rig.server.forbid] * 3]
+    rig.server.fail("*", LOST, *[FORBIDDEN] * 3)
     rig.bind()
-    assert rig.server.asked == ["POST binding", *["GET p"] * 4]
+    assert rig.server.lines == ["POST binding", *["GET p"] * 4]
 
 
 def test_does_not_take_the_refusal_of_a_second_try_for_the_fate_of_the_first() -> None:
     rig = Rig()
-
-    def not_yet(request: Request) -> Response:
-        return Response(200, {}, encode(pod("p", uid="uid-p").api))
-
-    rig.server.steps = [rig.server.do_and_lose_the_answer, not_yet, rig.server.forbid]
+    not_yet = Garbage(encode(pod("p", uid="uid-p").api))
+    rig.server.fail("*", LOST, not_yet, FORBIDDEN)
     rig.bind()
-    assert rig.server.asked == ["POST binding", "GET p", "POST binding", "GET p"]
+    assert rig.server.lines == ["POST binding", "GET p", "POST binding", "GET p"]
 
 
 def test_tells_at_once_that_a_first_try_is_forbidden() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.forbid]
+    rig.server.fail("*", FORBIDDEN)
     with pytest.raises(Forbidden):
         rig.bind()
-    assert rig.server.asked == ["POST binding"]
+    assert rig.server.lines == ["POST binding"]
 
 
-@pytest.mark.parametrize("found", [None, pod("p", uid="another").api])
-def test_gives_up_on_a_pod_that_is_gone(found: core.Pod | None) -> None:
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_gives_up_on_a_pod_that_is_gone(is_made_anew: bool) -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.lose]
-    rig.server.pod = found
+    rig.server.fail("*", Vanish())
+    rig.delete_pod()
+    if is_made_anew:
+        rig.put_pod(uid="another")
     with pytest.raises(NotFound):
         rig.bind()
 
@@ -215,12 +185,12 @@ def test_sends_nothing_once_it_is_fenced() -> None:
     rig.is_fenced = True
     with pytest.raises(Fenced):
         rig.bind()
-    assert rig.server.asked == []
+    assert rig.server.lines == []
 
 
 def test_tells_when_binds_pile_up_and_when_they_have_drained() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.lose] * 3000
+    rig.server.fail("*", *[Vanish()] * 3000)
 
     async def many() -> None:
         loop = asyncio.get_running_loop()
@@ -237,8 +207,8 @@ def test_patches_one_condition_and_the_nomination_of_this_very_pod() -> None:
     subject = pod("p", uid="uid-p")
     rig.run(rig.writer.patch_pod_status(subject, condition, ""))
     rig.run(rig.writer.patch_pod_status(subject, None, "b"))
-    assert rig.server.asked == ["PATCH status"] * 2
-    assert rig.server.bodies == [
+    assert rig.server.lines == ["PATCH status"] * 2
+    assert [asked.body for asked in rig.server.asked] == [
         {
             "metadata": {"uid": "uid-p"},
             "status": {"conditions": [to_builtins(condition)], "nominatedNodeName": None},
@@ -250,17 +220,17 @@ def test_patches_one_condition_and_the_nomination_of_this_very_pod() -> None:
 def test_deletes_only_this_very_pod_and_is_content_if_it_is_gone() -> None:
     rig = Rig()
     rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
-    assert rig.server.bodies[0]["preconditions"] == {"uid": "uid-p"}
-    rig.server.pod = None
+    assert rig.server.asked[0].body["preconditions"] == {"uid": "uid-p"}
+    rig.delete_pod()
     rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
 
 
 def test_repeats_a_patch_a_few_times_and_then_says_that_it_failed() -> None:
     rig = Rig()
-    rig.server.steps = [rig.server.lose] * 9
+    rig.server.fail("*", *[Vanish()] * 9)
     with pytest.raises(Unreachable):
         rig.run(rig.writer.patch_pod_status(pod("p"), None, "b"))
-    assert rig.server.asked == ["PATCH status"] * 4
+    assert rig.server.lines == ["PATCH status"] * 4
 
 
 json_values = st.recursive(
@@ -298,28 +268,21 @@ UNREADABLE = [body for body in NO_OBJECT if not body.endswith(b"}")]
 @pytest.mark.parametrize("is_done", [True, False])
 def test_looks_up_a_bind_that_was_answered_with_garbage(is_done: bool, body: bytes) -> None:
     rig = Rig()
-
-    def garble(request: Request) -> Response:
-        if is_done:
-            rig.server.do(request)
-        return Response(201, {}, body)
-
-    rig.server.steps = [garble, lambda _: Response(200, {}, body)]
+    rig.server.fail("*", Garbage(body, 201, done=is_done), Garbage(body))
     rig.bind()
     again = [] if is_done else ["POST binding"]
-    assert rig.server.asked == ["POST binding", "GET p", "GET p", *again]
-    assert rig.server.pod is not None
-    assert rig.server.pod.spec.node_name == "a"
+    assert rig.server.lines == ["POST binding", "GET p", "GET p", *again]
+    assert rig.node == "a"
     assert rig.conflicts == []
 
 
 @pytest.mark.parametrize("body", NO_OBJECT)
 def test_repeats_a_status_patch_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Response(200, {}, body)] * 2
+    rig.server.fail("*", *[Garbage(body)] * 2)
     rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
-    assert rig.server.asked == ["PATCH status"] * 3
-    rig.server.steps = [lambda _: Response(200, {}, body)] * 10
+    assert rig.server.lines == ["PATCH status"] * 3
+    rig.server.fail("*", *[Garbage(body)] * 10)
     with pytest.raises(Garbled):  # an ApiError, which callers log
         rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), None, "a"))
 
@@ -327,14 +290,14 @@ def test_repeats_a_status_patch_that_was_answered_with_garbage(body: bytes) -> N
 @pytest.mark.parametrize("body", UNREADABLE)
 def test_repeats_a_deletion_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Response(200, {}, body)] * 2
+    rig.server.fail("*", *[Garbage(body)] * 2)
     rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
-    assert rig.server.asked == ["DELETE p"] * 3
+    assert rig.server.lines == ["DELETE p"] * 3
 
 
 @pytest.mark.parametrize("body", NO_OBJECT)
 def test_reports_an_update_that_was_answered_with_garbage(body: bytes) -> None:
     rig = Rig()
-    rig.server.steps = [lambda _: Response(200, {}, body)]
+    rig.server.fail("*", Garbage(body))
     with pytest.raises(Garbled):
         rig.run(rig.writer.update(pod("p", uid="uid-p").api))

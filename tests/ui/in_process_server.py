@@ -3,7 +3,8 @@
 import asyncio
 import http.client
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -85,8 +86,8 @@ class Client:
             connection.close()
 
 
-def serve(
-    story: Callable[[Client], Awaitable[None]],
+@asynccontextmanager
+async def serve(
     *,
     tls: ServingTls | None = None,
     context: ssl.SSLContext | None = None,
@@ -94,23 +95,19 @@ def serve(
     pages: Mapping[str, Callable[[], HttpPage]] | None = None,
     access: Access | None = None,
     **options: Any,
-) -> None:
-    """Serve while the story is told."""
-
-    async def run() -> None:
-        endpoints = Endpoints(
-            address="127.0.0.1",
-            port=0,
-            tls=tls,
-            health=health or Health(),
-            pages=pages or {"/metrics": lambda: HttpPage(b"up 1\n", "text/plain; version=0.0.4")},
-            access=access or Access(FakeReviewer()),
-            **options,
-        )
-        port = await endpoints.start()
-        try:
-            await story(Client(port, context))
-        finally:
-            await endpoints.close()
-
-    asyncio.run(run())
+) -> AsyncIterator[Client]:
+    """Endpoints that are served, and a client of them."""
+    endpoints = Endpoints(
+        address="127.0.0.1",
+        port=0,
+        tls=tls,
+        health=health or Health(),
+        pages=pages or {"/metrics": lambda: HttpPage(b"up 1\n", "text/plain; version=0.0.4")},
+        access=access or Access(FakeReviewer()),
+        **options,
+    )
+    port = await endpoints.start()
+    try:
+        yield Client(port, context)
+    finally:
+        await endpoints.close()

@@ -4,8 +4,8 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.ui.certificates import Authority, trusting, write
-from tests.ui.in_process_server import Client, FakeReviewer, serve
+from tests.certificates import Authority, trusting
+from tests.ui.in_process_server import FakeReviewer, serve
 
 from mooring.client.errors import Unreachable
 from mooring.errors import ConfigError
@@ -42,19 +42,17 @@ from mooring.ui.serving_tls import ServingTls
         ("GET", "/", "admin", 404),
     ],
 )
-def test_answers(method: str, path: str, token: str, status: int) -> None:
-    async def story(client: Client) -> None:
+async def test_answers(method: str, path: str, token: str, status: int) -> None:
+    async with serve() as client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         reply = await client.request(method, path, headers)
         assert reply.status == status
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
         assert reply.headers["Cache-Control"] == "no-cache, private"
 
-    serve(story)
 
-
-def test_refuses_in_the_words_of_kubernetes() -> None:
-    async def story(client: Client) -> None:
+async def test_refuses_in_the_words_of_kubernetes() -> None:
+    async with serve() as client:
         unknown = await client.get("/metrics")
         assert unknown.headers["Content-Type"] == "application/json"
         assert unknown.json == {
@@ -76,27 +74,21 @@ def test_refuses_in_the_words_of_kubernetes() -> None:
         assert wrong.json["reason"] == "MethodNotAllowed"
         assert wrong.headers["Allow"] == "GET, HEAD"
 
-    serve(story)
 
-
-def test_tells_that_the_api_server_is_away() -> None:
+async def test_tells_that_the_api_server_is_away() -> None:
     reviewer = FakeReviewer()
     reviewer.outage = Unreachable("no route", sent=False)
-
-    async def story(client: Client) -> None:
+    async with serve(access=Access(reviewer)) as client:
         reply = await client.get("/metrics", "scraper")
         assert reply.status == 500
         assert reply.json["reason"] == "InternalError"
         assert (await client.get("/healthz")).text == "ok"
 
-    serve(story, access=Access(reviewer))
 
-
-def test_shows_health_with_its_reasons() -> None:
+async def test_shows_health_with_its_reasons() -> None:
     health = Health()
     health.add("informer-sync", lambda: "2 kinds are missing: pods, nodes", on=["readyz"])
-
-    async def story(client: Client) -> None:
+    async with serve(health=health) as client:
         assert (await client.get("/healthz")).text == "ok"
         assert (await client.get("/healthz?verbose")).text == "[+]ping ok\nhealthz check passed\n"
         failed = await client.get("/readyz")
@@ -108,10 +100,8 @@ def test_shows_health_with_its_reasons() -> None:
         assert (await client.get("/readyz?exclude=informer-sync")).status == 200
         assert (await client.get("/readyz/informer-sync")).status == 500
 
-    serve(story, health=health)
 
-
-def test_serves_metrics_configuration_and_version() -> None:
+async def test_serves_metrics_configuration_and_version() -> None:
     metrics = Metrics()
     metrics.preemption_attempts.labels().add(3)
     pages = {
@@ -119,8 +109,7 @@ def test_serves_metrics_configuration_and_version() -> None:
         "/configz": config_page(lambda: {"kind": "KubeSchedulerConfiguration"}),
         "/version": version_page("9.9"),
     }
-
-    async def story(client: Client) -> None:
+    async with serve(pages=pages) as client:
         seen = await client.get("/metrics", "admin")
         assert seen.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         assert "\nscheduler_preemption_attempts_total 3\n" in seen.text
@@ -132,47 +121,39 @@ def test_serves_metrics_configuration_and_version() -> None:
         assert config.json == {"componentconfig": {"kind": "KubeSchedulerConfiguration"}}
         assert (await client.get("/version", "admin")).json["gitVersion"] == "v9.9"
 
-    serve(story, pages=pages)
 
-
-def test_survives_a_page_that_breaks(caplog: pytest.LogCaptureFixture) -> None:
+async def test_survives_a_page_that_breaks(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> HttpPage:
         raise RuntimeError("with a secret")
 
-    async def story(client: Client) -> None:
+    async with serve(pages={"/metrics": broken}) as client:
         reply = await client.get("/metrics", "admin")
         assert reply.status == 500
         assert "secret" not in reply.text
         assert (await client.get("/healthz")).status == 200
-
-    serve(story, pages={"/metrics": broken})
     assert [line.message for line in caplog.records] == ["answering a request broke"]
 
 
-def test_serves_over_tls_and_renews_its_certificate_live(tmp_path: Path) -> None:
+async def test_serves_over_tls_and_renews_its_certificate_live(tmp_path: Path) -> None:
     first, second = Authority("first"), Authority("second")
-    cert_file, key_file = write(first.server(), tmp_path)
-
-    async def story(client: Client) -> None:
+    cert_file, key_file = map(str, first.server().write(tmp_path))
+    tls = ServingTls(cert_file=cert_file, key_file=key_file)
+    async with serve(tls=tls, context=trusting(first)) as client:
         assert (await client.get("/healthz")).text == "ok"
-        write(second.server(), tmp_path)
+        second.server().write(tmp_path)
         with pytest.raises(ssl.SSLCertVerificationError):
             await client.get("/healthz")
-        client.context = trusting(second.pem)
+        client.context = trusting(second)
         assert (await client.get("/metrics", "scraper")).status == 200
 
-    tls = ServingTls(cert_file=cert_file, key_file=key_file)
-    serve(story, tls=tls, context=trusting(first.pem))
 
-
-def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
+async def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
     servers, clients, strangers = Authority("s"), Authority("c"), Authority("x")
     ca_file = tmp_path / "clients.crt"
     ca_file.write_bytes(clients.pem)
-    cert_file, key_file = write(servers.server(), tmp_path)
+    cert_file, key_file = map(str, servers.server().write(tmp_path))
     tls = ServingTls(cert_file=cert_file, key_file=key_file, client_ca_file=str(ca_file))
-
-    async def story(client: Client) -> None:
+    async with serve(tls=tls, context=trusting(servers)) as client:
         for pair, path, status in [
             (clients.client("certified"), "/metrics", 200),
             (clients.client("certified"), "/configz", 403),
@@ -182,20 +163,16 @@ def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
             (None, "/metrics", 401),
             (None, "/healthz", 200),
         ]:
-            client.context = trusting(servers.pem, tmp_path, pair)
+            client.context = trusting(servers, pair)
             assert (await client.get(path)).status == status, (path, status)
-        client.context = trusting(servers.pem, tmp_path)
+        client.context = trusting(servers)
         assert (await client.get("/metrics", "scraper")).status == 200
-        client.context = trusting(
-            servers.pem, tmp_path, strangers.client("root", ["system:masters"])
-        )
+        client.context = trusting(servers, strangers.client("root", ["system:masters"]))
         with pytest.raises(OSError, match=r"(?i)unknown ca|reset|closed"):
             await client.get("/metrics")
-        client.context = trusting(servers.pem, tmp_path, clients.server())
+        client.context = trusting(servers, clients.server())
         with pytest.raises(OSError, match=r"(?i)certificate|reset|closed"):
             await client.get("/metrics")
-
-    serve(story, tls=tls, context=trusting(servers.pem))
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])
@@ -223,8 +200,8 @@ def test_wants_an_address() -> None:
         )
 
 
-def test_says_that_a_port_is_taken() -> None:
-    async def story(client: Client) -> None:
+async def test_says_that_a_port_is_taken() -> None:
+    async with serve() as client:
         second = Endpoints(
             address="127.0.0.1",
             port=client.port,
@@ -236,5 +213,3 @@ def test_says_that_a_port_is_taken() -> None:
         with pytest.raises(ConfigError, match=f"--secure-port: can't listen .*{client.port}"):
             await second.start()
         await second.close()
-
-    serve(story)

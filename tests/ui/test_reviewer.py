@@ -5,55 +5,44 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.faulty_transport import FaultyServer, Garbage
 from tests.garbage import NO_JSON
 
 from mooring.api.auth import Extra, UserInfo
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
-from mooring.client.transport import Fence, Request, Response, Stream
 from mooring.errors import ApiError
 from mooring.ui.reviewer import ApiReviewer
 
 
-class OneAnswer:
-    """A transport that answers everything alike."""
-
-    def __init__(self, status: int, body: Any) -> None:
-        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        self.answer = Response(status, {}, raw)
-        self.requests: list[Request] = []
-
-    async def send(self, request: Request, fence: Fence | None = None) -> Response:
-        self.requests.append(request)
-        return self.answer
-
-    def stream(self, request: Request) -> Any:
-        raise NotImplementedError(Stream)
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-    @property
-    def asked(self) -> tuple[str, str, Any]:
-        (request,) = self.requests
-        return request.method, request.path, msgspec.json.decode(request.body)
+def answering(status: int, body: Any) -> FaultyServer:
+    """A server that answers everything alike."""
+    raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    server = FaultyServer()
+    server.fault = lambda asked: Garbage(raw, status)
+    return server
 
 
-def review(transport: OneAnswer, token: str = "t") -> UserInfo | None:
-    return asyncio.run(ApiReviewer(ApiClient(transport)).review_token(token))
+def sent(server: FaultyServer) -> tuple[str, str, Any]:
+    (asked,) = server.asked
+    return asked.request.method, asked.path, asked.body
 
 
-def allowed(transport: OneAnswer, user: UserInfo) -> bool:
-    return asyncio.run(ApiReviewer(ApiClient(transport)).allowed(user, "get", "/metrics"))
+def review(server: FaultyServer, token: str = "t") -> UserInfo | None:
+    return asyncio.run(ApiReviewer(ApiClient(server)).review_token(token))
+
+
+def allowed(server: FaultyServer, user: UserInfo) -> bool:
+    return asyncio.run(ApiReviewer(ApiClient(server)).allowed(user, "get", "/metrics"))
 
 
 def test_asks_whose_token_it_is() -> None:
     user = {"username": "jane", "uid": "7", "groups": ["a", "b"], "extra": {"k": ["v"]}}
-    transport = OneAnswer(201, {"status": {"authenticated": True, "user": user}})
-    assert review(transport, "secret") == UserInfo(
+    server = answering(201, {"status": {"authenticated": True, "user": user}})
+    assert review(server, "secret") == UserInfo(
         username="jane", uid="7", groups=("a", "b"), extra=Extra({"k": ("v",)})
     )
-    assert transport.asked == (
+    assert sent(server) == (
         "POST",
         "/apis/authentication.k8s.io/v1/tokenreviews",
         {
@@ -75,15 +64,15 @@ def test_asks_whose_token_it_is() -> None:
     ],
 )
 def test_knows_nobody_without_a_clear_yes(status: Any) -> None:
-    assert review(OneAnswer(201, {"status": status})) is None
+    assert review(answering(201, {"status": status})) is None
 
 
 def test_asks_whether_a_user_may() -> None:
-    transport = OneAnswer(201, {"status": {"allowed": True}})
+    server = answering(201, {"status": {"allowed": True}})
     assert allowed(
-        transport, UserInfo(username="jane", uid="7", groups=("a",), extra=Extra({"k": ("v",)}))
+        server, UserInfo(username="jane", uid="7", groups=("a",), extra=Extra({"k": ("v",)}))
     )
-    assert transport.asked == (
+    assert sent(server) == (
         "POST",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
         {
@@ -102,18 +91,18 @@ def test_asks_whether_a_user_may() -> None:
 
 @pytest.mark.parametrize("status", [{}, {"allowed": False}, {"denied": True}])
 def test_allows_nothing_without_a_clear_yes(status: Any) -> None:
-    assert not allowed(OneAnswer(201, {"status": status}), UserInfo(username="jane"))
+    assert not allowed(answering(201, {"status": status}), UserInfo(username="jane"))
 
 
 def test_raises_what_the_server_refuses() -> None:
     with pytest.raises(Forbidden, match="tokenreviews is forbidden"):
-        review(OneAnswer(403, {"kind": "Status", "message": "tokenreviews is forbidden"}))
+        review(answering(403, {"kind": "Status", "message": "tokenreviews is forbidden"}))
 
 
 @pytest.mark.parametrize("body", [[], "yes", {"status": {"allowed": "true"}}, *NO_JSON])
 def test_does_not_guess_at_an_answer_it_cannot_read(body: Any) -> None:
     with pytest.raises(ApiError, match="can't be read"):
-        allowed(OneAnswer(200, body), UserInfo(username="jane"))
+        allowed(answering(200, body), UserInfo(username="jane"))
     if isinstance(body, bytes):
         with pytest.raises(ApiError, match="can't be read"):
-            review(OneAnswer(200, body))
+            review(answering(200, body))

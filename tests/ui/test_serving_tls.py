@@ -7,10 +7,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.ui.certificates import Authority, trusting, write
+from tests.certificates import Authority, Pair, trusting
 
 from mooring.client import certificates
-from mooring.client.certificates import Pair
 from mooring.errors import ConfigError
 from mooring.ui.serving_tls import ServingTls
 
@@ -69,9 +68,9 @@ def test_leaves_a_made_up_pair_in_a_folder_and_finds_it_again(tmp_path: Path) ->
 
 def test_serves_the_certificate_it_is_given(tmp_path: Path) -> None:
     authority = Authority()
-    cert_file, key_file = write(authority.server(), tmp_path)
+    cert_file, key_file = map(str, authority.server().write(tmp_path))
     serving = ServingTls(cert_file=cert_file, key_file=key_file, cert_dir=str(tmp_path / "unused"))
-    greet(serving, trusting(authority.pem))
+    greet(serving, trusting(authority))
     assert not (tmp_path / "unused").exists()
 
 
@@ -81,13 +80,13 @@ def test_serves_a_renewed_certificate_from_the_next_connection_on(
 ) -> None:
     authority = Authority()
     old, new = authority.server(is_rsa=before), authority.server(is_rsa=after)
-    cert_file, key_file = write(old, tmp_path)
+    cert_file, key_file = map(str, old.write(tmp_path))
     serving = ServingTls(cert_file=cert_file, key_file=key_file)
     assert shown(serving) == der(old)
-    write(new, tmp_path)
+    new.write(tmp_path)
     assert shown(serving) == der(new)
     # Also for a client that can do with the old kind of key only.
-    client = trusting(authority.pem)
+    client = trusting(authority)
     client.maximum_version = ssl.TLSVersion.TLSv1_2
     client.set_ciphers("ECDHE-RSA-AES128-GCM-SHA256" if before else "ECDHE+AESGCM")
     if before and not after:
@@ -102,7 +101,7 @@ def test_keeps_the_old_certificate_until_the_new_one_is_complete(
 ) -> None:
     authority = Authority()
     old, new = authority.server(), authority.server()
-    cert_file, key_file = write(old, tmp_path)
+    cert_file, key_file = map(str, old.write(tmp_path))
     serving = ServingTls(cert_file=cert_file, key_file=key_file)
     Path(cert_file).write_bytes(new.certificate)
     assert shown(serving) == der(old)
@@ -118,7 +117,7 @@ def test_keeps_the_old_certificate_until_the_new_one_is_complete(
 def test_complains_once_about_a_certificate_that_is_gone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cert_file, key_file = write(Authority().server(), tmp_path)
+    cert_file, key_file = map(str, Authority().server().write(tmp_path))
     serving = ServingTls(cert_file=cert_file, key_file=key_file)
     Path(cert_file).unlink()
     for _ in range(5):
@@ -137,8 +136,8 @@ def test_wants_both_halves_of_a_pair(missing: str) -> None:
 
 def test_does_not_start_with_files_that_cannot_be_used(tmp_path: Path) -> None:
     authority = Authority()
-    _, key_file = write(authority.server(), tmp_path)
-    other_cert, _ = write(authority.server(), tmp_path, "other")
+    _, key_file = map(str, authority.server().write(tmp_path))
+    other_cert, _ = map(str, authority.server().write(tmp_path, "other"))
     with pytest.raises(ConfigError, match=r"--tls-cert-file: .*other.crt.*the key does not belong"):
         ServingTls(cert_file=other_cert, key_file=key_file)
     with pytest.raises(ConfigError, match=r"--tls-cert-file: .*nowhere"):
@@ -160,7 +159,7 @@ def test_does_not_ask_the_terminal_for_the_password_of_a_key(tmp_path: Path) -> 
     locked = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(b"secret")
     )
-    cert_file, key_file = write(Pair(Authority().server().certificate, locked), tmp_path)
+    cert_file, key_file = map(str, Pair(Authority().server().certificate, locked).write(tmp_path))
     with pytest.raises(ConfigError, match="--tls-cert-file"):
         ServingTls(cert_file=cert_file, key_file=key_file)
 
@@ -195,9 +194,9 @@ def test_speaks_the_versions_it_is_told_to(
     tmp_path: Path, wanted: str, client: ssl.TLSVersion, version: str | None
 ) -> None:
     authority = Authority()
-    cert_file, key_file = write(authority.server(), tmp_path)
+    cert_file, key_file = map(str, authority.server().write(tmp_path))
     serving = ServingTls(cert_file=cert_file, key_file=key_file, min_version=wanted)
-    context = trusting(authority.pem)
+    context = trusting(authority)
     context.maximum_version = client
     if version is None:
         with pytest.raises(ssl.SSLError):
@@ -208,13 +207,13 @@ def test_speaks_the_versions_it_is_told_to(
 
 def test_uses_the_cipher_suites_it_is_told_to(tmp_path: Path) -> None:
     authority = Authority()
-    cert_file, key_file = write(authority.server(), tmp_path)
+    cert_file, key_file = map(str, authority.server().write(tmp_path))
     serving = ServingTls(
         cert_file=cert_file,
         key_file=key_file,
         cipher_suites=["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
     )
-    context = trusting(authority.pem)
+    context = trusting(authority)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     cipher = greet(serving, context).cipher()
     assert cipher is not None
@@ -226,11 +225,11 @@ def test_uses_the_cipher_suites_it_is_told_to(tmp_path: Path) -> None:
 
 def test_speaks_no_tls_12_without_a_suite_for_it(tmp_path: Path) -> None:
     authority = Authority()
-    cert_file, key_file = write(authority.server(), tmp_path)
+    cert_file, key_file = map(str, authority.server().write(tmp_path))
     serving = ServingTls(
         cert_file=cert_file, key_file=key_file, cipher_suites=["TLS_AES_256_GCM_SHA384"]
     )
-    context = trusting(authority.pem)
+    context = trusting(authority)
     assert greet(serving, context).version() == "TLSv1.3"
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(ssl.SSLError):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -41,7 +43,8 @@ class Registry:
         """Installed entry points plus classes handed over in code; every clash is reported."""
         registry = cls()
         problems: list[Problem] = []
-        for source in (*entry_points(group=GROUP), *plugins):
+        sources: list[EntryPoint | type[Base]] = [*_installed(tuple(sys.path)), *plugins]
+        for source in sources:
             name = getattr(source, "name", None)
             if not isinstance(name, str):
                 problems.append(Problem(_origin(source), "a plugin class needs a `name`"))
@@ -109,6 +112,12 @@ class Registry:
             return False
 
 
+@cache
+def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points on `path`, which is sys.path; reading them means reading many files."""
+    return tuple(entry_points(group=GROUP))
+
+
 def _origin(source: EntryPoint | type[Base]) -> str:
     """Where a plugin comes from, for messages; found out only then, because it reads files."""
     if not isinstance(source, EntryPoint):
@@ -123,6 +132,11 @@ def contract_faults(candidate: object) -> list[str]:
         return [
             f"{candidate!r} is not a plugin class: it inherits from no point of mooring.framework"
         ]
+    return list(_class_faults(candidate))
+
+
+@cache
+def _class_faults(candidate: type[Base]) -> tuple[str, ...]:
     faults = []
     if not isinstance(getattr(candidate, "name", None), str) or not candidate.name:
         faults.append("it needs a `name`")
@@ -151,7 +165,7 @@ def contract_faults(candidate: object) -> list[str]:
     for point in candidate.__mro__:
         if point.__module__ in _CONTRACT and issubclass(point, Base):
             faults += _signature_faults(candidate, point)
-    return list(dict.fromkeys(faults))
+    return tuple(dict.fromkeys(faults))
 
 
 def _normalizer_faults(candidate: type[contract.Score]) -> Iterator[str]:

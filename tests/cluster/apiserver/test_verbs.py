@@ -302,3 +302,15 @@ def test_a_cluster_keeps_what_it_needs(server: InProcessServer) -> None:
     with pytest.raises(Forbidden, match="this namespace may not be deleted"):
         server.verbs.delete(NAMESPACES, "", "default")
     assert server.names(NAMESPACES) == ["default", "kube-node-lease", "kube-public", "kube-system"]
+
+
+def test_an_update_creates_a_lease_but_not_in_place_of_one_that_is_gone(
+    server: InProcessServer,
+) -> None:
+    old = server.create(LEASES, "x", spec={"holderIdentity": "a"})
+    server.verbs.delete(LEASES, "default", "x")
+    with pytest.raises(ConflictError, match=f"UID in precondition: {old['metadata']['uid']}, UID"):
+        server.verbs.replace(LEASES, old, namespace="default", name="x")
+    del old["metadata"]["uid"]
+    new = server.verbs.replace(LEASES, old, namespace="default", name="x")
+    assert new["spec"] == {"holderIdentity": "a"}

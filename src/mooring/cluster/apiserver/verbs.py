@@ -26,7 +26,13 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
-from mooring.cluster.apiserver.errors import already_exists, bad_request, invalid, not_found
+from mooring.cluster.apiserver.errors import (
+    already_exists,
+    bad_request,
+    invalid,
+    not_found,
+    precondition_failed,
+)
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
 from mooring.cluster.apiserver.namespaces import NamespaceTermination
@@ -171,6 +177,10 @@ class Verbs:
         if item is None:
             if subresource or not kind_of(resource).creates_on_update:
                 raise not_found(resource, name)
+            if uid := meta.get("uid", ""):
+                why = f"UID in precondition: {uid}, UID in object meta: "
+                raise precondition_failed(resource, namespace, name, why)
+            meta.pop("resourceVersion", None)  # kube-apiserver ignores it where it creates
             meta["name"] = name
             value = from_storage(resource, value)
             return self.create(resource, value, namespace=namespace, options=options)

@@ -7,37 +7,46 @@ whose wall time may be stepped. A paused process runs nothing, while its clock g
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from typing import Any
 
+from tests.faulty_transport import Fault, FaultyTransport, Hang, Refuse, Vanish
+
 from mooring.client.client import ApiClient
-from mooring.client.errors import Unreachable
 from mooring.client.lease import LeaderElection
-from mooring.client.transport import Fence, Request, Response, Stream
+from mooring.client.transport import Fence, Request, Response
+from mooring.cluster.apiserver.resources import known
+from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.transport import LocalTransport
 from mooring.simulator.clock import EPOCH, VirtualLoop
 
 NAMESPACE, NAME = "kube-system", "mooring"
-COLLECTION = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-PATH = f"{COLLECTION}/{NAME}"
+LEASES = known("leases", "coordination.k8s.io")
+
+FAULTS: dict[str, Fault] = {
+    "refused": Vanish(sent=False),
+    "hang": Hang(),
+    "lost": Hang(done=True),
+    "cut": Vanish("connection reset", done=True),
+    "error": Refuse(500, "InternalError"),
+    "busy": Refuse(429, "TooManyRequests", retry_after=1),
+}
 
 
-class LeaseServer:
-    """Keeps one lease, or none; a write must name the version it is based on."""
+class LeaseServer(LocalTransport):
+    """The shipped server, and a short way to the one lease on it."""
 
-    def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.requests: list[Request] = []
-        self._version = 100
+    def __init__(self, clock: Callable[[], float]) -> None:
+        server = ApiServer(clock=clock)
+        super().__init__(server)
+        self.store = server.store
+        self.requests: list[Request] = []  # those that arrived
 
-    def put(self, *, holder: str, duration: int | None = 15, transitions: int = 3) -> None:
-        """A lease as somebody else would leave it."""
-        spec: dict[str, Any] = {"holderIdentity": holder, "leaseTransitions": transitions}
-        if duration is not None:
-            spec["leaseDurationSeconds"] = duration
-        self._store({"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec})
+    @property
+    def lease(self) -> dict[str, Any] | None:
+        item = self.store.get(LEASES, NAMESPACE, NAME)
+        return None if item is None else item.decoded()
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -49,92 +58,22 @@ class LeaseServer:
     def holder(self) -> str:
         return str(self.spec["holderIdentity"]) if self.lease else ""
 
-    def answer(self, request: Request) -> Response:
-        self.requests.append(request)
-        body = json.loads(request.body) if request.body else {}
-        match request.method, request.path:
-            case "POST", path if path == COLLECTION:
-                if self.lease is not None:
-                    return status(409, "AlreadyExists")
-                return self._store(body)
-            case _, path if path != PATH or self.lease is None:
-                return status(404, "NotFound")
-            case "PUT", _:
-                if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-                    return status(409, "Conflict")
-                return self._store(body)
-            case "GET", _:
-                return Response(200, {}, json.dumps(self.lease).encode())
-        return status(405, "MethodNotAllowed")
+    def put(self, *, holder: str, duration: int | None = 15, **fields: Any) -> None:
+        """A lease as somebody else would leave it."""
+        meta = {"name": NAME, "namespace": NAMESPACE, "uid": "u", **fields.pop("metadata", {})}
+        spec = {"holderIdentity": holder, "leaseTransitions": 3, **fields}
+        if duration is not None:
+            spec["leaseDurationSeconds"] = duration
+        head = {"kind": LEASES.kind, "apiVersion": LEASES.api_version}
+        self.store.put(LEASES, {**head, "metadata": meta, "spec": spec})
 
-    def _store(self, lease: dict[str, Any]) -> Response:
-        # A write that changes nothing is not stored, and has no new version, as in etcd.
-        if self.lease is None or self.lease["spec"] != lease["spec"]:
-            self._version += 1
-        lease["metadata"]["resourceVersion"] = str(self._version)
-        self.lease = lease
-        return Response(200, {}, json.dumps(lease).encode())
-
-
-def status(code: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(code, headers or {}, json.dumps({"reason": reason, "message": reason}).encode())
-
-
-class FaultyTransport:
-    """What lies between a process and the server; `fault` says what is wrong with it.
-
-    refused: no connection. hang: nothing arrives, nothing comes back. lost: it arrives, nothing
-    comes back. cut: it arrives, and the connection breaks. late: it arrives `delay` seconds after
-    the process stopped caring. error, busy: the server answers 500, or 429. slow: `delay` seconds
-    each way. garbled: it arrives, and what comes back is `garbage`.
-    """
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.fault: str = ""
-        self.delay: float = 0.0
-        self.garbage: bytes = b""
+    def delete(self) -> None:
+        self.store.remove(LEASES, NAMESPACE, NAME)
 
     async def send(self, request: Request, fence: Fence | None = None) -> Response:
         assert fence is None, "leases are written by a client without a fence"
-        match self.fault:
-            case "refused":
-                raise Unreachable("connection refused", sent=False)
-            case "hang":
-                return await forever()
-            case "lost":
-                self._world.server.answer(request)
-                return await forever()
-            case "cut":
-                self._world.server.answer(request)
-                raise Unreachable("connection reset", sent=True)
-            case "late":
-                self._world.deliver(request, self.delay)
-                return await forever()
-            case "garbled":
-                self._world.server.answer(request)
-                return Response(200, {}, self.garbage)
-            case "error":
-                return status(500, "InternalError")
-            case "busy":
-                return status(429, "TooManyRequests", {"retry-after": "1"})
-            case "slow":
-                await asyncio.sleep(self.delay)
-                answer = self._world.server.answer(request)
-                await asyncio.sleep(self.delay)
-                return answer
-        return self._world.server.answer(request)
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        raise AssertionError(f"nobody watches a lease: {request.path}")
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-async def forever() -> Response:
-    nothing: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    return await nothing
+        self.requests.append(request)
+        return await super().send(request)
 
 
 class StoppableLoop(VirtualLoop):
@@ -157,8 +96,8 @@ class Process:
     ) -> None:
         self.world = world
         self.rate = rate
-        self.transport = FaultyTransport(world)
-        self.transport.fault, self.transport.delay = "slow" if delay else "", delay
+        self.transport = FaultyTransport(world.server)
+        self.transport.latency = delay
         self.wall_step: float = 0.0
         self.is_paused: bool = False
         self.told: list[str] = []
@@ -182,6 +121,20 @@ class Process:
         self.loop = StoppableLoop()
         self.task: asyncio.Task[None] = self.loop.create_task(self.election.run())
         self.loop.settle()
+
+    def break_wire(self, fault: str | Fault, delay: float = 0.0) -> None:
+        """`late`: requests arrive, `delay` seconds after the process stopped caring."""
+        self.heal_wire()
+        if fault == "slow":
+            self.transport.latency = delay
+        elif fault == "late":
+            self.transport.fault = lambda asked: self.world.deliver(asked.request, delay)
+        else:
+            met = FAULTS[fault] if isinstance(fault, str) else fault
+            self.transport.fault = lambda asked: met
+
+    def heal_wire(self) -> None:
+        self.transport.calm()
 
     def now(self) -> float:
         return self._offset + self._passed()
@@ -228,10 +181,11 @@ class World:
 
     def __init__(self) -> None:
         self.time: float = 0.0
-        self.server = LeaseServer()
+        self.server = LeaseServer(lambda: EPOCH + self.time)
         self.processes: list[Process] = []
         self.on_step: Callable[[], None] = lambda: None
         self._underway: list[tuple[float, Request]] = []
+        self._loop = VirtualLoop()  # of what arrives without a process
 
     def start(
         self, identity: str, rate: float = 1.0, delay: float = 0.0, **periods: float
@@ -248,13 +202,15 @@ class World:
     def close(self) -> None:
         while self.processes:
             self.kill(self.processes[0])
+        self._loop.close()
 
     def leaders(self) -> list[str]:
         """Who would write if asked to now; a paused process would, if it woke up."""
         return [p.election.identity for p in self.processes if p.election.is_leader]
 
-    def deliver(self, request: Request, delay: float) -> None:
+    def deliver(self, request: Request, delay: float) -> Fault:
         self._underway.append((self.time + delay, request))
+        return Hang()
 
     def advance(self, seconds: float) -> None:
         """Let true time pass, from one thing that happens to the next."""
@@ -277,4 +233,5 @@ class World:
     def _arrive(self) -> None:
         for parcel in [p for p in self._underway if p[0] <= self.time]:
             self._underway.remove(parcel)
-            self.server.answer(parcel[1])
+            self._loop.create_task(self.server.send(parcel[1]))
+            self._loop.settle()
