@@ -73,16 +73,18 @@ def test_follows_one_namespace_and_a_selection(rig: ClientRig) -> None:
         assert asked.query["fieldSelector"] == "status.phase!=Failed"
 
 
-def test_lists_all_in_one_when_the_pages_expire_midway(rig: ClientRig) -> None:
+def test_lists_again_when_the_pages_expire_midway(rig: ClientRig) -> None:
     for number in range(4):
         rig.server.put(Pod, f"p{number}")
     answered = iter([None, Refuse(410, "Expired", "The provided continue parameter is too old")])
     rig.server.weather = lambda verb: next(answered, None)
     reflector = rig.follow(page_size=2)
+    rig.advance(5)
     assert [dict(asked.query) for asked in rig.server.seen if asked.verb == "list"] == [
         {"limit": "2"},
         {"limit": "2", "continue": "99:2"},
-        {},
+        {"limit": "2"},
+        {"limit": "2", "continue": "99:2"},
     ]
     assert rig.told == ["all: p0 p1 p2 p3"]
     assert reflector.problem == ""
