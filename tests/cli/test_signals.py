@@ -1,10 +1,17 @@
-"""Signals: SIGUSR1 and SIGUSR2 change nothing, SIGTERM ends, a second one at once."""
+"""Signals: SIGUSR1 and SIGUSR2 change nothing, SIGTERM ends, a second one at once.
+
+SIGTERM also ends a process whose log is not read.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,12 +69,12 @@ def cluster(folder: Path) -> Iterator[Running]:
         yield running
 
 
-def create_pod(folder: Path) -> None:
+def create_pod(folder: Path, name: str = "web") -> None:
     async def create() -> Any:
         transport = HttpTransport(load_kubeconfig(str(folder / "kubeconfig")), user_agent="test")
         try:
             path = "/api/v1/namespaces/default/pods"
-            body = json.dumps(POD).encode()
+            body = json.dumps({**POD, "metadata": {"name": name}}).encode()
             return await transport.send(Request(method="POST", path=path, body=body))
         finally:
             await transport.close()
@@ -119,3 +126,31 @@ def test_an_extender_goes_on_answering(folder: Path) -> None:
         send_both(running)
         assert ask(port, "/filter", about(pod("web"), ["a", "b"]))["NodeNames"] == ["a"]
         assert running.stop() == 0
+
+
+def test_a_log_that_is_not_read_stops_neither_pods_nor_the_end(
+    folder: Path, cluster: Running
+) -> None:
+    reading, writing = os.pipe()
+    words = ("run", "--leader-elect=false", "--kubeconfig", "kubeconfig", "--secure-port", "0")
+    with (
+        open(reading, "rb"),
+        open(writing, "wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-m", "mooring", *words, "-v", "5"], cwd=folder, stderr=stderr
+        ) as running,
+    ):
+        try:
+            os.set_blocking(writing, False)
+            with contextlib.suppress(BlockingIOError):
+                while os.write(writing, b"x" * 65_536):
+                    pass
+            os.set_blocking(writing, True)
+            for number in range(20):
+                create_pod(folder, f"web-{number}")
+            for _ in range(20):
+                cluster.until("placed default/web-")
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(timeout=60) == 0
+        finally:
+            running.kill()

@@ -96,7 +96,7 @@ def test_many_restarts_leave_nothing_behind(rig: ClientRig, mirror: Mirror) -> N
         rig.advance(10)
         assert mirror.informer.problem == ""
         mirror.assert_true()
-    assert mirror.lists == 1
+    assert mirror.lists == 21  # after each outage: the server may have been restored
 
 
 def test_a_kind_that_was_quiet_is_current_soon_after_a_restart(

@@ -229,3 +229,33 @@ def test_replaces_what_was_configured_before() -> None:
     logging.getLogger("mooring.cli").info("hello")
     assert first.getvalue() == ""
     assert second.getvalue().endswith('] "hello"\n')
+
+
+def test_a_pipe_that_is_not_read_blocks_nothing() -> None:
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as stream, open(reading, "rb") as reader:
+        handler = logs.configure(2, "text", stream)
+        log = logging.getLogger("mooring.test")
+        for number in range(4000):
+            log.info("x" * 1000, extra={"number": number})
+        written: list[str] = []
+        while not (written and "log lines were dropped" in written[-1]):
+            written.append(reader.readline().decode())
+        numbers = [int(found[1]) for line in written if (found := re.search(r"number=(\d+)", line))]
+        assert numbers == list(range(len(numbers)))
+        assert all(HEAD.match(line) for line in written)
+        assert f"count={4000 - len(numbers)}" in written[-1]
+        assert len(numbers) > 1000
+        log.info("later")
+        assert '"later"' in reader.readline().decode()
+        logging.getLogger().removeHandler(handler)
+
+
+def test_what_a_closed_pipe_or_a_full_disk_does_not_take_is_lost() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    for target in (writing, "/dev/full"):
+        with open(target, "w", encoding="utf-8") as stream:
+            handler = logs.configure(2, "text", stream)
+            logging.getLogger("mooring.test").info("lost")
+            logging.getLogger().removeHandler(handler)

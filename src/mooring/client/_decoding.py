@@ -12,6 +12,7 @@ from mooring.api.codec import DecodeError, decode
 from mooring.api.meta import Object, ObjectMeta
 from mooring.api.unreadable import NOT_JSON, why_unreadable
 from mooring.client.errors import Garbled, status_error_of_event
+from mooring.client.transport import MAX_ANSWER
 
 log = logging.getLogger(__name__)
 
@@ -77,15 +78,20 @@ class Lines:
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
+        self._length = 0  # bytes of the pieces
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete now."""
+        """The lines that are complete now. Raises `Garbled` if one becomes too long."""
         *lines, rest = chunk.split(b"\n")
         if lines and self._pieces:
             lines[0] = b"".join((*self._pieces, lines[0]))
             self._pieces.clear()
+            self._length = 0
         if rest:
             self._pieces.append(rest)
+            self._length += len(rest)
+            if self._length > MAX_ANSWER:
+                raise Garbled(f"an event is longer than {MAX_ANSWER} bytes")
         return lines
 
 

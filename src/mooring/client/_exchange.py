@@ -10,8 +10,9 @@ import ssl
 
 from mooring.client._connection import Connection
 from mooring.client._failures import Broken, describe_error, is_certificate_error
-from mooring.client._http1 import Malformed, ResponseParser
+from mooring.client._http1 import Malformed, ResponseParser, TooLong
 from mooring.client._tls_layer import TlsLayer
+from mooring.client.transport import MAX_ANSWER
 
 
 class Exchange:
@@ -25,7 +26,7 @@ class Exchange:
         loop: asyncio.AbstractEventLoop,
         method: str,
         timeout: float,
-        max_answer: int | None = None,
+        max_answer: int = MAX_ANSWER,
     ) -> None:
         self.parser: ResponseParser = ResponseParser(method, max_answer)
         self.future: asyncio.Future[None] = loop.create_future()
@@ -45,7 +46,7 @@ class Exchange:
         try:
             parser.feed(data)
         except Malformed as error:
-            self._connection.fail(Broken(str(error)))
+            self._connection.fail(Broken(str(error), too_long=isinstance(error, TooLong)))
             return
         if parser.done:
             self._connection.detach(reusable=parser.keep_alive and not parser.surplus)

@@ -11,10 +11,18 @@ import ssl
 class Broken(Exception):
     """The connection failed; the message says why in plain words."""
 
-    def __init__(self, words: str, *, expired: bool = False, untrusted: bool = False) -> None:
+    def __init__(
+        self,
+        words: str,
+        *,
+        expired: bool = False,
+        untrusted: bool = False,
+        too_long: bool = False,
+    ) -> None:
         super().__init__(words)
         self.expired: bool = expired  # it took too long
         self.untrusted: bool = untrusted  # one side did not accept the other's certificate
+        self.too_long: bool = too_long  # the answer has more bytes than it may have
 
 
 def describe_error(error: BaseException) -> str:

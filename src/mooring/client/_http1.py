@@ -27,6 +27,10 @@ class Malformed(Exception):
     """Not a complete response in HTTP/1.1; the message says what is wrong."""
 
 
+class TooLong(Malformed):
+    """The body, also unpacked, has more bytes than it may have."""
+
+
 class _Phase(enum.IntEnum):
     HEAD = 0
     COUNTED = 1  # Content-Length says how much
@@ -236,7 +240,7 @@ class ResponseParser:
 
     def _check(self, size: int) -> None:
         if self._limit is not None and size > self._limit:
-            raise Malformed(f"the answer is longer than {self._limit} bytes")
+            raise TooLong(f"the answer is longer than {self._limit} bytes")
 
 
 _names: Final[dict[str, str]] = {}  # header names as servers spell them -> in lower case
@@ -291,7 +295,7 @@ def _clipped(text: str) -> str:
     return text[:60]
 
 
-def decoded(headers: dict[str, str], body: bytes, limit: int | None = None) -> bytes:
+def decoded(headers: dict[str, str], body: bytes, limit: int) -> bytes:
     """The body without its content coding, of `limit` bytes at most. Raises `Malformed`."""
     coding = headers.get("content-encoding", "identity").lower()
     if coding == "identity":
@@ -301,12 +305,10 @@ def decoded(headers: dict[str, str], body: bytes, limit: int | None = None) -> b
     if not body:
         return body
     try:
-        if limit is None:
-            return gzip.decompress(body)
         with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
             found = file.read(limit + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Malformed(f"the compressed answer cannot be unpacked: {error}") from error
     if len(found) > limit:
-        raise Malformed(f"the answer is longer than {limit} bytes")
+        raise TooLong(f"the answer is longer than {limit} bytes")
     return found

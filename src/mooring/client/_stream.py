@@ -16,6 +16,7 @@ from mooring.client._http1 import Malformed, ResponseParser
 from mooring.client.errors import Unreachable
 
 PAUSE_ABOVE: Final = 4 * 1024 * 1024  # buffered bytes
+MAX_FAILURE: Final = 64 * 1024  # bytes of the body of a failure
 
 
 class HttpStream:
@@ -69,7 +70,12 @@ class HttpStream:
             raise Broken(f"the server streams in the coding {coding[:60]!r}; none was offered")
 
     async def read(self) -> bytes:
-        return b"".join([part async for part in self.chunks()])
+        body = b""
+        async for part in self.chunks():
+            body += part
+            if len(body) >= MAX_FAILURE:
+                break
+        return body[:MAX_FAILURE]
 
     def chunks(self) -> AsyncIterator[bytes]:
         return _Chunks(self)

@@ -11,6 +11,7 @@ ApiError
 │   └── ServerError    5xx
 ├── Garbled            2xx with a body that cannot be decoded; a write may have been carried out
 ├── Unreachable        no response; `sent` says whether the request may have been carried out
+│   └── AnswerTooLong  the response has more bytes than it may have
 └── Fenced             not sent: this process may not write any more
 """
 
@@ -23,8 +24,10 @@ import msgspec
 
 from mooring.api.unreadable import NOT_JSON
 from mooring.errors import ApiError
+from mooring.observe.texts import cut
 
 _LONGEST_WAIT: Final = 86_400.0  # seconds; whatever a Status asks for
+_LONGEST_STATUS: Final = 64 * 1024  # bytes that are decoded
 
 
 class StatusError(ApiError):
@@ -89,6 +92,10 @@ class Unreachable(ApiError):
         self.sent: bool = sent
 
 
+class AnswerTooLong(Unreachable):
+    """The response has more bytes than it may have, and was not read to its end."""
+
+
 class Fenced(ApiError):
     """Not sent, because this process has lost the right to write."""
 
@@ -118,7 +125,7 @@ class _Status(msgspec.Struct, rename="camel"):
 def status_error(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> StatusError:
     """The error for a response that is not 2xx; the body is a Status, or anything."""
     try:
-        status = msgspec.json.decode(body, type=_Status)
+        status = msgspec.json.decode(body[:_LONGEST_STATUS], type=_Status)
     except NOT_JSON:
         shown = body[:200].decode(errors="replace").strip()
         status = _Status(message=shown or f"the server answered {code}")
@@ -134,9 +141,9 @@ def status_error_of_event(status: Mapping[str, Any]) -> StatusError:
 def _error(status: _Status, code: int, headers: Mapping[str, str]) -> StatusError:
     kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)
     return kind(
-        status.message or f"the server answered {code}",
+        cut(status.message) or f"the server answered {code}",
         code=code,
-        reason=status.reason,
+        reason=cut(status.reason),
         retry_after=_retry_after(headers, status),
         details=status.details,
     )

@@ -18,12 +18,12 @@ from mooring.client._connection import Connection
 from mooring.client._dial import Dialer, host_header
 from mooring.client._exchange import Exchange
 from mooring.client._failures import Broken, describe_error
-from mooring.client._http1 import Malformed, ResponseParser, decoded
+from mooring.client._http1 import Malformed, ResponseParser, TooLong, decoded
 from mooring.client._pool import Pool
 from mooring.client._request_format import RequestFormat, header_lines
 from mooring.client._stream import HttpStream
 from mooring.client.endpoint import Endpoint
-from mooring.client.errors import Unreachable
+from mooring.client.errors import AnswerTooLong, Unreachable
 from mooring.client.transport import Fence, Request, Response, Stream, Transport
 
 OnAnswer = Callable[[str, str, int, float], None]
@@ -123,7 +123,8 @@ class HttpTransport(Transport):
             body = decoded(parser.headers, parser.take(), request.max_answer)
         except Malformed as error:
             self._notice(method, 0, started)
-            raise Unreachable(f"{self._dialer.where}: {error}", sent=True) from error
+            too_long = isinstance(error, TooLong)
+            raise self._unreachable(Broken(str(error), too_long=too_long), sent=True) from error
         except Unreachable:
             self._notice(method, 0, started)
             raise
@@ -243,7 +244,8 @@ class HttpTransport(Transport):
         return self._unreachable(why, sent=sent)
 
     def _unreachable(self, why: Broken, *, sent: bool) -> Unreachable:
-        return Unreachable(f"{self._dialer.where}: {why}", sent=sent)
+        kind = AnswerTooLong if why.too_long else Unreachable
+        return kind(f"{self._dialer.where}: {why}", sent=sent)
 
     def _notice(self, method: str, status: int, started: float) -> None:
         if self._on_answer is not None:

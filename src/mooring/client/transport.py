@@ -17,6 +17,9 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
+MAX_ANSWER = 16 * 1024 * 1024
+"""Bytes of an answer, also unpacked, and of an event of a watch: ten times an object's limit."""
+
 Fence = Callable[[], None]
 """Raises `Fenced` if this process may not write any more; called right before sending."""
 
@@ -29,7 +32,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     content_type: str = JSON
     timeout: float = 30.0  # seconds until the answer is complete; of a stream, until it begins
-    max_answer: int | None = None  # bytes; a longer one is not read to its end. Not for streams
+    max_answer: int = MAX_ANSWER  # bytes; a longer one is not read to its end. Not for streams
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -50,7 +53,7 @@ class Stream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes:
-        """All of the body: for a response that is a failure."""
+        """The beginning of the body: for a response that is a failure."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:

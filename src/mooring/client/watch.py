@@ -1,11 +1,14 @@
 """The reflector: lists and then watches the objects of one kind, across failures.
 
     list ──> watch ──> the stream ends or is cut ──> watch, from the last version seen
-      ^        └─────> the version is too old (410), or refused again and again
+      ^        ├─────> the version is too old (410), or refused again and again
+      │        ├─────> the server was away: its data may come from a backup
+      │        └─────> a bookmark is older than the last version: its data comes from a backup
       └──────────────────┘
 
 A bookmark moves the version without a change, so that a quiet kind can be resumed after a long
-time. An informer is the usual sink.
+time. A server whose etcd was restored accepts a watch from a version that it does not have yet, and
+sends nothing. An informer is the usual sink.
 """
 
 from __future__ import annotations
@@ -19,10 +22,17 @@ from typing import Final, Generic, NoReturn, Protocol
 from mooring.client import _decoding, paths
 from mooring.client._decoding import O, OnRead, Reader, is_older
 from mooring.client.client import ApiClient
-from mooring.client.errors import Gone, StatusError, TooManyRequests, Unreachable
+from mooring.client.errors import (
+    AnswerTooLong,
+    Gone,
+    StatusError,
+    TooManyRequests,
+    Unreachable,
+)
 from mooring.client.flowcontrol import Backoff
 from mooring.client.transport import Stream
 from mooring.errors import ApiError
+from mooring.observe.texts import cut
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +44,7 @@ _YIELD_EVERY: Final = 256  # objects handled before others on the loop get a tur
 _FORGOTTEN_AFTER: Final = 120.0  # seconds without failures after which pauses are short again
 _LONGEST_UNREACHABLE: Final = 7.5  # seconds; to ask a server that is gone costs it nothing
 _LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a list took
+_MOST_UNKNOWN_TYPES: Final = 8  # that are logged
 
 
 class Sink(Protocol[O]):
@@ -102,7 +113,8 @@ class Reflector(Generic[O]):
 
         self._version = ""  # the newest one seen
         self._list_took = 0.0  # seconds
-        self._is_healthy = False  # the present or the last watch
+        self._is_open = False  # the present watch, or was the last one
+        self._is_healthy = False  # the same watch
         self._is_expired = False  # the last watch that was not healthy
         self._failures = 0  # watches in a row that were neither healthy nor brought events
         self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
@@ -176,13 +188,10 @@ class Reflector(Generic[O]):
         while True:
             try:
                 version, token = await self._page(limit, token, objects, unread)
-            except Gone:
-                if not token or not limit:
+            except AnswerTooLong:
+                if limit == 1:
                     raise
-                # The version of the pages is no longer kept: list without pages.
-                limit, token = 0, ""
-                objects.clear()
-                unread.clear()
+                limit = max(limit // 8, 1)  # large objects: the same page, in smaller ones
                 continue
             if not token:
                 return objects, unread, version
@@ -212,7 +221,7 @@ class Reflector(Generic[O]):
 
     async def _watch_until_stale(self) -> None:
         while not self._refreshing:
-            before, self._is_healthy = self._version, False
+            before, self._is_open, self._is_healthy = self._version, False, False
             trouble = await self._watch()
             if self._refreshing:
                 return
@@ -237,10 +246,14 @@ class Reflector(Generic[O]):
                 await self._wait(max(pause, min(self._list_took, _LONGEST_PAUSE)))
                 return
             await self._wait(pause)
-            if isinstance(trouble, Unreachable | TooManyRequests):
+            if isinstance(trouble, TooManyRequests):
                 continue
-            if self._failures % _MOST_FAILURES == 0:
-                # The version may be invalid: from before a restored backup.
+            if isinstance(trouble, Unreachable):
+                if not self._is_open:
+                    # The server is away and may come back with a backup, whose versions count on
+                    # from an older one: a watch would miss what happens below ours.
+                    return
+            elif self._failures % _MOST_FAILURES == 0:
                 return
 
     async def _watch(self) -> Exception:
@@ -269,7 +282,7 @@ class Reflector(Generic[O]):
             fields=self._fields,
         ) as stream:
             loop = asyncio.get_running_loop()
-            self.last_contact = loop.time()
+            self.last_contact, self._is_open = loop.time(), True
             timer = loop.call_later(_HEALTHY_AFTER, self._mark_healthy)
             try:
                 await self._read(stream)
@@ -296,13 +309,14 @@ class Reflector(Generic[O]):
     def _take(self, line: bytes) -> None:
         event = _decoding.read_event(line)
         if event.type == _decoding.BOOKMARK:
-            self._advance(_decoding.bookmarked(event))
+            version = _decoding.bookmarked(event)
+            if is_older(version, self._version):
+                text = f"the server went back from version {self._version} to {version}"
+                raise Gone(text, code=410, reason="Expired")
+            self._advance(version)
             return
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
-            if event.type not in self._unknown_types:
-                self._unknown_types.add(event.type)
-                extra = {"resource": self.resource, "type": event.type}
-                log.warning("events of an unknown type are ignored", extra=extra)
+            self._ignore(event.type)
             return
         value, is_whole = self._reader.read(event.object)
         if value is None:
@@ -317,6 +331,13 @@ class Reflector(Generic[O]):
                 self._sink.put(value)
             else:
                 self._sink.put_unread(value)
+
+    def _ignore(self, event_type: str) -> None:
+        unknown = self._unknown_types
+        if event_type not in unknown and len(unknown) < _MOST_UNKNOWN_TYPES:
+            unknown.add(event_type)
+            extra = {"resource": self.resource, "type": cut(event_type)}
+            log.warning("events of an unknown type are ignored", extra=extra)
 
     def _advance(self, version: str) -> bool:
         """Move on to a version; False if it is not newer.

@@ -14,11 +14,15 @@ where they cost least. There `{"v": 0}` does not bring a line back; a WARNING is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
 import os
+import select
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TextIO
 
@@ -31,6 +35,9 @@ _DEBUG_COUNTS_AS: Final = 4
 _PER_POD: Final = ("cache", "framework", "plugins", "preemption", "queue", "runtime", "scheduler")
 _LIBRARIES: Final = ("aiohttp", "asyncio")  # what they tell below WARNING is about themselves
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "v"}
+_LONGEST_BACKLOG: Final = 1024 * 1024  # bytes of lines that wait for a reader
+_ATOMIC: Final = select.PIPE_BUF  # bytes that a pipe with room takes without waiting
+_ON_ERROR: Final = "backslashreplace"
 _RESERVED: Final = frozenset({"ts", "caller", "severity", "stacktrace"})
 
 
@@ -72,7 +79,82 @@ def _level(verbosity: int) -> int:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Marks what `configure` has set up."""
+    """Writes lines without ever waiting for the reader of a pipe, a socket or a terminal.
+
+    What can't be written at once is left to a thread that ends when all is written. A backlog of
+    more than 1 MiB is not kept: further lines are dropped and counted.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._backlog: deque[bytes] = deque()  # changed under the lock of the handler
+        self._waiting = 0  # bytes of the backlog
+        self._dropped = 0  # lines
+        self._writer: threading.Thread | None = None
+        try:
+            self._file: int | None = stream.fileno()
+        except (OSError, ValueError):  # in memory
+            self._file = None
+        else:
+            self._poll = select.poll()
+            self._poll.register(self._file, select.POLLOUT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._file is None:
+            super().emit(record)
+            return
+        try:
+            line = self._encoded(record)
+        except Exception:  # as the base class does
+            self.handleError(record)
+            return
+        if not self._backlog:
+            line = self._write(self._file, line)
+        if line and self._waiting + len(line) > _LONGEST_BACKLOG:
+            self._dropped += 1
+        elif line:
+            self._backlog.append(line)
+            self._waiting += len(line)
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._drain, args=(self._file,), daemon=True)
+                self._writer.start()
+
+    def _encoded(self, record: logging.LogRecord) -> bytes:
+        return f"{self.format(record)}\n".encode(self.stream.encoding or "utf-8", _ON_ERROR)
+
+    def _write(self, file: int, line: bytes) -> bytes:
+        """Write as much as possible without waiting; the rest."""
+        try:
+            while line and self._poll.poll(0):
+                line = line[os.write(file, line[:_ATOMIC]) :]
+        except OSError:  # closed, or a full disk: there is no other place to report it
+            return b""
+        return line
+
+    def _drain(self, file: int) -> None:
+        while True:
+            with self.lock or contextlib.nullcontext():
+                if not self._backlog:
+                    self._writer = None
+                    return
+                line = self._backlog[0]
+            try:
+                rest = line[os.write(file, line[:_ATOMIC]) :]
+            except OSError:
+                rest = b""
+            with self.lock or contextlib.nullcontext():
+                self._waiting -= len(line) - len(rest)
+                if rest:
+                    self._backlog[0] = rest
+                    continue
+                self._backlog.popleft()
+                if self._dropped and not self._backlog:
+                    text = "log lines were dropped, because nothing read them"
+                    fields = {"levelno": logging.WARNING, "filename": "log.py", "msg": text}
+                    record = logging.makeLogRecord({**fields, "count": self._dropped})
+                    self._dropped = 0
+                    self._backlog.append(self._encoded(record))
+                    self._waiting += len(self._backlog[0])
 
 
 class TextLines(logging.Formatter):
