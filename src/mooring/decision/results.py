@@ -215,7 +215,7 @@ class Results:
     def _ask_score(self, pod: Pod, nodes: Nodes) -> IntArray:
         plugin = self._score
         assert plugin is not None
-        scores = self._caller.raw_scores(plugin, self.state, pod, nodes)
+        scores = self._caller.score_all(plugin, self.state, pod, nodes)
         if not self.normalizes and not is_in_range(scores):
             # Perhaps of a node that another plugin refuses: then it does not matter.
             raise PluginFault(out_of_range(plugin, scores), raised=True)
