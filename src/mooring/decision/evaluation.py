@@ -146,15 +146,13 @@ class Evaluation:
 
     def _run_filters(self, limit: int | None, start: int, expected: int | None = None) -> None:
         """Find the feasible nodes plugin by plugin; `expected` is how many there are at most."""
-        try:
-            self._verdicts = self._refusals(self.nodes, limit, start)
-        except PluginFault as fault:
-            self.status = fault.status
+        verdicts = self._verdicts = self._refusals(self.nodes, limit, start)
+        if verdicts is None:
             return
-        if self._verdicts.index is None:
+        if verdicts.index is None:
             self.count = len(self.nodes)
             return
-        feasible = self._verdicts.passed
+        feasible = verdicts.passed
         self.count = int(np.count_nonzero(feasible))
         if self.count != expected:
             self._feasible = feasible
@@ -164,20 +162,22 @@ class Evaluation:
         nodes = self.nodes
         found = [row for name in names if (row := nodes.index_of(name)) is not None]
         rows = np.array(sorted(found), dtype=np.int64)
-        try:
-            within = self._refusals(nodes.take(rows))
-        except PluginFault as fault:
-            self.status = fault.status
+        within = self._refusals(nodes.take(rows))
+        if within is None:
             return
         self._verdicts = Verdicts.passing(nodes).reject_all(self.outcome.elsewhere)
         self._verdicts.replace(rows, within)
         self._feasible = self._verdicts.passed
         self.count = int(np.count_nonzero(self._feasible))
 
-    def _refusals(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts:
-        """Raises PluginFault."""
+    def _refusals(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts | None:
+        """The first refusal of each of these nodes; None, and a `status`, if a plugin fails."""
         state, pod, kept = self.state, self.pod, self._kept
-        return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
+        try:
+            return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
+        except PluginFault as fault:
+            self.status = fault.status
+            return None
 
     # --- what the answers are ------------------------------------------------------------------
 
@@ -188,12 +188,8 @@ class Evaluation:
             if known is not None and columns is not None and not self._has_refusal_for_nominated:
                 self._verdicts = known.refusals(columns, self.state, self.nodes)
         if self._verdicts is None:
-            try:
-                self._verdicts = self._refusals(self.nodes)
-            except PluginFault as fault:
-                self.status = fault.status
-                return Verdicts.passing(self.nodes)
-        return self._verdicts
+            self._verdicts = self._refusals(self.nodes)
+        return self._verdicts or Verdicts.passing(self.nodes)
 
     def refusals_by_plugin(self) -> Mapping[str, Verdicts]:
         """What each Filter plugin says of every node, whatever the others say.
@@ -218,11 +214,7 @@ class Evaluation:
         """What the Filter plugins say of every node, also of those that PreFilter rules out."""
         if self.outcome.only is None:
             return self.verdicts()
-        try:
-            return self._refusals(self.nodes)
-        except PluginFault as fault:
-            self.status = fault.status
-            return Verdicts.passing(self.nodes)
+        return self._refusals(self.nodes) or Verdicts.passing(self.nodes)
 
     def keep(self, feasible: BoolArray, verdicts: Verdicts | None = None) -> None:
         """Only these of the feasible nodes are left, by reasons beyond the plugins: `verdicts`."""
