@@ -64,6 +64,9 @@ class DecisionCaller(PluginCaller):
         self._pre_scored = self.evaluations("PreScore", at("preScore", contract.PreScore))
         scorers = at("score", contract.Score)
         self._scored = self.evaluations("Score", scorers)
+        # Only plugins of this project are known to answer with a new array each time.
+        others = [one for one in scorers if not isinstance(one, InternalPlugin)]
+        self._may_keep_scores = frozenset(one.name for one in others)
         self._by_label = {one.name: one for one in scorers if isinstance(one, ScoreByLabel)}
 
     # --- PreFilter and PreScore ----------------------------------------------------------------
@@ -201,24 +204,25 @@ class DecisionCaller(PluginCaller):
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> IntArray:
         """The raw scores of all these nodes, in an array of its own. Raises PluginFault."""
-
-        def ask() -> IntArray:
-            if type(plugin).score_all is not contract.Score.score_all:
-                answer = plugin.score_all(state, pod, nodes)
-                scores = self._checked_scores(plugin, "Score", answer, len(nodes))
-                # Others may keep the array that they answered with.
-                return scores if isinstance(plugin, InternalPlugin) else scores.copy()
-            scores = np.empty(len(nodes), dtype=np.int64)
-            for row, node in enumerate(nodes):
-                scores[row] = self._checked_score(plugin, plugin.score(state, pod, node), node)
-                self.guard.check_budget(plugin, "Score")
-            return scores
-
         self._scored[plugin.name].add(len(nodes))
+        call = self.guard.call
         try:
-            return self.guard.call(plugin, "Score", ask)
+            if type(plugin).score_all is contract.Score.score_all:
+                return call(plugin, "Score", self._score_each, plugin, state, pod, nodes)
+            answer: Any = call(plugin, "Score", plugin.score_all, state, pod, nodes)
+            scores = self._checked_scores(plugin, "Score", answer, len(nodes))
         except PluginError as error:
             raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+        return scores.copy() if plugin.name in self._may_keep_scores else scores
+
+    def _score_each(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> IntArray:
+        scores = np.empty(len(nodes), dtype=np.int64)
+        for row, node in enumerate(nodes):
+            scores[row] = self._checked_score(plugin, plugin.score(state, pod, node), node)
+            self.guard.check_budget(plugin, "Score")
+        return scores
 
     def normalized(
         self,
