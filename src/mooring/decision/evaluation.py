@@ -198,7 +198,10 @@ class Evaluation:
         return self._refusals(self.nodes) or Verdicts.passing(self.nodes)
 
     def keep(self, feasible: BoolArray, verdicts: Verdicts | None = None) -> None:
-        """Only these of the feasible nodes are left, by reasons beyond the plugins: `verdicts`."""
+        """Restrict the feasible nodes to these, as limits and extenders do.
+
+        With `verdicts`, those are the refusals from now on: of plugins and of extenders.
+        """
         self._feasible = feasible
         self._verdicts = verdicts if verdicts is not None else self._verdicts
         self.count = int(np.count_nonzero(feasible))
