@@ -103,6 +103,25 @@ def test_a_refused_pod_is_tried_again_when_the_cluster_changes() -> None:
     run_async(act)
 
 
+def test_a_nominated_node_that_an_extender_refuses_is_not_taken() -> None:
+    async def act() -> None:
+        async with ScriptedExtender(filter=keeping("node-1")) as extender:
+            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+            async with ClusterWithExtenders(configuration(entry)) as env:
+                [made] = env.cluster.apply(pod("a", schedulingGates=[{"name": "wait"}]))
+                replace, of = env.cluster.verbs.replace, known("pods")
+                place: dict[str, Any] = {"namespace": "default", "name": "a"}
+                status = {**made["status"], "nominatedNodeName": "node-0"}
+                made = replace(of, {**made, "status": status}, **place, subresource="status")
+                replace(of, {**made, "spec": {**made["spec"], "schedulingGates": []}}, **place)
+                assert await env.bound("a") == {"a": "node-1"}
+        alone, everywhere = extender.asked_for("filter")
+        assert alone["NodeNames"] == ["node-0"]
+        assert sorted(everywhere["NodeNames"]) == list(NODES)
+
+    run_async(act)
+
+
 def test_each_filter_sees_what_the_one_before_it_left() -> None:
     async def act() -> None:
         async with (

@@ -356,8 +356,9 @@ class Columns:
             if by_label is not None:
                 extra.add_by_label(by_label.key, by_label.points * weight)
                 continue
-            asked[name] = self._caller.scores_at_once(scorer, state, pod, some)
-            scores = asked[name][1]
+            raw = self._caller.score_all(scorer, state, pod, some)
+            scores = self._caller.normalized(scorer, state, pod, some, raw)
+            asked[name] = (raw, scores)
             extra.add(scores if weight == 1 else scores * weight)
         return extra, asked
 

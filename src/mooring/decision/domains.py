@@ -8,7 +8,7 @@ is local, entries can differ only where pods came or went, so that others are no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,11 @@ CallPlugin = Callable[[Callable[[IntArray], Any], IntArray], Any]
 Rows = Collection[int]
 
 
-class _Kept(Generic[S]):
+class _Kept(NamedTuple, Generic[S]):
     """What a table said last."""
 
-    __slots__ = ("basis", "entries")
-
-    def __init__(self, entries: NDArray[S], basis: Hashable) -> None:
-        self.entries: NDArray[S] = entries  # by label code
-        self.basis: Hashable = basis
+    entries: NDArray[S]  # by label code
+    basis: Hashable
 
 
 class DomainAnswers(Generic[S]):

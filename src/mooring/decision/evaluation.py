@@ -146,15 +146,13 @@ class Evaluation:
 
     def _run_filters(self, limit: int | None, start: int, expected: int | None = None) -> None:
         """Find the feasible nodes plugin by plugin; `expected` is how many there are at most."""
-        try:
-            self._verdicts = self._refusals(self.nodes, limit, start)
-        except PluginFault as fault:
-            self.status = fault.status
+        verdicts = self._verdicts = self._refusals(self.nodes, limit, start)
+        if verdicts is None:
             return
-        if self._verdicts.index is None:
+        if verdicts.index is None:
             self.count = len(self.nodes)
             return
-        feasible = self._verdicts.passed
+        feasible = verdicts.passed
         self.count = int(np.count_nonzero(feasible))
         if self.count != expected:
             self._feasible = feasible
@@ -164,20 +162,22 @@ class Evaluation:
         nodes = self.nodes
         found = [row for name in names if (row := nodes.index_of(name)) is not None]
         rows = np.array(sorted(found), dtype=np.int64)
-        try:
-            within = self._refusals(nodes.take(rows))
-        except PluginFault as fault:
-            self.status = fault.status
+        within = self._refusals(nodes.take(rows))
+        if within is None:
             return
         self._verdicts = Verdicts.passing(nodes).reject_all(self.outcome.elsewhere)
         self._verdicts.replace(rows, within)
         self._feasible = self._verdicts.passed
         self.count = int(np.count_nonzero(self._feasible))
 
-    def _refusals(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts:
-        """Raises PluginFault."""
+    def _refusals(self, nodes: Nodes, limit: int | None = None, start: int = 0) -> Verdicts | None:
+        """The first refusal of each of these nodes; None, and a `status`, if a plugin fails."""
         state, pod, kept = self.state, self.pod, self._kept
-        return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
+        try:
+            return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
+        except PluginFault as fault:
+            self.status = fault.status
+            return None
 
     # --- what the answers are ------------------------------------------------------------------
 
@@ -188,44 +188,20 @@ class Evaluation:
             if known is not None and columns is not None and not self._has_refusal_for_nominated:
                 self._verdicts = known.refusals(columns, self.state, self.nodes)
         if self._verdicts is None:
-            try:
-                self._verdicts = self._refusals(self.nodes)
-            except PluginFault as fault:
-                self.status = fault.status
-                return Verdicts.passing(self.nodes)
-        return self._verdicts
-
-    def refusals_by_plugin(self) -> Mapping[str, Verdicts]:
-        """What each Filter plugin says of every node, whatever the others say.
-
-        A plugin that fails is left out; `status` says how.
-        """
-        found: dict[str, Verdicts] = {}
-        for plugin in self._what_if.active_filters(self.state):
-            kept = self._kept.get(plugin.name)
-            if kept is not None and kept.verdicts is not None:
-                found[plugin.name] = kept.verdicts
-                continue
-            try:
-                found[plugin.name] = self._what_if.verdicts_of(
-                    plugin, self.state, self.pod, self.nodes
-                )
-            except PluginFault as fault:
-                self.status = fault.status
-        return found
+            self._verdicts = self._refusals(self.nodes)
+        return self._verdicts or Verdicts.passing(self.nodes)
 
     def filter_verdicts(self) -> Verdicts:
         """What the Filter plugins say of every node, also of those that PreFilter rules out."""
         if self.outcome.only is None:
             return self.verdicts()
-        try:
-            return self._refusals(self.nodes)
-        except PluginFault as fault:
-            self.status = fault.status
-            return Verdicts.passing(self.nodes)
+        return self._refusals(self.nodes) or Verdicts.passing(self.nodes)
 
     def keep(self, feasible: BoolArray, verdicts: Verdicts | None = None) -> None:
-        """Only these of the feasible nodes are left, by reasons beyond the plugins: `verdicts`."""
+        """Restrict the feasible nodes to these, as limits and extenders do.
+
+        With `verdicts`, those are the refusals from now on: of plugins and of extenders.
+        """
         self._feasible = feasible
         self._verdicts = verdicts if verdicts is not None else self._verdicts
         self.count = int(np.count_nonzero(feasible))
@@ -309,20 +285,6 @@ class Evaluation:
             except PluginFault as fault:
                 self.status = fault.status
         return self._scores
-
-    def runner_up(self) -> tuple[int, int] | None:
-        """The row of the second best node, and how far the chosen one is ahead of it in total.
-
-        None if there is no other, or a plugin fails.
-        """
-        scores = self.scores() if self.count > 1 else None
-        if scores is None:
-            return None
-        others = self.rows != self.row
-        rows, totals = self.rows[others], scores.totals[others]
-        second = scoring.best_row(self.nodes, rows, totals)
-        margin = scores.totals[~others] - totals[rows == second]
-        return second, int(margin[0])
 
     def _score_anew(self, fault: PluginFault | PluginError) -> None:
         """A plugin failed, perhaps over a node that is not feasible: ask about the others."""

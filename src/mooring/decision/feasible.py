@@ -56,8 +56,6 @@ def pick(totals: IntArray) -> int:
 class ExtraScores:
     """Weighted scores for one choice only: by label, and of each feasible node."""
 
-    __slots__ = ("column", "tables")
-
     def __init__(self) -> None:
         self.column: IntArray | None = None  # per feasible node, in row order
         self.tables: dict[str, IntArray] = {}  # label key -> per label code

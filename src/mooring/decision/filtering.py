@@ -71,9 +71,10 @@ class Filtering:
             self._by[row] = -1
 
     def run_per_node(self, limit: int | None = None, start: int = 0) -> None:
-        """The plugins with only a per-node form; all of them for the record if no node is left.
+        """The plugins with only a per-node form, for the nodes that passed the others.
 
-        With a `limit` they stop once that many nodes passed, in listing order from `start`.
+        With a `limit` they stop once that many nodes passed, in listing order from `start`. If no
+        node passes, they are also asked about nodes that a later plugin has refused.
         """
         per_node = self._per_node()
         if not per_node:

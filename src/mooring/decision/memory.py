@@ -238,8 +238,7 @@ class ClassMemory:
         for results in known.results.values():
             if not results.is_current(changes.now):
                 self._bring_up_to_date(results, pod, changes)
-            if results.has_state:
-                known.state.absorb(results.state)
+            known.state.absorb(results.state)
             if results.skips_score:
                 known.state.skip_score.add(results.plugin.name)
         state.absorb(known.state)

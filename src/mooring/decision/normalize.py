@@ -67,8 +67,17 @@ class NormalizedScores:
         self._count_one(row, 0)
         self._part(row, self._raw_cells[row])
 
-    def many_entered(self, rows: IntArray) -> None:
-        self._many_joined(rows)
+    def many_entered(self, rows: IntArray, score: int | None = None) -> None:
+        """As `entered`, or with another raw score: this one, if it is known to be that of all."""
+        if len(self._many_new) > _MOST_NEW:
+            self._forget_groups()
+        self._many_new.append(rows)
+        if score is None or self._groups is None:
+            score = self._shared_by(rows)
+        if self._groups is not None and score is not None:
+            group = self._groups.setdefault(score, _Group(0, None))
+            group.count += len(rows)
+            group.rows = None
 
     def many_left(self, rows: IntArray) -> None:
         if not self._counts_nothing:
@@ -90,7 +99,7 @@ class NormalizedScores:
                 self._many_parted(inside)
             self.raw[rows] = scores
             if len(inside):
-                self._many_joined(inside, None if isinstance(scores, np.ndarray) else int(scores))
+                self.many_entered(inside, None if isinstance(scores, np.ndarray) else int(scores))
 
     def _join(self, row: int, score: int) -> None:
         if len(self._new) > _MOST_NEW:  # long since a choice was made
@@ -117,18 +126,6 @@ class NormalizedScores:
                 del groups[score]
             elif group.rows is not None:
                 group.rows.remove(row)
-
-    def _many_joined(self, rows: IntArray, score: int | None = None) -> None:
-        """With this raw score, if it is known to be the same for all."""
-        if len(self._many_new) > _MOST_NEW:
-            self._forget_groups()
-        self._many_new.append(rows)
-        if score is None or self._groups is None:
-            score = self._shared_by(rows)
-        if self._groups is not None and score is not None:
-            group = self._groups.setdefault(score, _Group(0, None))
-            group.count += len(rows)
-            group.rows = None
 
     def _many_parted(self, rows: IntArray) -> None:
         score: int | None

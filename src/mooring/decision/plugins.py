@@ -103,8 +103,7 @@ def run_pre_filter(
             continue
         results = kept.get(plugin.name)
         if results is not None:
-            if results.has_state:
-                state.absorb(results.state)
+            state.absorb(results.state)
             answer = results.pre_filter
         elif kept_only:
             continue

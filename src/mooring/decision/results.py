@@ -78,22 +78,17 @@ class ChangedRows:
 class Changes:
     """What changed until now, since any mark; results with equal marks share the answer."""
 
-    __slots__ = ("_known", "_latest", "_latest_mark", "_some", "_views", "nodes", "now")
+    __slots__ = ("_known", "_some", "_views", "nodes", "now")
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes: Nodes = nodes
         self.now: Mark = mark_of(nodes)
         self._known: dict[Mark, ChangedRows] = {}
-        self._latest_mark: Mark | None = None
-        self._latest: ChangedRows | None = None
         self._views: dict[int, Node] = {}
         self._some: tuple[IntArray, Nodes] | None = None
 
     def since(self, mark: Mark) -> ChangedRows:
         """Raises StaleColumns."""
-        found = self._latest
-        if found is not None and mark is self._latest_mark:
-            return found  # most columns were brought up to date together
         found = self._known.get(mark)
         if found is None:
             changes = changed_since(self.nodes, mark)
@@ -101,7 +96,6 @@ class Changes:
                 raise StaleColumns
             nodes = set(changes.nodes)
             found = self._known[mark] = ChangedRows(nodes.union(changes.pods), nodes)
-        self._latest_mark, self._latest = mark, found
         return found
 
     def some(self, rows: IntArray) -> Nodes:
@@ -143,7 +137,6 @@ class Results:
         self.plugin: Base = plugin
         self.sees_pods: bool = sees_pods
         self.state: CycleState = CycleState()  # what the plugin stored, and nothing else
-        self.has_state: bool = False
         self.pre_filter: Status | OnlyNodes = OK
         self.verdicts: Verdicts | None = None  # None: no Filter, or no need to ask
         self.verdict_cells: memoryview | None = None  # None: no row was ever refused
@@ -166,14 +159,12 @@ class Results:
         plugin = self.plugin
         assert isinstance(plugin, PreFilter)
         self.pre_filter = self._caller.pre_filter(plugin, self.state, pod, nodes)
-        self.has_state = not self.state.is_empty
 
     def run_pre_score(self, pod: Pod, nodes: Nodes) -> None:
         """Raises PluginFault."""
         plugin = self.plugin
         assert isinstance(plugin, PreScore)
         self.skips_score = self._caller.pre_score(plugin, self.state, pod, nodes).skipped
-        self.has_state = not self.state.is_empty
 
     def make_verdicts(self, pod: Pod, nodes: Nodes) -> None:
         """Ask about every node. Raises PluginFault."""
@@ -215,7 +206,7 @@ class Results:
     def _ask_score(self, pod: Pod, nodes: Nodes) -> IntArray:
         plugin = self._score
         assert plugin is not None
-        scores = self._caller.raw_scores(plugin, self.state, pod, nodes)
+        scores = self._caller.score_all(plugin, self.state, pod, nodes)
         if not self.normalizes and not is_in_range(scores):
             # Perhaps of a node that another plugin refuses: then it does not matter.
             raise PluginFault(out_of_range(plugin, scores), raised=True)

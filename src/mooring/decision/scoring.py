@@ -74,9 +74,6 @@ def score(
 
 def best_row(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:
     """The row of the best node, whose `totals` are those of `rows`; ties fall by listing order."""
-    first = int(totals.argmax())
-    if np.count_nonzero(totals == totals[first]) == 1:
-        return int(rows[first])
     by_row = np.full(len(nodes), -1, dtype=np.int64)
     by_row[rows] = totals
     listing = listing_of(nodes)

@@ -114,11 +114,6 @@ class CycleState:
     def get(self, key: StateKey[T]) -> T | None:
         return self._values.get(key)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no plugin stored anything."""
-        return not (self._values or self._skip_filter or self._skip_score)
-
     def begin_like(self, other: CycleState, earlier: CycleState | None = None) -> None:
         """Forget everything and take over what another state holds, without cloning it.
 

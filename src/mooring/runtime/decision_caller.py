@@ -60,9 +60,11 @@ class DecisionCaller(PluginCaller):
         self.filtered: Mapping[str, MetricValue] = self.evaluations(contract.Filter)
         self._pre_scored = self.evaluations(contract.PreScore)
         self._scored = self.evaluations(contract.Score)
-        self._by_label = {
-            one.name: one for one in profile.at(contract.Score) if isinstance(one, ScoreByLabel)
-        }
+        scorers = profile.at(contract.Score)
+        # Only plugins of this project are known to answer with a new array each time.
+        others = [one for one in scorers if not isinstance(one, InternalPlugin)]
+        self._may_keep_scores = frozenset(one.name for one in others)
+        self._by_label = {one.name: one for one in scorers if isinstance(one, ScoreByLabel)}
 
     # --- PreFilter and PreScore ----------------------------------------------------------------
 
@@ -122,37 +124,30 @@ class DecisionCaller(PluginCaller):
         rows: Sequence[int],
     ) -> list[tuple[int, Status]]:
         """The refusals among these rows, by the per-node form. Raises PluginFault."""
+
+        def ask() -> list[tuple[int, Status]]:
+            """Every status but OK; the first that is no refusal is the last of them."""
+            found = []
+            for row in rows:
+                answer: Any = plugin.filter(state, pod, nodes[row])
+                self.guard.check_budget(plugin, "Filter")
+                if answer is OK:
+                    continue
+                if not isinstance(answer, Status):
+                    expected = f"a Status (node {nodes[row].name})"
+                    raise self.guard.wrong_answer(plugin, "Filter", answer, expected)
+                if not answer.ok:
+                    found.append((row, answer))
+                    if not answer.rejected:
+                        break
+            return found
+
         self.filtered[plugin.name].add(len(rows))
-        call = self._filter_rows
         try:
-            found = self.guard.call(plugin, "Filter", call, plugin, state, pod, nodes, rows)
+            found = self.guard.call(plugin, "Filter", ask)
         except PluginError as error:
             raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
         return [(row, self._signed_refusal(plugin, status)) for row, status in found]
-
-    def _filter_rows(
-        self,
-        plugin: contract.Filter,
-        state: CycleState,
-        pod: Pod,
-        nodes: Nodes,
-        rows: Sequence[int],
-    ) -> list[tuple[int, Status]]:
-        """Every status but OK; the first that is no refusal is the last of them."""
-        found = []
-        for row in rows:
-            answer: Any = plugin.filter(state, pod, nodes[row])
-            self.guard.check_budget(plugin, "Filter")
-            if answer is OK:
-                continue
-            if not isinstance(answer, Status):
-                expected = f"a Status (node {nodes[row].name})"
-                raise self.guard.wrong_answer(plugin, "Filter", answer, expected)
-            if not answer.ok:
-                found.append((row, answer))
-                if not answer.rejected:
-                    break
-        return found
 
     def filter_all(
         self, plugin: contract.Filter, state: CycleState, pod: Pod, nodes: Nodes
@@ -205,18 +200,26 @@ class DecisionCaller(PluginCaller):
     def score_all(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> IntArray:
-        """The raw scores of all these nodes. Raises PluginFault."""
-        return self.raw_scores(plugin, state, pod, nodes).copy()  # a plugin may keep its array
-
-    def raw_scores(
-        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> IntArray:
-        """As `score_all`, for reading at once: perhaps an array that the plugin keeps."""
+        """The raw scores of all these nodes, in an array of its own. Raises PluginFault."""
         self._scored[plugin.name].add(len(nodes))
+        call = self.guard.call
         try:
-            return self.guard.call(plugin, "Score", self._raw_scores, plugin, state, pod, nodes)
+            if type(plugin).score_all is contract.Score.score_all:
+                return call(plugin, "Score", self._score_each, plugin, state, pod, nodes)
+            answer: Any = call(plugin, "Score", plugin.score_all, state, pod, nodes)
+            scores = self._checked_scores(plugin, "Score", answer, len(nodes))
         except PluginError as error:
             raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+        return scores.copy() if plugin.name in self._may_keep_scores else scores
+
+    def _score_each(
+        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> IntArray:
+        scores = np.empty(len(nodes), dtype=np.int64)
+        for row, node in enumerate(nodes):
+            scores[row] = self._checked_score(plugin, plugin.score(state, pod, node), node)
+            self.guard.check_budget(plugin, "Score")
+        return scores
 
     def normalized(
         self,
@@ -239,15 +242,6 @@ class DecisionCaller(PluginCaller):
             raise PluginFault(out_of_range(plugin, scores))
         return scores
 
-    def scores_at_once(
-        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> tuple[IntArray, IntArray]:
-        """Raw and normalized, to be read before the plugin is called again. Raises PluginFault."""
-        is_trusted = isinstance(plugin, InternalPlugin) and not normalizes(plugin)
-        ask = self.raw_scores if is_trusted else self.score_all  # which copies them
-        raw = ask(plugin, state, pod, nodes)
-        return raw, self.normalized(plugin, state, pod, nodes, raw)
-
     def normalized_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> ScoresByLabel | None:
@@ -264,18 +258,6 @@ class DecisionCaller(PluginCaller):
         if found is not None and not is_in_range(found.points):
             raise PluginFault(out_of_range(plugin, found.points), raised=True)
         return found
-
-    def _raw_scores(
-        self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> IntArray:
-        if type(plugin).score_all is not contract.Score.score_all:
-            answer = plugin.score_all(state, pod, nodes)
-            return self._checked_scores(plugin, "Score", answer, len(nodes))
-        scores = np.empty(len(nodes), dtype=np.int64)
-        for row, node in enumerate(nodes):
-            scores[row] = self._checked_score(plugin, plugin.score(state, pod, node), node)
-            self.guard.check_budget(plugin, "Score")
-        return scores
 
     def _checked_score(self, plugin: contract.Score, answer: Any, node: Node) -> int:
         try:

@@ -14,7 +14,6 @@ import numpy as np
 
 from mooring.cache.arrays import IntArray
 from mooring.cache.internals import listing_of
-from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
@@ -160,25 +159,18 @@ class Cycle:
 
     async def _try_nominated(self, evaluation: Evaluation) -> Decision | None:
         """Room was made on this node for this pod: if it fits there, look no further."""
-        pod, nodes = evaluation.pod, evaluation.nodes
-        node = nodes.get(pod.nominated_node_name)
-        if node is None:
-            return None
-        what_if = self._evaluator.what_if
-        status = what_if.fits(evaluation.state, pod, node)
-        if status.ok and await self._is_agreed(pod, nodes, node):
-            rows = np.array([nodes.index_of(node.name)], dtype=np.int64)
-            return Decision(OK, node.name, evaluated=1, names=nodes.names, found=1, rows=rows)
-        return None  # whatever is wrong there, the full scan will say it
-
-    async def _is_agreed(self, pod: Pod, nodes: Nodes, node: Node) -> bool:
-        if self._extenders is None:
-            return True
-        row = np.array([nodes.index_of(node.name)], dtype=np.int64)
-        one = nodes.take(row)
-        passed = np.ones(1, dtype=np.bool_)
-        agreed = await self._extenders.filter(pod, one, passed, Verdicts.passing(one))
-        return not isinstance(agreed, Status) and bool(agreed.any())
+        pod, nodes, name = evaluation.pod, evaluation.nodes, evaluation.pod.nominated_node_name
+        row = nodes.index_of(name)
+        if row is None or not self._evaluator.what_if.fits(evaluation.state, pod, nodes[row]).ok:
+            return None  # whatever is wrong there, the full scan will say it
+        rows = np.array([row], dtype=np.int64)
+        if self._extenders is not None:
+            one = nodes.take(rows)
+            passed = np.ones(1, dtype=np.bool_)
+            agreed = await self._extenders.filter(pod, one, passed, Verdicts.passing(one))
+            if isinstance(agreed, Status) or not agreed.any():
+                return None
+        return Decision(OK, name, evaluated=1, names=nodes.names, found=1, rows=rows)
 
     async def _ask_extenders(self, extenders: Extenders, evaluation: Evaluation) -> Status:
         verdicts = evaluation.verdicts().copy()
@@ -196,11 +188,10 @@ class Cycle:
         if self._looks_at_all:
             return None, 0
         only, count = evaluation.outcome.only, len(evaluation.nodes)
-        limit = self._limit(count if only is None else len(only))
-        return limit, self._rotation.start % count
-
-    def _limit(self, count: int) -> int | None:
-        return 1 if self._takes_first else nodes_to_find(count, self._percentage)
+        start = self._rotation.start % count
+        if self._takes_first:
+            return 1, start
+        return nodes_to_find(count if only is None else len(only), self._percentage), start
 
     def _keep_first(self, evaluation: Evaluation) -> None:
         """With a limit, only the first so many in listing order count as feasible."""
