@@ -20,13 +20,26 @@ SIZE = 30
 ASKED: Counter[str] = Counter()
 
 
-class Closed(fw.Filter):
-    name = "Closed"
-    depends_on = fw.NODE
+class _ByLabel(fw.Filter):
+    label: str
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         ASKED[self.name] += 1
-        return fw.Status.unschedulable("closed") if "closed" in node.labels else fw.OK
+        why = node.labels.get(self.label)
+        return fw.Status.unschedulable(f"{self.name}: {why}") if why else fw.OK
+
+
+class Closed(_ByLabel):
+    name = "Closed"
+    label = "closed"
+    depends_on = fw.NODE
+
+
+class Noisy(_ByLabel):
+    """Without a declaration: asked for each pod."""
+
+    name = "Noisy"
+    label = "noisy"
 
 
 class Size(fw.Score):
@@ -44,6 +57,8 @@ def some_nodes() -> Cache:
         labels = {"size": str(row % 7)}
         if row % 3 == 0:
             labels["closed"] = "repair"
+        if row % 4 == 0:
+            labels["noisy"] = f"n{row % 8}"
         cache.put_node(node(f"n{row}", labels=labels).api)
     return cache
 
@@ -59,6 +74,35 @@ def chosen(evaluator: PodEvaluator, cache: Cache, *, use_memory: bool) -> Evalua
 
 
 @pytest.mark.parametrize("use_memory", [True, False])
+def test_every_refusal_of_every_plugin_can_be_read(use_memory: bool) -> None:
+    cache = some_nodes()
+    evaluation = chosen(evaluator_of(cache, Closed, Noisy, Size), cache, use_memory=use_memory)
+    found = evaluation.refusals_by_plugin()
+    assert list(found) == ["Closed", "Noisy"]
+    for plugin, verdicts in found.items():
+        for row, status in enumerate(verdicts.each()):
+            why = cache.nodes[row].labels.get(plugin.lower())
+            expected = fw.Status.unschedulable(f"{plugin}: {why}").by(plugin) if why else fw.OK
+            assert status == expected
+
+
+@pytest.mark.parametrize("use_memory", [True, False])
+def test_the_runner_up_is_the_best_of_the_others(use_memory: bool) -> None:
+    cache = some_nodes()
+    evaluation = chosen(evaluator_of(cache, Closed, Noisy, Size), cache, use_memory=use_memory)
+    sizes = {row: int(cache.nodes[row].labels["size"]) for row in evaluation.rows.tolist()}
+    best = max(sizes.values())
+    assert sizes[evaluation.row] == best
+    runner_up = evaluation.runner_up()
+    assert runner_up is not None
+    row, margin = runner_up
+    others = [size for other, size in sizes.items() if other != evaluation.row]
+    assert row != evaluation.row
+    assert sizes[row] == max(others)
+    assert margin == best - max(others)
+
+
+@pytest.mark.parametrize("use_memory", [True, False])
 def test_scores_are_whole_numbers(use_memory: bool) -> None:
     cache = some_nodes()
     scores = chosen(evaluator_of(cache, Closed, Size), cache, use_memory=use_memory).scores()
@@ -67,12 +111,21 @@ def test_scores_are_whole_numbers(use_memory: bool) -> None:
     assert {of_size.raw.dtype, of_size.scores.dtype, scores.totals.dtype} == {np.dtype(np.int64)}
 
 
+def test_one_feasible_node_has_no_runner_up() -> None:
+    cache = Cache()
+    cache.put_node(node("only", labels={"size": "1"}).api)
+    evaluation = chosen(evaluator_of(cache, Closed, Size), cache, use_memory=True)
+    assert evaluation.runner_up() is None
+
+
 def test_explaining_a_decision_by_class_asks_no_plugin_whose_results_are_kept() -> None:
     cache = some_nodes()
     evaluation = chosen(evaluator_of(cache, Closed, Size), cache, use_memory=True)
     ASKED.clear()
     evaluation.verdicts()
+    evaluation.refusals_by_plugin()
     assert evaluation.scores() is not None
+    assert evaluation.runner_up() is not None
     assert not ASKED
 
 

@@ -180,7 +180,7 @@ def test_a_plugin_that_does_not_apply_to_a_pod_is_not_asked(others: tuple[type[B
         scores = evaluation.scores()
         assert scores is not None
         assert [one.plugin for one in scores.plugins] == ["Size"]
-        assert "ForWeb" in evaluation.state.skip_filter
+        assert "ForWeb" not in evaluation.refusals_by_plugin()
 
 
 class Others(Some):

@@ -191,6 +191,25 @@ class Evaluation:
             self._verdicts = self._refusals(self.nodes)
         return self._verdicts or Verdicts.passing(self.nodes)
 
+    def refusals_by_plugin(self) -> Mapping[str, Verdicts]:
+        """What each Filter plugin says of every node, whatever the others say.
+
+        A plugin that fails is left out; `status` says how.
+        """
+        found: dict[str, Verdicts] = {}
+        for plugin in self._what_if.active_filters(self.state):
+            kept = self._kept.get(plugin.name)
+            if kept is not None and kept.verdicts is not None:
+                found[plugin.name] = kept.verdicts
+                continue
+            try:
+                found[plugin.name] = self._what_if.verdicts_of(
+                    plugin, self.state, self.pod, self.nodes
+                )
+            except PluginFault as fault:
+                self.status = fault.status
+        return found
+
     def filter_verdicts(self) -> Verdicts:
         """What the Filter plugins say of every node, also of those that PreFilter rules out."""
         if self.outcome.only is None:
@@ -285,6 +304,20 @@ class Evaluation:
             except PluginFault as fault:
                 self.status = fault.status
         return self._scores
+
+    def runner_up(self) -> tuple[int, int] | None:
+        """The row of the second best node, and how far the chosen one is ahead of it in total.
+
+        None if there is no other, or a plugin fails.
+        """
+        scores = self.scores() if self.count > 1 else None
+        if scores is None:
+            return None
+        others = self.rows != self.row
+        rows, totals = self.rows[others], scores.totals[others]
+        second = scoring.best_row(self.nodes, rows, totals)
+        margin = scores.totals[~others] - totals[rows == second]
+        return second, int(margin[0])
 
     def _score_anew(self, fault: PluginFault | PluginError) -> None:
         """A plugin failed, perhaps over a node that is not feasible: ask about the others."""

@@ -68,6 +68,13 @@ class WhatIfs:
         walk.run_per_node(limit, start)
         return walk.verdicts
 
+    def verdicts_of(self, plugin: Filter, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
+        """What one plugin says of every node. Raises PluginFault."""
+        walk = Filtering(self._caller, [plugin], state, pod, nodes)
+        walk.run_vectorised()
+        walk.run_per_node()
+        return walk.verdicts
+
     # --- one node ------------------------------------------------------------------------------
 
     def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
