@@ -93,6 +93,20 @@ def test_links_to_pages_that_exist() -> None:
     assert not [(page, target) for page, target in links if not (page.parent / target).exists()]
 
 
+def test_names_source_files_that_exist() -> None:
+    """In the pages that say where things are; decisions are about their time."""
+    for page in (ROOT / "docs/architecture.md", ROOT / "CONTRIBUTING.md"):
+        text = page.read_text(encoding="utf-8")
+        for name in set(re.findall(r"(?:[\w.-]+/)+[\w.-]+\.(?:py|txt|md)\b", text)):
+            found = [
+                *ROOT.glob(name),
+                *ROOT.glob(f"docs/{name}"),
+                *ROOT.glob(f"src/mooring/{name}"),
+            ]
+            found += ROOT.glob(f"src/mooring/*/{name}")
+            assert found or "<" in name, f"{page.name}: {name}"
+
+
 @pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in TEXTS])
 def test_has_each_row_in_a_table(page: Path) -> None:
     for header, *rows in row_blocks(page):
