@@ -66,7 +66,7 @@ class ExtenderCaller:
         self.config: cfg.Extender = config
         self.name: str = config.url_prefix
         self._transport = transport
-        self.documents = documents or Documents()
+        self.documents: Documents = documents or Documents()
         self._managed = frozenset(resource.name for resource in config.managed_resources)
 
     def __repr__(self) -> str:
