@@ -11,7 +11,7 @@ from tests.controlplane.admin import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import Bind, binds
 from tests.controlplane.waiting import wait_until
-from tests.integration.chaos.load import PACKING, Feeder, sized_pods, tight_nodes
+from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import Run, metrics
 from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
@@ -136,10 +136,11 @@ def test_a_new_leader_knows_what_the_last_one_did(
     second = start_replica(control_plane, "second", proxy.url, SPREADING)
     proxy.faults.watch_lag = 3.0
     run = Run("leader left", control_plane, namespace, [first, second])
-    feeder = Feeder(control_plane.admin, sized_pods(count, namespace)).start()
-    run.wait_bound(count // 2)
+    for_first, for_second = batches(sized_pods(count, namespace), 2)
+    Feeder(control_plane.admin, for_first).start().wait()
+    run.wait_bound(len(for_first))
     first.process.stop()
-    feeder.wait()
+    Feeder(control_plane.admin, for_second).start().wait()
     trail = run.judge(count, restarted=True)
     assert {bind.user for bind in trail if bind.code == 201} == {"first", "second"}
     assert second.process.is_alive
