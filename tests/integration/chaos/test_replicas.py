@@ -11,7 +11,7 @@ from tests.controlplane.admin import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import Bind, binds
 from tests.controlplane.waiting import wait_until
-from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
+from tests.integration.chaos.load import PACKING, Feeder, sized_pods, tight_nodes
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import Run, metrics
 from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
@@ -131,16 +131,16 @@ def test_a_new_leader_knows_what_the_last_one_did(
     count = 2 * SCALE.nodes
     control_plane.admin.create_many(tight_nodes(SCALE.nodes))
     proxy = control_plane.proxy(seed=13)
-    first = start_replica(control_plane, "first")
+    slow = {**PACKING, "clientConnection": {"qps": 25, "burst": 25}}  # leaves pods to the second
+    first = start_replica(control_plane, "first", config=slow)
     wait_until(lambda: leads(control_plane, first), what="the first one leads")
     second = start_replica(control_plane, "second", proxy.url, SPREADING)
     proxy.faults.watch_lag = 3.0
     run = Run("leader left", control_plane, namespace, [first, second])
-    for_first, for_second = batches(sized_pods(count, namespace), 2)
-    Feeder(control_plane.admin, for_first).start().wait()
-    run.wait_bound(len(for_first))
+    feeder = Feeder(control_plane.admin, sized_pods(count, namespace)).start()
+    run.wait_bound(count // 4)
     first.process.stop()
-    Feeder(control_plane.admin, for_second).start().wait()
+    feeder.wait()
     trail = run.judge(count, restarted=True)
     assert {bind.user for bind in trail if bind.code == 201} == {"first", "second"}
     assert second.process.is_alive
