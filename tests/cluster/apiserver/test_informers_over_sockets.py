@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
-from tests.cluster.apiserver.flaky_informers import InformerMirror, RandomWrites, random_mirror
 from tests.cluster.apiserver.in_process_server import InProcessServer
+from tests.cluster.apiserver.informer_mirrors import InformerMirror, RandomWrites, random_mirror
 
 from mooring.client.endpoint import Endpoint
 from mooring.client.http import HttpTransport

@@ -1,10 +1,9 @@
-"""Informers on an unreliable transport, and random writes to what they watch."""
+"""Informers with selectors, and random writes to what they watch."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 from tests.cluster.apiserver.compared_requests import Object, pod
@@ -13,48 +12,17 @@ from tests.cluster.apiserver.in_process_server import NAMESPACES, PODS, InProces
 from mooring.api.codec import decode
 from mooring.api.core import Pod
 from mooring.client.client import ApiClient
-from mooring.client.errors import Unreachable
 from mooring.client.informer import Informer
-from mooring.client.transport import Fence, Request, Response, Stream, Transport
+from mooring.client.transport import Transport
 from mooring.cluster.apiserver.field_selectors import parse_fields
 from mooring.cluster.apiserver.label_selectors import parse_labels
 from mooring.cluster.apiserver.options import SelectionPredicate
-from mooring.cluster.apiserver.server import ApiServer
-from mooring.cluster.apiserver.transport import LocalStream, LocalTransport
 
 APPS = ("x", "y", "z")
 NODES = ("n1", "n2")
 NAMESPACED = ("default", "one", "two")
 LABELS = ("", "app=x", "app!=x", "app in (x,y)", "!none", "app notin (z)")
 FIELDS = ("", "spec.nodeName=", "spec.nodeName!=", "metadata.name!=p3")
-
-
-class FlakyTransport(LocalTransport):
-    """Loses requests and breaks streams as it is told."""
-
-    def __init__(self, server: ApiServer) -> None:
-        super().__init__(server)
-        self.losses = 0  # of the next requests
-
-    async def send(self, request: Request, fence: Fence | None = None) -> Response:
-        self._lose()
-        return await super().send(request, fence)
-
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        self._lose()
-        async with super().stream(request) as stream:
-            yield stream
-
-    def cut(self) -> None:
-        for stream in tuple(self._streams):
-            assert isinstance(stream, LocalStream)
-            stream.cut()
-
-    def _lose(self) -> None:
-        if self.losses:
-            self.losses -= 1
-            raise Unreachable("connection reset by peer", sent=True)
 
 
 class InformerMirror:
