@@ -86,6 +86,19 @@ def test_every_refusal_of_every_plugin_can_be_read(use_memory: bool) -> None:
             assert status == expected
 
 
+def test_a_plugin_that_fails_on_a_node_others_refuse_is_named_by_the_status() -> None:
+    class Fragile(fw.Filter):
+        name = "Fragile"
+
+        def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+            return fw.Status.error("no") if "closed" in node.labels else fw.OK
+
+    cache = some_nodes()
+    evaluation = chosen(evaluator_of(cache, Closed, Fragile, Size), cache, use_memory=True)
+    assert list(evaluation.refusals_by_plugin()) == ["Closed"]
+    assert evaluation.status.plugin == "Fragile"
+
+
 @pytest.mark.parametrize("use_memory", [True, False])
 def test_the_runner_up_is_the_best_of_the_others(use_memory: bool) -> None:
     cache = some_nodes()
