@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 
 import numpy as np
-from tests.testing.overclaims import NOT_HERE
+from tests.testing.declarations import NOT_HERE
 
 import mooring.framework as fw
 from mooring.cache.internals import label_tally

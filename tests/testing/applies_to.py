@@ -1,6 +1,6 @@
 """Plugins that apply to some pods only, and say something for the others, each in one way."""
 
-from tests.testing.overclaims import NOT_HERE
+from tests.testing.declarations import NOT_HERE
 
 import mooring.framework as fw
 
