@@ -17,7 +17,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.processes import listens
 from tests.controlplane.users import User
 from tests.deploy.rendering import Object, one
-from tests.integration.starting import Answer, Mooring
+from tests.integration.mooring_process import Answer, Mooring
 
 from mooring.cli.manifests.command import objects
 from mooring.cli.manifests.options import ManifestOptions, plan_release

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.controlplane.admin import ApiFailure, Object
 from tests.controlplane.objects import node, pod, priority_class
 from tests.deploy.release import Release
-from tests.integration.looking import condition, events_about, node_of
+from tests.integration.cluster_reads import condition, events_about, node_of
 
 SELECTED = "volume.kubernetes.io/selected-node"
 

@@ -26,8 +26,8 @@ from tests.controlplane.waiting import wait_until
 from tests.integration.chaos.load import batches, create, insist
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import metrics
-from tests.integration.looking import wait_for_event
-from tests.integration.starting import ROOT, Mooring
+from tests.integration.cluster_reads import wait_for_event
+from tests.integration.mooring_process import ROOT, Mooring
 
 from mooring.controller.rbac import cluster_permissions, lease_permissions, rules
 

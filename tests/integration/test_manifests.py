@@ -18,8 +18,8 @@ from tests.deploy.fixtures import helm_program
 from tests.deploy.release import Release, start
 from tests.deploy.rendering import BASE, Object, documents, helm, one
 from tests.deploy.uses_of_rights import USES
-from tests.integration.looking import wait_until_bound
-from tests.integration.starting import ROOT
+from tests.integration.cluster_reads import wait_until_bound
+from tests.integration.mooring_process import ROOT
 
 from mooring.cli.manifests.command import objects
 from mooring.cli.manifests.options import ManifestOptions, plan_release

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from tests.controlplane.admin import AdminApi, ApiFailure, Object
 from tests.controlplane.objects import nodes, pod
-from tests.integration.starting import NAME
+from tests.integration.mooring_process import NAME
 
 T = TypeVar("T")
 

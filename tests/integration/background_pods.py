@@ -9,8 +9,8 @@ from typing import Self
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import placements
-from tests.integration.starting import NAME
+from tests.integration.cluster_reads import placements
+from tests.integration.mooring_process import NAME
 
 _PAUSE = 0.02  # seconds between two pods
 
