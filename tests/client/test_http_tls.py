@@ -8,6 +8,7 @@ import ssl
 import pytest
 from tests.certificates import Authority, Pair, server_context
 from tests.client.http_server import (
+    Handler,
     Peer,
     always,
     answer,
@@ -240,18 +241,22 @@ async def test_closes_a_connection_that_was_in_use_when_certificates_changed() -
         assert not server.peers[1].reader.at_eof()
 
 
+async def assert_unsent(handler: Handler, words: str) -> None:
+    async with (
+        serve(handler) as server,
+        client(server.port, tls=Contexts(trusting(CA))) as to,
+    ):
+        with pytest.raises(Unreachable, match=words) as found:
+            await to.send(post())
+        assert not found.value.sent
+
+
 async def test_names_a_server_that_does_not_speak_tls() -> None:
     async def handler(peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await peer.gone()
 
-    async with (
-        serve(handler) as server,
-        client(server.port, tls=Contexts(trusting(CA))) as to,
-    ):
-        with pytest.raises(Unreachable, match="TLS failed: wrong version number") as found:
-            await to.send(post())
-        assert not found.value.sent
+    await assert_unsent(handler, "TLS failed: wrong version number")
 
 
 async def test_names_a_server_that_hangs_up_during_the_handshake() -> None:
@@ -259,13 +264,7 @@ async def test_names_a_server_that_hangs_up_during_the_handshake() -> None:
         await peer.reader.read(1000)
         peer.close()
 
-    async with (
-        serve(handler) as server,
-        client(server.port, tls=Contexts(trusting(CA))) as to,
-    ):
-        with pytest.raises(Unreachable, match="during the TLS handshake") as found:
-            await to.send(post())
-        assert not found.value.sent
+    await assert_unsent(handler, "during the TLS handshake")
 
 
 async def test_gives_up_on_a_handshake_that_takes_too_long() -> None:
