@@ -152,26 +152,23 @@ async def test_tries_again_with_a_renewed_context(streaming: bool) -> None:
         assert len(server.requests) == 1
 
 
-def test_takes_a_context_that_has_changed_by_itself() -> None:
-    async def scenario() -> None:
-        tls = Contexts(trusting(OTHER_CA), trusting(CA))
+async def test_takes_a_context_that_has_changed_by_itself() -> None:
+    tls = Contexts(trusting(OTHER_CA), trusting(CA))
 
-        class ChangesLate:
-            asked = 0
+    class ChangesLate:
+        asked = 0
 
-            def context(self) -> ssl.SSLContext:
-                self.asked += 1
-                if self.asked == 3:  # after the first try has begun
-                    tls.rotate()
-                return tls.context()
+        def context(self) -> ssl.SSLContext:
+            self.asked += 1
+            if self.asked == 3:  # after the first try has begun
+                tls.rotate()
+            return tls.context()
 
-        async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
-            client(server.port, tls=ChangesLate()) as to,
-        ):
-            assert (await to.send(post())).status == 200
-
-    run(scenario())
+    async with (
+        serve(always(answer()), tls=server_context(SERVER)) as server,
+        client(server.port, tls=ChangesLate()) as to,
+    ):
+        assert (await to.send(post())).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -292,7 +289,7 @@ async def test_says_when_certificates_cannot_be_read() -> None:
         assert not found.value.sent
 
 
-def test_says_goodbye_properly() -> None:
+async def test_says_goodbye_properly() -> None:
     """Without it, a server could not tell the end of a connection from an attack on it."""
     ends: list[bytes] = []
 
@@ -301,11 +298,8 @@ def test_says_goodbye_properly() -> None:
         await peer.send(answer())
         ends.append(await peer.reader.read())
 
-    async def scenario() -> None:
-        async with serve(handler, tls=server_context(SERVER)) as server:
-            async with client(server.port, tls=Contexts(trusting(CA))) as to:
-                await to.send(get())
-            await until(lambda: bool(ends))
-
-    run(scenario())
+    async with serve(handler, tls=server_context(SERVER)) as server:
+        async with client(server.port, tls=Contexts(trusting(CA))) as to:
+            await to.send(get())
+        await until(lambda: bool(ends))
     assert ends == [b""]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Self
 
 from mooring.cluster.apiserver.resources import known
@@ -97,7 +96,3 @@ class ClusterWithExtenders:
             return condition()
 
         await self.cluster.wait_for(holds, 20.0)
-
-
-def run_async(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(act())

@@ -152,17 +152,14 @@ async def patient(cleaned: list[bool]) -> None:
         cleaned.append(True)
 
 
-def test_passes_cancellation_through() -> None:
+async def test_passes_cancellation_through() -> None:
     cleaned: list[bool] = []
 
-    async def main() -> None:
-        task = asyncio.ensure_future(guard().acall(plugin(), "Bind", patient, cleaned))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    run(main())
+    task = asyncio.ensure_future(guard().acall(plugin(), "Bind", patient, cleaned))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert cleaned == [True]
 
 
@@ -174,15 +171,12 @@ def test_takes_a_cancellation_that_nobody_asked_for_as_an_accident() -> None:
         run(guard().acall(plugin(), "Bind", sulky))
 
 
-def test_passes_the_end_of_a_coroutine_through() -> None:
+async def test_passes_the_end_of_a_coroutine_through() -> None:
     cleaned: list[bool] = []
 
-    async def main() -> None:
-        waiting = guard().acall(plugin(), "Bind", patient, cleaned)
-        waiting.send(None)
-        waiting.close()
-
-    run(main())
+    waiting = guard().acall(plugin(), "Bind", patient, cleaned)
+    waiting.send(None)
+    waiting.close()
     assert cleaned == [True]
 
 
