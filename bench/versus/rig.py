@@ -18,7 +18,7 @@ from tests.controlplane.build import binaries
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import namespace as named
 from tests.controlplane.processes import Process
-from tests.integration.starting import grant_shipped
+from tests.integration.mooring_process import grant_shipped
 
 from bench.versus.workloads import node, priority_classes
 

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 
 _PATIENCE = 60.0  # seconds; a machine may be busy
 
@@ -35,12 +34,7 @@ class Running:
     def __enter__(self) -> Running:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()

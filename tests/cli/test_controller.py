@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.process import Running
 from tests.controlplane.processes import free_port
+from tests.unshowable import RAISES_PARTING
 
 from mooring.cli.commands import add_commands
 from mooring.cli.controller import ControllerOptions, find_controller, runner_options
@@ -29,13 +30,6 @@ def choose(pod, nodes):
 def plain(pod, nodes):
     return None
 """
-PARTING = """
-class Parting(Exception):
-    def __str__(self):
-        raise SystemExit(9)
-
-raise Parting
-"""
 PODS = """
 apiVersion: v1
 kind: Pod
@@ -49,7 +43,7 @@ spec:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a_choice.py").write_text(MODULE)
-    (tmp_path / "parting.py").write_text(PARTING)
+    (tmp_path / "parting.py").write_text(RAISES_PARTING)
     (tmp_path / "pods.yaml").write_text(PODS)
     return tmp_path
 

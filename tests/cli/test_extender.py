@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.cli.process import Running
 from tests.extender.in_process_server import about
+from tests.unshowable import RAISES_PARTING
 
 from mooring.cli import main
 from mooring.testing import pod
@@ -28,13 +29,6 @@ def patient(pod, node):
     while "hang" in pod.labels:
         pass
     return node.name != "b" or "not b"
-"""
-PARTING = """
-class Parting(Exception):
-    def __str__(self):
-        raise SystemExit(9)
-
-raise Parting
 """
 PLUGIN = """
 import mooring.framework as fw
@@ -64,7 +58,7 @@ profiles:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "my_extender.py").write_text(FUNCTIONS + PLUGIN)
-    (tmp_path / "parting.py").write_text(PARTING)
+    (tmp_path / "parting.py").write_text(RAISES_PARTING)
     (tmp_path / "config.yaml").write_text(CONFIG)
     return tmp_path
 

@@ -49,8 +49,8 @@ ERRORS = {
 }
 
 
-class Rogue(fw.PreFilter, fw.PreBind):
-    name = "Rogue"
+class Misbehaving(fw.PreFilter, fw.PreBind):
+    name = "Misbehaving"
 
     def pre_filter(self, state, pod, nodes):
         if pod.name == "huge-reason":
@@ -70,7 +70,7 @@ kind: KubeSchedulerConfiguration
 profiles:
   - plugins:
       multiPoint:
-        enabled: [{name: "rogue:Rogue"}]
+        enabled: [{name: "misbehaving:Misbehaving"}]
 """
 TEXTS = {
     "exit-in-text": "Parting: <Parting that can't be shown>",
@@ -94,7 +94,7 @@ _PATIENCE = 60.0  # seconds; a machine may be busy
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "rogue.py").write_text(PLUGIN)
+    (tmp_path / "misbehaving.py").write_text(PLUGIN)
     (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "pods.yaml").write_text("".join(POD.format(name=name) for name in [*ALL, "good"]))
     return tmp_path

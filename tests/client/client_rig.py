@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Coroutine
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from tests.faulty_transport import FaultyServer
+from tests.loop_rig import LoopRig
 
 from mooring.api.core import Pod
 from mooring.api.meta import Object
 from mooring.client.client import ApiClient
 from mooring.client.informer import Informer
 from mooring.client.watch import Reflector
-from mooring.simulator.clock import VirtualLoop
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 
@@ -39,35 +37,15 @@ class Recorded(Generic[O]):
         self.told.append(f"remove {value.name}")
 
 
-class ClientRig:
-    """A virtual loop, a server and its client; cancels all tasks at the end."""
+class ClientRig(LoopRig):
+    """A virtual loop, a server and its client."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
+        super().__init__()
         self.server = FaultyServer()
         self.client = ApiClient(self.server)
         self.rng = random.Random(7)
         self._sink: Recorded[Pod] = Recorded()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.settle()
-        self.loop.close()
-
-    def settle(self) -> None:
-        self.loop.settle()
-
-    def advance(self, seconds: float) -> None:
-        self.loop.advance(seconds)
-
-    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self.loop.create_task(work)
-        self.settle()
-        return task
 
     def follow(self, page_size: int = 500) -> Reflector[Pod]:
         """Begin to follow pods; what is said of them is `told`."""

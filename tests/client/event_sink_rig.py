@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any, Self
+from typing import Any
 
 from tests.faulty_transport import FaultyServer
+from tests.loop_rig import LoopRig
 
 from mooring.api.core import Namespace
 from mooring.api.meta import ObjectReference
@@ -15,18 +16,18 @@ from mooring.client.flowcontrol import BindsInProgress, RateLimiter
 from mooring.client.transport import Fence
 from mooring.cluster.apiserver.events import from_storage
 from mooring.cluster.apiserver.resources import known
-from mooring.simulator.clock import EPOCH, VirtualLoop
+from mooring.simulator.clock import EPOCH
 
 EVENTS = known("events", "events.k8s.io")
 
 
-class EventSinkRig:
+class EventSinkRig(LoopRig):
     """A sink that runs on a virtual loop, and its server."""
 
     def __init__(
         self, capacity: int = 1000, limiter: RateLimiter | None = None, fence: Fence | None = None
     ) -> None:
-        self.loop = VirtualLoop()
+        super().__init__()
         self.server = FaultyServer(self._now)
         self.server.put(Namespace, "shop")
         self.binds = BindsInProgress()
@@ -79,13 +80,6 @@ class EventSinkRig:
     def stop(self) -> None:
         self.task.cancel()
         self.loop.settle()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.loop.close()
 
 
 def pod(name: str, namespace: str = "shop") -> ObjectReference:

@@ -22,39 +22,33 @@ from tests.event_loop import run
 from mooring.client.errors import Fenced, Unreachable
 
 
-def test_asks_the_fence_with_the_connection_in_hand_and_writes_at_once() -> None:
+async def test_asks_the_fence_with_the_connection_in_hand_and_writes_at_once() -> None:
     written: list[bool] = []
 
-    async def scenario() -> None:
-        async with serve(always(answer())) as server, client(server.port) as transport:
-            await transport.send(get())
-            arrival = server.peers[0].writer.get_extra_info("socket").fileno()
+    async with serve(always(answer())) as server, client(server.port) as transport:
+        await transport.send(get())
+        arrival = server.peers[0].writer.get_extra_info("socket").fileno()
 
-            def has_arrived() -> None:
-                written.append(bool(select.select([arrival], [], [], 0)[0]))
+        def has_arrived() -> None:
+            written.append(bool(select.select([arrival], [], [], 0)[0]))
 
-            def fence() -> None:
-                has_arrived()
-                # The first thing the loop does after whatever the transport does without waiting.
-                asyncio.get_running_loop().call_soon(has_arrived)
+        def fence() -> None:
+            has_arrived()
+            # The first thing the loop does after whatever the transport does without waiting.
+            asyncio.get_running_loop().call_soon(has_arrived)
 
-            await transport.send(post(), fence)
-
-    run(scenario())
+        await transport.send(post(), fence)
     assert written == [False, True]
 
 
-def test_asks_no_fence_before_there_is_a_connection() -> None:
+async def test_asks_no_fence_before_there_is_a_connection() -> None:
     asked: list[str] = []
 
-    async def scenario() -> None:
-        async with serve(always(answer())) as server:
-            port = server.port
-        async with client(port) as transport:
-            with pytest.raises(Unreachable):
-                await transport.send(post(), lambda: asked.append("fence"))
-
-    run(scenario())
+    async with serve(always(answer())) as server:
+        port = server.port
+    async with client(port) as transport:
+        with pytest.raises(Unreachable):
+            await transport.send(post(), lambda: asked.append("fence"))
     assert not asked
 
 
@@ -69,16 +63,13 @@ async def test_writes_nothing_when_the_fence_is_closed() -> None:
         assert [len(peer.requests) for peer in server.peers] == [1]  # the connection was good
 
 
-def test_asks_the_fence_again_before_it_repeats() -> None:
+async def test_asks_the_fence_again_before_it_repeats() -> None:
     asked: list[int] = []
 
-    async def scenario() -> None:
-        handler = answers_then_closes({0: 1})
-        async with serve(handler) as server, client(server.port) as transport:
-            await transport.send(get())
-            await transport.send(get(), lambda: asked.append(len(server.peers)))
-
-    run(scenario())
+    handler = answers_then_closes({0: 1})
+    async with serve(handler) as server, client(server.port) as transport:
+        await transport.send(get())
+        await transport.send(get(), lambda: asked.append(len(server.peers)))
     assert asked == [1, 2]
 
 

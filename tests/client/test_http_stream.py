@@ -21,7 +21,6 @@ from tests.client.http_server import (
     until,
 )
 from tests.client.test_http_tls import Contexts, trusting
-from tests.event_loop import run
 
 from mooring.client import _stream
 from mooring.client.errors import Unreachable
@@ -197,7 +196,7 @@ async def take(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-def test_lets_the_server_wait_for_a_slow_reader(
+async def test_lets_the_server_wait_for_a_slow_reader(
     secure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_stream, "PAUSE_ABOVE", 100_000)
@@ -214,28 +213,25 @@ def test_lets_the_server_wait_for_a_slow_reader(
         await peer.send(LAST_CHUNK)
         await peer.gone()
 
-    async def scenario() -> None:
-        ca = Authority()
-        tls = Contexts(trusting(ca)) if secure else None
-        context = server_context(ca.server("127.0.0.1")) if secure else None
-        async with (
-            serve(handler, tls=context) as server,
-            client(server.port, tls=tls) as to,
-            to.stream(get()) as stream,
-        ):
-            seen = -1
-            while seen != sent:  # until the server is stuck
-                seen = sent
-                await asyncio.sleep(0.05)
-            assert 0 < sent < 30_000
-            total, most = 0, 0
-            async for part in stream.chunks():
-                total += len(part)
-                most = max(most, len(part))
-            assert total == 30_000 * len(event)
-            assert most < 1_000_000  # what was kept, and one read of the socket
-
-    run(scenario())
+    ca = Authority()
+    tls = Contexts(trusting(ca)) if secure else None
+    context = server_context(ca.server("127.0.0.1")) if secure else None
+    async with (
+        serve(handler, tls=context) as server,
+        client(server.port, tls=tls) as to,
+        to.stream(get()) as stream,
+    ):
+        seen = -1
+        while seen != sent:  # until the server is stuck
+            seen = sent
+            await asyncio.sleep(0.05)
+        assert 0 < sent < 30_000
+        total, most = 0, 0
+        async for part in stream.chunks():
+            total += len(part)
+            most = max(most, len(part))
+        assert total == 30_000 * len(event)
+        assert most < 1_000_000  # what was kept, and one read of the socket
 
 
 def test_does_not_take_its_own_slowness_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:

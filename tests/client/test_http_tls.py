@@ -8,6 +8,7 @@ import ssl
 import pytest
 from tests.certificates import Authority, Pair, server_context
 from tests.client.http_server import (
+    Handler,
     Peer,
     always,
     answer,
@@ -151,26 +152,23 @@ async def test_tries_again_with_a_renewed_context(streaming: bool) -> None:
         assert len(server.requests) == 1
 
 
-def test_takes_a_context_that_has_changed_by_itself() -> None:
-    async def scenario() -> None:
-        tls = Contexts(trusting(OTHER_CA), trusting(CA))
+async def test_takes_a_context_that_has_changed_by_itself() -> None:
+    tls = Contexts(trusting(OTHER_CA), trusting(CA))
 
-        class ChangesLate:
-            asked = 0
+    class ChangesLate:
+        asked = 0
 
-            def context(self) -> ssl.SSLContext:
-                self.asked += 1
-                if self.asked == 3:  # after the first try has begun
-                    tls.rotate()
-                return tls.context()
+        def context(self) -> ssl.SSLContext:
+            self.asked += 1
+            if self.asked == 3:  # after the first try has begun
+                tls.rotate()
+            return tls.context()
 
-        async with (
-            serve(always(answer()), tls=server_context(SERVER)) as server,
-            client(server.port, tls=ChangesLate()) as to,
-        ):
-            assert (await to.send(post())).status == 200
-
-    run(scenario())
+    async with (
+        serve(always(answer()), tls=server_context(SERVER)) as server,
+        client(server.port, tls=ChangesLate()) as to,
+    ):
+        assert (await to.send(post())).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -240,18 +238,22 @@ async def test_closes_a_connection_that_was_in_use_when_certificates_changed() -
         assert not server.peers[1].reader.at_eof()
 
 
+async def assert_unsent(handler: Handler, words: str) -> None:
+    async with (
+        serve(handler) as server,
+        client(server.port, tls=Contexts(trusting(CA))) as to,
+    ):
+        with pytest.raises(Unreachable, match=words) as found:
+            await to.send(post())
+        assert not found.value.sent
+
+
 async def test_names_a_server_that_does_not_speak_tls() -> None:
     async def handler(peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await peer.gone()
 
-    async with (
-        serve(handler) as server,
-        client(server.port, tls=Contexts(trusting(CA))) as to,
-    ):
-        with pytest.raises(Unreachable, match="TLS failed: wrong version number") as found:
-            await to.send(post())
-        assert not found.value.sent
+    await assert_unsent(handler, "TLS failed: wrong version number")
 
 
 async def test_names_a_server_that_hangs_up_during_the_handshake() -> None:
@@ -259,13 +261,7 @@ async def test_names_a_server_that_hangs_up_during_the_handshake() -> None:
         await peer.reader.read(1000)
         peer.close()
 
-    async with (
-        serve(handler) as server,
-        client(server.port, tls=Contexts(trusting(CA))) as to,
-    ):
-        with pytest.raises(Unreachable, match="during the TLS handshake") as found:
-            await to.send(post())
-        assert not found.value.sent
+    await assert_unsent(handler, "during the TLS handshake")
 
 
 async def test_gives_up_on_a_handshake_that_takes_too_long() -> None:
@@ -293,7 +289,7 @@ async def test_says_when_certificates_cannot_be_read() -> None:
         assert not found.value.sent
 
 
-def test_says_goodbye_properly() -> None:
+async def test_says_goodbye_properly() -> None:
     """Without it, a server could not tell the end of a connection from an attack on it."""
     ends: list[bytes] = []
 
@@ -302,11 +298,8 @@ def test_says_goodbye_properly() -> None:
         await peer.send(answer())
         ends.append(await peer.reader.read())
 
-    async def scenario() -> None:
-        async with serve(handler, tls=server_context(SERVER)) as server:
-            async with client(server.port, tls=Contexts(trusting(CA))) as to:
-                await to.send(get())
-            await until(lambda: bool(ends))
-
-    run(scenario())
+    async with serve(handler, tls=server_context(SERVER)) as server:
+        async with client(server.port, tls=Contexts(trusting(CA))) as to:
+            await to.send(get())
+        await until(lambda: bool(ends))
     assert ends == [b""]

@@ -1,7 +1,6 @@
 """A store and its handlers, fed by hand and by a server."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from tests.client.client_rig import ClientRig
@@ -11,12 +10,6 @@ from mooring.api.meta import Object, ObjectMeta
 from mooring.api.storage import StorageClass
 from mooring.client.informer import Informer, Informers
 from mooring.errors import InternalError
-
-
-@pytest.fixture
-def rig() -> Iterator[ClientRig]:
-    with ClientRig() as rig:
-        yield rig
 
 
 def pod(name: str, version: int | str, uid: str = "1", namespace: str = "ns") -> Pod:

@@ -1,19 +1,12 @@
 """Stores stay true through what servers do on bad days."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from tests.client.client_rig import ClientRig, Mirror
 from tests.faulty_transport import EXPIRED, Fault, Refuse, Vanish
 
 from mooring.api.core import Node, Pod
-
-
-@pytest.fixture
-def rig() -> Iterator[ClientRig]:
-    with ClientRig() as rig:
-        yield rig
 
 
 @pytest.fixture

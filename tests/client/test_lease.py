@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 from tests.client.lease_world import NAME, NAMESPACE, World
@@ -17,13 +16,6 @@ from mooring.client.lease import (
     refuse_foreign_lease,
     uptime,
 )
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    world = World()
-    yield world
-    world.close()
 
 
 def test_creates_a_lease_that_does_not_exist(world: World) -> None:

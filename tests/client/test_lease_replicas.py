@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,13 +18,6 @@ RATES = st.sampled_from([0.85, 0.95, 1.0, 1.0001, 1.1, 1.2])
 FAULTS = st.sampled_from(["refused", "hang", "lost", "cut", "late", "error", "busy", "slow"])
 SECONDS = st.one_of(st.floats(0.01, 3.0), st.floats(3.0, 30.0))
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    world = World()
-    yield world
-    world.close()
 
 
 def one_at_most(world: World) -> None:

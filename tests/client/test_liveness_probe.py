@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from tests.client.client_rig import ClientRig
 from tests.faulty_transport import Fault, FaultyServer, Hang, Refuse, Vanish
+from tests.loop_rig import LoopRig
 
 from mooring.api.core import Pod
 from mooring.client.client import ApiClient
@@ -37,15 +38,10 @@ class FakeListener:
 def running(
     server: FaultyServer, *every: float | None
 ) -> Iterator[tuple[VirtualLoop, list[FakeListener]]]:
-    loop = VirtualLoop()
-    listeners = [FakeListener(loop, seconds) for seconds in every]
-    task = loop.create_task(LivenessProbe(ApiClient(server), listeners).run())
-    try:
-        yield loop, listeners
-    finally:
-        task.cancel()
-        loop.settle()
-        loop.close()
+    with LoopRig() as rig:
+        listeners = [FakeListener(rig.loop, seconds) for seconds in every]
+        rig.loop.create_task(LivenessProbe(ApiClient(server), listeners).run())
+        yield rig.loop, listeners
 
 
 def test_asks_nothing_while_somebody_hears_something() -> None:

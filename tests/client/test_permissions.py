@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from typing import Self
 
 import pytest
 from tests.faulty_transport import Fault, FaultyServer, Garbage, Refuse, Vanish
 from tests.garbage import NO_OBJECT, NO_TEXT
+from tests.loop_rig import LoopRig
 
 from mooring.client.client import ApiClient
 from mooring.client.permissions import Permission, PermissionCheck
 from mooring.cluster.apiserver._auth import Attributes
 from mooring.cluster.apiserver.requests import Caller
-from mooring.simulator.clock import VirtualLoop
 
 LIST_NODES = Permission("list", "nodes")
 BIND = Permission("create", "pods", subresource="binding")
@@ -26,9 +25,9 @@ GET_LEASE = Permission(
 NEEDED = (LIST_NODES, BIND, PATCH_EVENTS, GET_LEASE)
 
 
-class PermissionCheckRig:
+class PermissionCheckRig(LoopRig):
     def __init__(self, needed: tuple[Permission, ...] = NEEDED) -> None:
-        self.loop = VirtualLoop()
+        super().__init__()
         self.revoked: set[tuple[str, str]] = set()  # verb, resource
         self.server = FaultyServer()
         self.server.reviews.authorize = self._why_not
@@ -49,14 +48,6 @@ class PermissionCheckRig:
         before = len(self.server.asked)
         self.loop.advance(seconds)
         return (len(self.server.asked) - before) / len(NEEDED)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.task.cancel()
-        self.loop.settle()
-        self.loop.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,12 +11,6 @@ from mooring.api.codec import decode
 from mooring.api.core import Pod
 from mooring.client.informer import Informer
 from mooring.client.raw_objects import RawObjects
-
-
-@pytest.fixture
-def rig() -> Iterator[ClientRig]:
-    with ClientRig() as rig:
-        yield rig
 
 
 def informed(rig: ClientRig, raw_objects: RawObjects[Pod]) -> Informer[Pod]:

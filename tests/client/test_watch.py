@@ -1,7 +1,6 @@
 """One kind kept current: lists, watches and their resumption; objects that cannot be read."""
 
 import asyncio
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -13,13 +12,6 @@ from tests.faulty_transport import EXPIRED, Asked, Hang, Refuse, Vanish
 from mooring.api.core import Node, Pod
 from mooring.client._decoding import Lines, is_older
 from mooring.client.watch import Reflector
-
-
-@pytest.fixture
-def rig() -> Iterator[ClientRig]:
-    with ClientRig() as rig:
-        yield rig
-
 
 # --- listing and watching ------------------------------------------------------------------------
 

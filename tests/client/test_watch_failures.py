@@ -2,7 +2,6 @@
 
 import logging
 import random
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -27,12 +26,6 @@ from mooring.client.watch import Reflector
 
 OUT_OF_DATE = "objects may be out of date"
 CURRENT = "objects are current again"
-
-
-@pytest.fixture
-def rig() -> Iterator[ClientRig]:
-    with ClientRig() as rig:
-        yield rig
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import pytest
+from tests.config.plugin_refs import chosen, refs
 
 from mooring.config.defaults import (
     DEFAULT_MULTIPOINT,
@@ -20,16 +21,6 @@ from mooring.config.types import (
     Plugins,
     PluginSet,
 )
-
-
-def refs(text: str) -> tuple[PluginRef, ...]:
-    """`"A B:3"` as plugin references."""
-    pairs = (word.partition(":") for word in text.split())
-    return tuple(PluginRef(name, int(weight or 0)) for name, _, weight in pairs)
-
-
-def chosen(enabled: str = "", disabled: str = "") -> PluginSet:
-    return PluginSet(enabled=refs(enabled), disabled=refs(disabled))
 
 
 def test_gives_every_field_its_default() -> None:

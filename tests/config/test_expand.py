@@ -1,10 +1,11 @@
 from collections.abc import Callable
 
 import pytest
+from tests.config.plugin_refs import chosen, refs
 
 from mooring.config.defaults import DEFAULT_MULTIPOINT, merge_plugins
 from mooring.config.expand import enabled_names, expand_point, interface_name
-from mooring.config.types import POINTS, PluginRef, Plugins, PluginSet
+from mooring.config.types import POINTS, Plugins, PluginSet
 from mooring.errors import ConfigError, Problem
 
 # Which default plugins implement which points, in Kubernetes 1.36.
@@ -31,16 +32,6 @@ IMPLEMENTED = {
     "placementGenerate": "",
     "placementScore": "NodeResourcesFit:1",
 }
-
-
-def refs(text: str) -> tuple[PluginRef, ...]:
-    """`"A B:3"` as plugin references."""
-    pairs = (word.partition(":") for word in text.split())
-    return tuple(PluginRef(name, int(weight or 0)) for name, _, weight in pairs)
-
-
-def chosen(enabled: str = "", disabled: str = "") -> PluginSet:
-    return PluginSet(enabled=refs(enabled), disabled=refs(disabled))
 
 
 def only(names: str) -> Callable[[str], bool]:

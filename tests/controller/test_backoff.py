@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.controller.loop_rig import LoopRig
+from tests.loop_rig import LoopRig
 
 from mooring.controller import Backoff, TokenBucket
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.unshowable import Parting
 
 import mooring.framework as fw
 from mooring.controller import NotNow, controller
@@ -73,10 +74,6 @@ def test_cuts_reasons_and_takes_no_others() -> None:
 
 
 def test_survives_an_exception_that_ends_the_process_when_it_is_shown() -> None:
-    class Parting(Exception):
-        def __str__(self) -> str:
-            raise SystemExit(9)
-
     def choose(pod: fw.Pod, nodes: fw.Nodes) -> Choice:
         raise Parting
 

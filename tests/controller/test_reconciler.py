@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unshowable import Parting
 
 from mooring.api import core
 from mooring.client.errors import ConflictError
@@ -164,11 +165,6 @@ def test_tries_again_what_failed_and_says_so_once(
         ("WARNING", False),
     ]
     assert seen.results == {"error": 4, "success": 2}
-
-
-class Parting(Exception):
-    def __str__(self) -> str:
-        raise SystemExit(9)
 
 
 def test_tries_again_what_failed_with_words_that_exit(cluster: Sandbox) -> None:

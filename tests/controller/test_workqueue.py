@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.controller.loop_rig import LoopRig
+from tests.loop_rig import LoopRig
 from tests.observe.parse_exposition import read
 
 from mooring.controller import Backoff, ControllerMetrics, TokenBucket, WorkQueue

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.controller.loop_rig import LoopRig
+from tests.loop_rig import LoopRig
 
 from mooring.controller import Backoff, TokenBucket, WorkQueue
 
@@ -25,7 +25,7 @@ class Promises(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stage = LoopRig()
+        self._rig = LoopRig()
         backoff: Backoff[str] = Backoff(1.0, 4.0, jitter=0.0)
         self._queue: WorkQueue[str] = WorkQueue(backoff=backoff, rate=TokenBucket(0))
         self._owed: set[str] = set()
@@ -36,7 +36,7 @@ class Promises(RuleBasedStateMachine):
         self._is_shut = False
 
     def teardown(self) -> None:
-        self._stage.__exit__()
+        self._rig.__exit__()
 
     # --- what may happen -----------------------------------------------------------------------
 
@@ -68,8 +68,8 @@ class Promises(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.25, 1.0, 5.0]))
     def wait(self, seconds: float) -> None:
-        self._stage.advance(seconds)
-        now = self._stage.loop.time()
+        self._rig.advance(seconds)
+        now = self._rig.loop.time()
         for key in [key for key, when in self._later.items() if when <= now]:
             del self._later[key]
             self._owed.add(key)
@@ -77,7 +77,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def get(self) -> None:
-        self._getting.append(self._stage.start(self._queue.get()))
+        self._getting.append(self._rig.start(self._queue.get()))
         self._collect()
 
     @precondition(lambda self: self._held)
@@ -144,11 +144,11 @@ class Promises(RuleBasedStateMachine):
         if seconds <= 0:
             self._owed.add(key)
         else:
-            when = self._stage.loop.time() + seconds
+            when = self._rig.loop.time() + seconds
             self._later[key] = min(self._later.get(key, math.inf), when)
 
     def _call(self, act: Any, *args: Any, **options: Any) -> None:
-        self._stage.call(act, *args, **options)
+        self._rig.call(act, *args, **options)
 
 
 Promises.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -21,10 +21,9 @@ from mooring.decision.memory import ClassMemory
 from mooring.framework._internal import DomainFilter
 from mooring.simulator import Simulation
 from mooring.simulator.cluster import RecordedEvent
-from mooring.testing import _random_pods as hat
 from mooring.testing import node, pod
 from mooring.testing._random_clusters import random_node, random_objects, random_taints
-from mooring.testing._random_pods import NAMESPACES, Dice
+from mooring.testing._random_pods import NAMESPACES, Dice, random_pod
 from mooring.testing.builders import HOSTNAME, ZONE
 
 WANTED = int(os.environ.get("MOORING_CLASS_DECISIONS", "800"))
@@ -37,7 +36,7 @@ def templates(dice: Dice, count: int, names: list[str]) -> list[dict[str, Any]]:
     """Pods to be copied: what is the same in all copies makes their class."""
     found = []
     for number in range(count):
-        raw = hat.random_pod(dice, f"t{number}", names, features=dice.number(0, 3), is_huge=False)
+        raw = random_pod(dice, f"t{number}", names, features=dice.number(0, 3), is_huge=False)
         for never in ("schedulingGates", "nodeName"):
             raw["spec"].pop(never, None)
         raw["metadata"].pop("deletionTimestamp", None)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mooring.api import codec, core
-from mooring.testing import _random_pods as hat
-from mooring.testing._random_pods import Dice
+from mooring.testing._random_pods import NAMESPACES, TAINT_KEYS, Dice, random_pod
 from mooring.testing.builders import HOSTNAME, ZONE
 
 Raw = dict[str, Any]
@@ -64,7 +63,7 @@ class Workload:
 
 
 def _other_namespace(dice: Dice, meta: Raw) -> None:
-    meta["namespace"] = dice.one([name for name in hat.NAMESPACES if name != meta["namespace"]])
+    meta["namespace"] = dice.one([name for name in NAMESPACES if name != meta["namespace"]])
 
 
 def _other_owner(dice: Dice, meta: Raw) -> None:
@@ -85,7 +84,7 @@ def workload(dice: Dice, name: str, kind: Kind, node_names: Sequence[str]) -> Wo
     template = plain(dice)
     kind(dice, template, node_names)
     if dice.rarely():
-        tolerated = {"key": dice.one(hat.TAINT_KEYS), "operator": "Exists"}
+        tolerated = {"key": dice.one(TAINT_KEYS), "operator": "Exists"}
         template["spec"]["tolerations"] = [tolerated]
     if dice.rarely():
         template["spec"]["priority"] = dice.one((-5, 10, 100))
@@ -250,7 +249,7 @@ def with_claim(dice: Dice, raw: Raw, _: Sequence[str]) -> None:
 
 def anything(dice: Dice, raw: Raw, node_names: Sequence[str]) -> None:
     """Up to three peculiarities of any kind, which may contradict each other."""
-    raw |= hat.random_pod(dice, "", node_names, features=dice.number(1, 3), is_huge=False)
+    raw |= random_pod(dice, "", node_names, features=dice.number(1, 3), is_huge=False)
     for field in ("schedulingGates", "nodeName"):
         raw["spec"].pop(field, None)
     raw["metadata"].pop("deletionTimestamp", None)

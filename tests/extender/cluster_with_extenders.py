@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, Self
 
 from mooring.cluster.apiserver.resources import known
@@ -61,12 +59,7 @@ class ClusterWithExtenders:
         self.running = await run_scheduler(self.cluster, self._config)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.cluster.close()
 
     def node_of(self, name: str) -> str:
@@ -103,7 +96,3 @@ class ClusterWithExtenders:
             return condition()
 
         await self.cluster.wait_for(holds, 20.0)
-
-
-def run_async(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(act())

@@ -7,7 +7,6 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, Self
 
 Payload = dict[str, Any]
@@ -34,12 +33,7 @@ class ScriptedExtender:
         self.url = f"http://127.0.0.1:{port}/scheduler/"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
         for writer in self._writers:

@@ -9,7 +9,6 @@ from tests.extender.cluster_with_extenders import (
     ClusterWithExtenders,
     configuration,
     pod,
-    run_async,
 )
 from tests.extender.scripted_extender import Payload, ScriptedExtender, answering, saying
 
@@ -37,194 +36,162 @@ def keeping(*wanted: str, why: str = "not one of ours") -> Any:
     return answering(answer)
 
 
-def test_a_filter_with_names_only_decides_where_the_pod_goes() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(filter=keeping("node-1")) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                assert await env.bound("a") == {"a": "node-1"}
-        [asked] = extender.asked_for("filter")
-        assert asked["Nodes"] is None
-        assert sorted(asked["NodeNames"]) == list(NODES)
-
-    run_async(act)
+async def test_a_filter_with_names_only_decides_where_the_pod_goes() -> None:
+    async with ScriptedExtender(filter=keeping("node-1")) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            assert await env.bound("a") == {"a": "node-1"}
+    [asked] = extender.asked_for("filter")
+    assert asked["Nodes"] is None
+    assert sorted(asked["NodeNames"]) == list(NODES)
 
 
-def test_full_nodes_and_pods_are_sent_as_the_server_wrote_them() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(filter=keeping("node-2")) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter"}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                assert await env.bound("a") == {"a": "node-2"}
-        [asked] = extender.asked_for("filter")
-        assert asked["NodeNames"] is None
-        sent = asked["Pod"]
-        assert sent["spec"]["containers"][0]["command"] == ["run", "a"]  # no plugin reads that
-        assert "managedFields" not in sent["metadata"]
-        assert sent["metadata"]["uid"]
-        assert asked["Nodes"]["metadata"] == {}
-        node = asked["Nodes"]["items"][0]
-        assert node["status"]["nodeInfo"]["kubeletVersion"]
-        assert "kind" not in node
-
-    run_async(act)
+async def test_full_nodes_and_pods_are_sent_as_the_server_wrote_them() -> None:
+    async with ScriptedExtender(filter=keeping("node-2")) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter"}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            assert await env.bound("a") == {"a": "node-2"}
+    [asked] = extender.asked_for("filter")
+    assert asked["NodeNames"] is None
+    sent = asked["Pod"]
+    assert sent["spec"]["containers"][0]["command"] == ["run", "a"]  # no plugin reads that
+    assert "managedFields" not in sent["metadata"]
+    assert sent["metadata"]["uid"]
+    assert asked["Nodes"]["metadata"] == {}
+    node = asked["Nodes"]["items"][0]
+    assert node["status"]["nodeInfo"]["kubeletVersion"]
+    assert "kind" not in node
 
 
-def test_the_reasons_of_an_extender_are_in_the_message() -> None:
-    async def act() -> None:
-        answer = {
-            "NodeNames": [],
-            "FailedNodes": {"node-0": "no licence", "node-1": "no licence"},
-            "FailedAndUnresolvableNodes": {"node-1": "never"},
-        }
-        async with ScriptedExtender(filter=answering(lambda payload: answer)) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                # The third node was left out without a word, and so none is said of it.
-                expected = "0/3 nodes are available: 1 never, 1 no licence."
-                assert (await env.note("a")).startswith(expected)
-
-    run_async(act)
+async def test_the_reasons_of_an_extender_are_in_the_message() -> None:
+    answer = {
+        "NodeNames": [],
+        "FailedNodes": {"node-0": "no licence", "node-1": "no licence"},
+        "FailedAndUnresolvableNodes": {"node-1": "never"},
+    }
+    async with ScriptedExtender(filter=answering(lambda payload: answer)) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            # The third node was left out without a word, and so none is said of it.
+            expected = "0/3 nodes are available: 1 never, 1 no licence."
+            assert (await env.note("a")).startswith(expected)
 
 
-def test_a_refused_pod_is_tried_again_when_the_cluster_changes() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(filter=keeping("extra-0")) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                await env.note("a")
-                env.cluster.add_nodes(1, name="extra-{i}")
-                assert await env.bound("a") == {"a": "extra-0"}
-
-    run_async(act)
+async def test_a_refused_pod_is_tried_again_when_the_cluster_changes() -> None:
+    async with ScriptedExtender(filter=keeping("extra-0")) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            await env.note("a")
+            env.cluster.add_nodes(1, name="extra-{i}")
+            assert await env.bound("a") == {"a": "extra-0"}
 
 
-def test_a_nominated_node_that_an_extender_refuses_is_not_taken() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(filter=keeping("node-1")) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                [made] = env.cluster.apply(pod("a", schedulingGates=[{"name": "wait"}]))
-                replace, of = env.cluster.verbs.replace, known("pods")
-                place: dict[str, Any] = {"namespace": "default", "name": "a"}
-                status = {**made["status"], "nominatedNodeName": "node-0"}
-                made = replace(of, {**made, "status": status}, **place, subresource="status")
-                replace(of, {**made, "spec": {**made["spec"], "schedulingGates": []}}, **place)
-                assert await env.bound("a") == {"a": "node-1"}
-        alone, everywhere = extender.asked_for("filter")
-        assert alone["NodeNames"] == ["node-0"]
-        assert sorted(everywhere["NodeNames"]) == list(NODES)
-
-    run_async(act)
+async def test_a_nominated_node_that_an_extender_refuses_is_not_taken() -> None:
+    async with ScriptedExtender(filter=keeping("node-1")) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            [made] = env.cluster.apply(pod("a", schedulingGates=[{"name": "wait"}]))
+            replace, of = env.cluster.verbs.replace, known("pods")
+            place: dict[str, Any] = {"namespace": "default", "name": "a"}
+            status = {**made["status"], "nominatedNodeName": "node-0"}
+            made = replace(of, {**made, "status": status}, **place, subresource="status")
+            replace(of, {**made, "spec": {**made["spec"], "schedulingGates": []}}, **place)
+            assert await env.bound("a") == {"a": "node-1"}
+    alone, everywhere = extender.asked_for("filter")
+    assert alone["NodeNames"] == ["node-0"]
+    assert sorted(everywhere["NodeNames"]) == list(NODES)
 
 
-def test_each_filter_sees_what_the_one_before_it_left() -> None:
-    async def act() -> None:
-        async with (
-            ScriptedExtender(filter=keeping("node-0", "node-1")) as first,
-            ScriptedExtender(filter=keeping("node-1")) as second,
-        ):
-            common = {"filterVerb": "filter", "nodeCacheCapable": True}
-            entries = [{"urlPrefix": one.url, **common} for one in (first, second)]
-            async with ClusterWithExtenders(configuration(*entries)) as env:
-                env.cluster.apply(pod("a"))
-                assert await env.bound("a") == {"a": "node-1"}
-        assert sorted(second.asked_for("filter")[0]["NodeNames"]) == ["node-0", "node-1"]
-
-    run_async(act)
+async def test_each_filter_sees_what_the_one_before_it_left() -> None:
+    async with (
+        ScriptedExtender(filter=keeping("node-0", "node-1")) as first,
+        ScriptedExtender(filter=keeping("node-1")) as second,
+    ):
+        common = {"filterVerb": "filter", "nodeCacheCapable": True}
+        entries = [{"urlPrefix": one.url, **common} for one in (first, second)]
+        async with ClusterWithExtenders(configuration(*entries)) as env:
+            env.cluster.apply(pod("a"))
+            assert await env.bound("a") == {"a": "node-1"}
+    assert sorted(second.asked_for("filter")[0]["NodeNames"]) == ["node-0", "node-1"]
 
 
-def test_points_decide_among_equals_and_are_weighed_against_plugins() -> None:
+async def test_points_decide_among_equals_and_are_weighed_against_plugins() -> None:
     def points(payload: Payload) -> Any:
         return [{"Host": name, "Score": 10 if name == "node-2" else 0} for name in NODES]
 
-    async def act() -> None:
-        async with ScriptedExtender(prioritize=answering(points)) as extender:
-            entry = {
-                "urlPrefix": extender.url,
-                "prioritizeVerb": "prioritize",
-                "weight": 5,
-                "nodeCacheCapable": True,
-            }
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(*[pod(f"p{i}") for i in range(6)])
-                found = await env.bound(*[f"p{i}" for i in range(6)])
-                assert set(found.values()) == {"node-2"}
-
-    run_async(act)
+    async with ScriptedExtender(prioritize=answering(points)) as extender:
+        entry = {
+            "urlPrefix": extender.url,
+            "prioritizeVerb": "prioritize",
+            "weight": 5,
+            "nodeCacheCapable": True,
+        }
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(*[pod(f"p{i}") for i in range(6)])
+            found = await env.bound(*[f"p{i}" for i in range(6)])
+            assert set(found.values()) == {"node-2"}
 
 
-def test_scores_that_can_not_be_had_do_not_hinder() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(prioritize=saying(500, b"oops")) as extender:
-            entry = {"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 1}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                assert await env.bound("a")
-                assert env.notes("a") == []
-
-    run_async(act)
+async def test_scores_that_can_not_be_had_do_not_hinder() -> None:
+    async with ScriptedExtender(prioritize=saying(500, b"oops")) as extender:
+        entry = {"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 1}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            assert await env.bound("a")
+            assert env.notes("a") == []
 
 
-def test_binds_through_an_extender_that_binds() -> None:
-    async def act() -> None:
-        env: ClusterWithExtenders
+async def test_binds_through_an_extender_that_binds() -> None:
+    env: ClusterWithExtenders
 
-        def bind(payload: Payload) -> Payload:
-            binding = {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": payload["PodName"], "uid": payload["PodUID"]},
-                "target": {"kind": "Node", "name": payload["Node"]},
-            }
-            place = (
-                f"/api/v1/namespaces/{payload['PodNamespace']}/pods/{payload['PodName']}/binding"
-            )
-            bound.append((place, binding))
-            return {"Error": "the ring is missing" if payload["PodName"] == "odd" else ""}
+    def bind(payload: Payload) -> Payload:
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": payload["PodName"], "uid": payload["PodUID"]},
+            "target": {"kind": "Node", "name": payload["Node"]},
+        }
+        place = f"/api/v1/namespaces/{payload['PodNamespace']}/pods/{payload['PodName']}/binding"
+        bound.append((place, binding))
+        return {"Error": "the ring is missing" if payload["PodName"] == "odd" else ""}
 
-        bound: list[Any] = []
-        async with ScriptedExtender(bind=answering(bind)) as extender:
-            entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("odd"))
-                assert await env.note("odd") == "the ring is missing"
-                env.cluster.apply(pod("even"))
-                # Whoever says that the pod is bound is believed: no Binding comes from us.
-                await env.until(lambda: env.notes("even", "Scheduled"))
-                assert env.node_of("even") == ""
-        assert {place.split("/")[-2] for place, _ in bound} >= {"odd", "even"}
-
-    run_async(act)
+    bound: list[Any] = []
+    async with ScriptedExtender(bind=answering(bind)) as extender:
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("odd"))
+            assert await env.note("odd") == "the ring is missing"
+            env.cluster.apply(pod("even"))
+            # Whoever says that the pod is bound is believed: no Binding comes from us.
+            await env.until(lambda: env.notes("even", "Scheduled"))
+            assert env.node_of("even") == ""
+    assert {place.split("/")[-2] for place, _ in bound} >= {"odd", "even"}
 
 
-def test_only_pods_with_a_managed_resource_are_asked_about_and_it_is_left_alone() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(filter=keeping("node-1")) as extender:
-            entry = {
-                "urlPrefix": extender.url,
-                "filterVerb": "filter",
-                "nodeCacheCapable": True,
-                "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
-            }
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("plain"))
-                await env.bound("plain")
-                assert extender.asked == []
-                # No node offers it, and that is the extender's business.
-                fpga = {"example.com/fpga": "1"}
-                env.cluster.apply(pod("special", requests=fpga, limits=fpga))
-                assert await env.bound("special") == {"special": "node-1"}
-                assert len(extender.asked) == 1
-
-    run_async(act)
+async def test_only_pods_with_a_managed_resource_are_asked_about_and_it_is_left_alone() -> None:
+    async with ScriptedExtender(filter=keeping("node-1")) as extender:
+        entry = {
+            "urlPrefix": extender.url,
+            "filterVerb": "filter",
+            "nodeCacheCapable": True,
+            "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
+        }
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("plain"))
+            await env.bound("plain")
+            assert extender.asked == []
+            # No node offers it, and that is the extender's business.
+            fpga = {"example.com/fpga": "1"}
+            env.cluster.apply(pod("special", requests=fpga, limits=fpga))
+            assert await env.bound("special") == {"special": "node-1"}
+            assert len(extender.asked) == 1
 
 
-def test_an_extender_may_object_to_evictions() -> None:
+async def test_an_extender_may_object_to_evictions() -> None:
     def agree(payload: Payload) -> Payload:
         offered = payload["NodeNameToMetaVictims"]
         assert payload["NodeNameToVictims"] is None
@@ -232,72 +199,63 @@ def test_an_extender_may_object_to_evictions() -> None:
         kept = {name: one for name, one in offered.items() if name == "node-1"}
         return {"NodeNameToMetaVictims": kept}
 
-    async def act() -> None:
-        async with ScriptedExtender(preempt=answering(agree)) as extender:
-            entry = {"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry), cpu="2") as env:
-                env.cluster.apply(*[pod(f"old{i}", requests={"cpu": "1500m"}) for i in range(3)])
-                before = await env.bound("old0", "old1", "old2")
-                victim = next(name for name, node in before.items() if node == "node-1")
-                env.cluster.apply(
-                    pod(
-                        "new",
-                        requests={"cpu": "1500m"},
-                        priorityClassName="system-cluster-critical",
-                    )
+    async with ScriptedExtender(preempt=answering(agree)) as extender:
+        entry = {"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry), cpu="2") as env:
+            env.cluster.apply(*[pod(f"old{i}", requests={"cpu": "1500m"}) for i in range(3)])
+            before = await env.bound("old0", "old1", "old2")
+            victim = next(name for name, node in before.items() if node == "node-1")
+            env.cluster.apply(
+                pod(
+                    "new",
+                    requests={"cpu": "1500m"},
+                    priorityClassName="system-cluster-critical",
                 )
-                await env.until(lambda: env.notes(victim, "Preempted"))
-                others = [name for name in before if name != victim]
-                assert not any(env.notes(name, "Preempted") for name in others)
-        assert len(extender.asked_for("preempt")[0]["NodeNameToMetaVictims"]) == 3
+            )
+            await env.until(lambda: env.notes(victim, "Preempted"))
+            others = [name for name in before if name != victim]
+            assert not any(env.notes(name, "Preempted") for name in others)
+    assert len(extender.asked_for("preempt")[0]["NodeNameToMetaVictims"]) == 3
 
-    run_async(act)
 
-
-def test_an_extender_may_forbid_evictions_altogether() -> None:
-    async def act() -> None:
-        async with ScriptedExtender(
-            preempt=answering(lambda payload: {"NodeNameToMetaVictims": {}})
-        ) as extender:
-            entry = {"urlPrefix": extender.url, "preemptVerb": "preempt"}
-            async with ClusterWithExtenders(configuration(entry), nodes=1, cpu="2") as env:
-                env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
-                await env.bound("old")
-                env.cluster.apply(
-                    pod(
-                        "new",
-                        requests={"cpu": "1500m"},
-                        priorityClassName="system-cluster-critical",
-                    )
+async def test_an_extender_may_forbid_evictions_altogether() -> None:
+    async with ScriptedExtender(
+        preempt=answering(lambda payload: {"NodeNameToMetaVictims": {}})
+    ) as extender:
+        entry = {"urlPrefix": extender.url, "preemptVerb": "preempt"}
+        async with ClusterWithExtenders(configuration(entry), nodes=1, cpu="2") as env:
+            env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
+            await env.bound("old")
+            env.cluster.apply(
+                pod(
+                    "new",
+                    requests={"cpu": "1500m"},
+                    priorityClassName="system-cluster-critical",
                 )
-                note = await env.note("new")
-                assert note.endswith("preemption: no candidate node for preemption"), note
-        [victims] = extender.asked_for("preempt")[0]["NodeNameToVictims"].values()
-        assert victims["Pods"][0]["spec"]["containers"][0]["command"] == ["run", "old"]
+            )
+            note = await env.note("new")
+            assert note.endswith("preemption: no candidate node for preemption"), note
+    [victims] = extender.asked_for("preempt")[0]["NodeNameToVictims"].values()
+    assert victims["Pods"][0]["spec"]["containers"][0]["command"] == ["run", "old"]
 
-    run_async(act)
 
+async def test_nothing_changes_under_a_decision_that_waits() -> None:
+    env: ClusterWithExtenders
 
-def test_nothing_changes_under_a_decision_that_waits() -> None:
-    async def act() -> None:
-        env: ClusterWithExtenders
+    def shrink(payload: Payload) -> Payload:
+        # While we are being asked, the cluster turns upside down: rows move.
+        if not seen:
+            env.cluster.verbs.delete(known("nodes"), "", "node-0")
+            env.cluster.add_nodes(2, name="late-{i}")
+        seen.append(sorted(payload["NodeNames"]))
+        return {"NodeNames": ["node-2"]}
 
-        def shrink(payload: Payload) -> Payload:
-            # While we are being asked, the cluster turns upside down: rows move.
-            if not seen:
-                env.cluster.verbs.delete(known("nodes"), "", "node-0")
-                env.cluster.add_nodes(2, name="late-{i}")
-            seen.append(sorted(payload["NodeNames"]))
-            return {"NodeNames": ["node-2"]}
-
-        seen: list[list[str]] = []
-        async with ScriptedExtender(filter=answering(shrink)) as extender:
-            entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
-            async with ClusterWithExtenders(configuration(entry)) as env:
-                env.cluster.apply(pod("a"))
-                assert await env.bound("a") == {"a": "node-2"}
-                env.cluster.apply(pod("b"))
-                assert await env.bound("b") == {"b": "node-2"}
-        assert seen == [list(NODES), ["late-0", "late-1", "node-1", "node-2"]]
-
-    run_async(act)
+    seen: list[list[str]] = []
+    async with ScriptedExtender(filter=answering(shrink)) as extender:
+        entry = {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            env.cluster.apply(pod("a"))
+            assert await env.bound("a") == {"a": "node-2"}
+            env.cluster.apply(pod("b"))
+            assert await env.bound("b") == {"b": "node-2"}
+    assert seen == [list(NODES), ["late-0", "late-1", "node-1", "node-2"]]

@@ -14,7 +14,6 @@ from tests.extender.cluster_with_extenders import (
     ClusterWithExtenders,
     configuration,
     pod,
-    run_async,
 )
 from tests.extender.scripted_extender import (
     Act,
@@ -87,98 +86,80 @@ def _memory(which: str) -> int:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_filter_fails_the_pod_and_says_why(fault: str) -> None:
+async def test_a_fault_in_filter_fails_the_pod_and_says_why(fault: str) -> None:
     act, expected = FAULTS[fault]
 
-    async def run() -> None:
-        async with (
-            ScriptedExtender(filter=act) as extender,
-            ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
-        ):
-            env.cluster.apply(pod("a"))
-            with modest():
-                note = await env.note("a")
-            assert re.search(expected, note), note
-            extender.acts["filter"] = answering(everywhere)
-            env.cluster.apply(pod("next"))
-            await env.bound("next")
-
-    run_async(run)
+    async with (
+        ScriptedExtender(filter=act) as extender,
+        ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
+    ):
+        env.cluster.apply(pod("a"))
+        with modest():
+            note = await env.note("a")
+        assert re.search(expected, note), note
+        extender.acts["filter"] = answering(everywhere)
+        env.cluster.apply(pod("next"))
+        await env.bound("next")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_filter_does_not_count_if_the_extender_is_ignorable(fault: str) -> None:
-    async def run() -> None:
-        async with ScriptedExtender(filter=FAULTS[fault][0]) as extender:
-            config = configuration(entry(extender, filterVerb="filter", ignorable=True))
-            async with ClusterWithExtenders(config) as env:
-                with modest():
-                    env.cluster.apply(pod("a"))
-                    await env.bound("a")
-                assert env.notes("a") == []
-
-    run_async(run)
+async def test_a_fault_in_filter_does_not_count_if_the_extender_is_ignorable(fault: str) -> None:
+    async with ScriptedExtender(filter=FAULTS[fault][0]) as extender:
+        config = configuration(entry(extender, filterVerb="filter", ignorable=True))
+        async with ClusterWithExtenders(config) as env:
+            with modest():
+                env.cluster.apply(pod("a"))
+                await env.bound("a")
+            assert env.notes("a") == []
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
 @pytest.mark.parametrize(
     "fault", ["hangs", "says 500", "resets", "says no JSON", "sends a gigabyte"]
 )
-def test_a_fault_in_prioritize_never_counts(fault: str, ignorable: bool) -> None:
-    async def run() -> None:
-        async with ScriptedExtender(prioritize=FAULTS[fault][0]) as extender:
-            own = {"prioritizeVerb": "prioritize", "weight": 1, "ignorable": ignorable}
-            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
-                with modest():
-                    env.cluster.apply(pod("a"))
-                    await env.bound("a")
-                assert env.notes("a") == []
-
-    run_async(run)
+async def test_a_fault_in_prioritize_never_counts(fault: str, ignorable: bool) -> None:
+    async with ScriptedExtender(prioritize=FAULTS[fault][0]) as extender:
+        own = {"prioritizeVerb": "prioritize", "weight": 1, "ignorable": ignorable}
+        async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+            with modest():
+                env.cluster.apply(pod("a"))
+                await env.bound("a")
+            assert env.notes("a") == []
 
 
 @pytest.mark.parametrize("score", [10**9, 2**63 - 1, -(2**63), 10**30])
-def test_scores_beyond_all_measure_are_cut_and_harm_nobody(score: int) -> None:
-    async def run() -> None:
-        scores = [{"Host": name, "Score": score} for name in (*NODES, "nowhere")]
-        async with ScriptedExtender(prioritize=answering(lambda _: scores)) as extender:
-            own = {"prioritizeVerb": "prioritize", "weight": 100_000}
-            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
-                env.cluster.apply(pod("a"), pod("b"))
-                await env.bound("a", "b")
-
-    run_async(run)
+async def test_scores_beyond_all_measure_are_cut_and_harm_nobody(score: int) -> None:
+    scores = [{"Host": name, "Score": score} for name in (*NODES, "nowhere")]
+    async with ScriptedExtender(prioritize=answering(lambda _: scores)) as extender:
+        own = {"prioritizeVerb": "prioritize", "weight": 100_000}
+        async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+            env.cluster.apply(pod("a"), pod("b"))
+            await env.bound("a", "b")
 
 
-def test_a_node_that_is_named_twice_counts_once() -> None:
-    async def run() -> None:
-        async with (
-            ScriptedExtender(filter=answering(twice)) as extender,
-            ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
-        ):
-            env.cluster.apply(pod("a"))
-            await env.bound("a")
-
-    run_async(run)
+async def test_a_node_that_is_named_twice_counts_once() -> None:
+    async with (
+        ScriptedExtender(filter=answering(twice)) as extender,
+        ClusterWithExtenders(configuration(entry(extender, filterVerb="filter"))) as env,
+    ):
+        env.cluster.apply(pod("a"))
+        await env.bound("a")
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
 @pytest.mark.parametrize("fault", ["hangs", "says 500", "resets", "says no JSON"])
-def test_a_fault_in_bind_fails_the_pod_or_leaves_it_to_the_plugins(
+async def test_a_fault_in_bind_fails_the_pod_or_leaves_it_to_the_plugins(
     fault: str, ignorable: bool
 ) -> None:
-    async def run() -> None:
-        async with ScriptedExtender(bind=FAULTS[fault][0]) as extender:
-            own = {"bindVerb": "bind", "ignorable": ignorable}
-            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
-                env.cluster.apply(pod("a"))
-                if ignorable:
-                    await env.bound("a")
-                else:
-                    assert "bind" in await env.note("a")
-                    assert env.node_of("a") == ""
-
-    run_async(run)
+    async with ScriptedExtender(bind=FAULTS[fault][0]) as extender:
+        own = {"bindVerb": "bind", "ignorable": ignorable}
+        async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+            env.cluster.apply(pod("a"))
+            if ignorable:
+                await env.bound("a")
+            else:
+                assert "bind" in await env.note("a")
+                assert env.node_of("a") == ""
 
 
 STRANGE: dict[str, Any] = {
@@ -190,39 +171,33 @@ STRANGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("ignorable", [False, True])
 @pytest.mark.parametrize("what", STRANGE)
-def test_evictions_that_make_no_sense_are_refused(what: str, ignorable: bool) -> None:
-    async def run() -> None:
-        answer = {"NodeNameToMetaVictims": STRANGE[what]}
-        async with ScriptedExtender(preempt=answering(lambda _: answer)) as extender:
-            own = {"preemptVerb": "preempt", "ignorable": ignorable}
-            async with ClusterWithExtenders(
-                configuration(entry(extender, **own)), nodes=1, cpu="2"
-            ) as env:
-                env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
-                await env.bound("old")
-                urgent = {"priorityClassName": "system-cluster-critical"}
-                env.cluster.apply(pod("new", requests={"cpu": "1500m"}, **urgent))
-                if ignorable and what != "no victims":
-                    await env.until(lambda: env.notes("old", "Preempted"))
-                else:
-                    note = await env.note("new")
-                    assert re.search("claims to preempt|expected at least one|no candidate", note)
-                    assert env.notes("old", "Preempted") == []
-
-    run_async(run)
+async def test_evictions_that_make_no_sense_are_refused(what: str, ignorable: bool) -> None:
+    answer = {"NodeNameToMetaVictims": STRANGE[what]}
+    async with ScriptedExtender(preempt=answering(lambda _: answer)) as extender:
+        own = {"preemptVerb": "preempt", "ignorable": ignorable}
+        async with ClusterWithExtenders(
+            configuration(entry(extender, **own)), nodes=1, cpu="2"
+        ) as env:
+            env.cluster.apply(pod("old", requests={"cpu": "1500m"}))
+            await env.bound("old")
+            urgent = {"priorityClassName": "system-cluster-critical"}
+            env.cluster.apply(pod("new", requests={"cpu": "1500m"}, **urgent))
+            if ignorable and what != "no victims":
+                await env.until(lambda: env.notes("old", "Preempted"))
+            else:
+                note = await env.note("new")
+                assert re.search("claims to preempt|expected at least one|no candidate", note)
+                assert env.notes("old", "Preempted") == []
 
 
-def test_a_gap_of_an_extender_does_not_stop_pods_that_it_is_not_asked_about() -> None:
-    async def run() -> None:
-        async with ScriptedExtender(filter=hang) as extender:
-            managed = [{"name": "example.com/fpga"}]
-            own = {"filterVerb": "filter", "managedResources": managed}
-            async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
-                fpga = {"example.com/fpga": "1"}
-                env.cluster.add_nodes(1, name="fpga-{i}", resources={"example.com/fpga": "4"})
-                env.cluster.apply(pod("stuck", requests=fpga, limits=fpga))
-                env.cluster.apply(*[pod(f"p{i}") for i in range(20)])
-                await env.bound(*[f"p{i}" for i in range(20)])
-                assert env.node_of("stuck") == ""
-
-    run_async(run)
+async def test_a_gap_of_an_extender_does_not_stop_pods_that_it_is_not_asked_about() -> None:
+    async with ScriptedExtender(filter=hang) as extender:
+        managed = [{"name": "example.com/fpga"}]
+        own = {"filterVerb": "filter", "managedResources": managed}
+        async with ClusterWithExtenders(configuration(entry(extender, **own))) as env:
+            fpga = {"example.com/fpga": "1"}
+            env.cluster.add_nodes(1, name="fpga-{i}", resources={"example.com/fpga": "4"})
+            env.cluster.apply(pod("stuck", requests=fpga, limits=fpga))
+            env.cluster.apply(*[pod(f"p{i}") for i in range(20)])
+            await env.bound(*[f"p{i}" for i in range(20)])
+            assert env.node_of("stuck") == ""

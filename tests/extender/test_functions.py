@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.extender.in_process_server import about, serve
+from tests.unshowable import Parting
 
 import mooring.framework as fw
 from mooring.cluster.apiserver.resources import known
@@ -135,11 +136,6 @@ async def test_an_async_function_that_breaks_or_never_ends_is_named(verb: str) -
             reply = await served.post(f"/{verb}", about(pod("web", labels=labels), ["a", "b"]))
             assert f'running "breaks" {verb} function: ' in reply.json["Error"]
             assert why in reply.json["Error"]
-
-
-class Parting(Exception):
-    def __str__(self) -> str:
-        raise SystemExit(9)
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind", "preempt"])

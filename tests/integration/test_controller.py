@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -23,11 +21,11 @@ from tests.controlplane.objects import nodes, pods
 from tests.controlplane.processes import free_port
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
-from tests.integration.chaos.load import batches, create, insist
+from tests.integration.chaos.load import Feeder, batches, insist
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import metrics
-from tests.integration.looking import wait_for_event
-from tests.integration.starting import ROOT, Mooring
+from tests.integration.cluster_reads import wait_for_event
+from tests.integration.mooring_process import ROOT, Mooring
 
 from mooring.controller.rbac import cluster_permissions, lease_permissions, rules
 
@@ -35,7 +33,6 @@ NAME = "my-scheduler"
 EXAMPLE = ROOT / "examples" / "random_controller"
 PODS = 1000 if IS_FULL else 150
 NODES = [f"node-{index:05d}" for index in range(20)]
-_HANDS = 8  # pods created side by side
 _RATE = 75.0  # pods a second
 _HEAD_START = 0.03  # seconds; until then the controller has sent its own Binding…
 _ON_ITS_WAY = 0.2  # …which takes so long to arrive
@@ -92,48 +89,28 @@ def start_controller(
     return holder[0]
 
 
-class Rivalry:
+class Rivalry(Feeder):
     """Creates pods, and binds a third of them itself, at the same time as the controller does."""
 
     def __init__(self, admin: AdminApi, namespace: str, made: Sequence[Object]) -> None:
-        self._admin = admin
+        super().__init__(admin, made, _RATE)
         self._namespace = namespace
-        self._pods = made
-        self._accidents: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, name="rivalry", daemon=True)
+        self._bound_here = {value["metadata"]["name"] for value in made[::3]}
         self.outcomes: Counter[str] = Counter()
 
-    def start(self) -> Rivalry:
-        self._thread.start()
-        return self
-
-    def wait(self) -> None:
-        self._thread.join()
-        if self._accidents:
-            raise RuntimeError("not all pods could be created") from self._accidents[0]
-
-    def _run(self) -> None:
-        began = time.monotonic()
-        with ThreadPoolExecutor(_HANDS) as hands:
-            for index, value in enumerate(self._pods):
-                time.sleep(max(0.0, began + index / _RATE - time.monotonic()))
-                hands.submit(self._make, value, index % 3 == 0)
-
-    def _make(self, value: Object, binds_it: bool) -> None:
+    def create(self, value: Object) -> None:
+        super().create(value)
         name = value["metadata"]["name"]
-        try:
-            create(self._admin, value)
-            if binds_it:
-                time.sleep(_HEAD_START)
-                node = random.Random(name).choice(NODES)
-                insist(lambda: self._admin.bind(self._namespace, name, node))
+        if name in self._bound_here:
+            time.sleep(_HEAD_START)
+            node = random.Random(name).choice(NODES)
+            try:
+                insist(lambda: self.admin.bind(self._namespace, name, node))
                 self.outcomes["won"] += 1
-        except ApiFailure as error:
-            if error.code != 409:
-                self._accidents.append(error)
-            self.outcomes["lost"] += 1
-        except BaseException as error:
-            self._accidents.append(error)
+            except ApiFailure as error:
+                if error.code != 409:
+                    raise
+                self.outcomes["lost"] += 1
 
 
 def tiny_pods(count: int, namespace: str, prefix: str = "pod") -> list[Object]:

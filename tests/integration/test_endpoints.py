@@ -16,8 +16,8 @@ from tests.controlplane.plane import Plane
 from tests.controlplane.processes import free_port
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import wait_for_event, wait_until_bound
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.cluster_reads import wait_for_event, wait_until_bound
+from tests.integration.mooring_process import NAME, start_mooring
 from tests.observe.parse_exposition import Seen, read
 
 MAY_READ_METRICS = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]

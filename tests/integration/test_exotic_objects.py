@@ -6,8 +6,8 @@ from tests.controlplane.admin import Object
 from tests.controlplane.fixtures import on_both
 from tests.controlplane.objects import node, pod
 from tests.controlplane.plane import Plane
-from tests.integration.looking import wait_until_bound
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.cluster_reads import wait_until_bound
+from tests.integration.mooring_process import NAME, start_mooring
 
 
 @on_both

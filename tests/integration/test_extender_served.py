@@ -10,7 +10,8 @@ import pytest
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import audit, binds
 from tests.controlplane.objects import node, nodes, pod, pods, priority_class
-from tests.integration.extending import (
+from tests.integration.cluster_reads import placements, wait_for_event, wait_until_bound
+from tests.integration.extender_process import (
     EXAMPLES,
     SCHEDULER,
     SCHEDULERS,
@@ -21,7 +22,6 @@ from tests.integration.extending import (
     start_extender,
     start_from_policy,
 )
-from tests.integration.looking import placements, wait_for_event, wait_until_bound
 
 WANTED = "10-9-101-66"
 

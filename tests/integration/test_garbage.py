@@ -10,8 +10,8 @@ from tests.controlplane.embedded import EmbeddedPlane
 from tests.controlplane.objects import node, pod
 from tests.controlplane.waiting import wait_until
 from tests.garbage import NO_OBJECT
-from tests.integration.looking import wait_for_event, wait_until_bound
-from tests.integration.starting import NAME, Mooring, start_mooring
+from tests.integration.cluster_reads import wait_for_event, wait_until_bound
+from tests.integration.mooring_process import NAME, Mooring, start_mooring
 
 from mooring.cluster.apiserver._auth import Attributes
 

@@ -13,14 +13,14 @@ from tests.controlplane.invariants import audit, binds
 from tests.controlplane.objects import node, nodes, pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.loading import Load
-from tests.integration.looking import (
+from tests.integration.background_pods import Load
+from tests.integration.cluster_reads import (
     events_about,
     placements,
     wait_for_event,
     wait_until_bound,
 )
-from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
+from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
 
 # --- leader election ----------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from tests.controlplane.objects import namespace as named
 from tests.controlplane.objects import node, pod
 from tests.controlplane.waiting import wait_until
 from tests.deploy.fixtures import helm_program
+from tests.deploy.release import Release, start
 from tests.deploy.rendering import BASE, Object, documents, helm, one
-from tests.deploy.stage import Stage, start
-from tests.deploy.stories import STORIES
-from tests.integration.looking import wait_until_bound
-from tests.integration.starting import ROOT
+from tests.deploy.uses_of_rights import USES
+from tests.integration.cluster_reads import wait_until_bound
+from tests.integration.mooring_process import ROOT
 
 from mooring.cli.manifests.command import objects
 from mooring.cli.manifests.options import ManifestOptions, plan_release
@@ -111,7 +111,7 @@ def test_scheduler_of_the_example_works_beside_kube_scheduler(
     made = documents(manifests.read_text())
     admin = control_plane.admin
     admin.create_many([node("slow"), node("fast", labels={"disk": "ssd"}), node("slower")])
-    stage = Stage(control_plane, "my-scheduler", "kube-system", made)
+    release = Release(control_plane, "my-scheduler", "kube-system", made)
     control_plane.kubectl("apply", "--filename", str(manifests))
     try:
         control_plane.kube_scheduler()
@@ -121,7 +121,7 @@ def test_scheduler_of_the_example_works_beside_kube_scheduler(
         admin.create(replica)
         admin.create(pod("theirs", namespace=namespace))
         control_plane.kubectl("apply", "-n", namespace, "--filename", str(EXAMPLE / "pod.yaml"))
-        start(control_plane, [stage], env={"PYTHONPATH": f"{EXAMPLE}{os.pathsep}{ROOT}"})
+        start(control_plane, [release], env={"PYTHONPATH": f"{EXAMPLE}{os.pathsep}{ROOT}"})
         wait_until_bound(control_plane, "kube-system", "replica")
         placed = wait_until_bound(control_plane, namespace)
         assert placed["nginx-by-my-scheduler"] == "fast"
@@ -130,7 +130,7 @@ def test_scheduler_of_the_example_works_beside_kube_scheduler(
             "theirs": "system:kube-scheduler",
             "nginx-by-my-scheduler": "system:serviceaccount:kube-system:my-scheduler",
         }
-        assert refusals(stage) == 0
+        assert refusals(release) == 0
     finally:
         control_plane.kubectl("delete", "--wait=false", "--filename", str(manifests))
 
@@ -139,11 +139,11 @@ def test_scheduler_of_the_example_works_beside_kube_scheduler(
 
 
 class Missing(NamedTuple):
-    """A right that is left out, and the story that can't be told without it."""
+    """A right that is left out, and the use that is not done without it."""
 
     resource: str
     verbs: tuple[str, ...]
-    story: str
+    use: str
 
     @property
     def label(self) -> str:
@@ -171,73 +171,75 @@ TABLE = [
 ]
 
 
-def test_every_rule_that_is_printed_has_a_story() -> None:
+def test_every_rule_that_is_printed_has_a_use() -> None:
     printed = [
         rule
         for value in objects(plan_release(ManifestOptions(name="s")))
         for rule in value.get("rules", ())
     ]
-    told = {(missing.resource, verb) for missing in TABLE for verb in missing.verbs}
+    used = {(missing.resource, verb) for missing in TABLE for verb in missing.verbs}
     for rule in printed:
         (resource,) = rule["resources"]
-        assert {(resource, verb) for verb in rule["verbs"]} & told, rule
+        assert {(resource, verb) for verb in rule["verbs"]} & used, rule
     granted = {(rule["resources"][0], verb) for rule in printed for verb in rule["verbs"]}
-    assert told <= granted
+    assert used <= granted
 
 
-def test_every_story_is_told_with_exactly_these_rights(
+def test_every_use_is_done_with_exactly_these_rights(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     control_plane.admin.create(node("roomy"))
-    stage = Stage(control_plane, "complete", namespace)
-    control_plane.kubectl("apply", "--filename=-", stdin=to_yaml(stage.objects))
-    for title, story in enumerate(STORIES.values()):
-        story.begin(stage, f"story-{title}")
-    start(control_plane, [stage])
-    for title, (name, story) in enumerate(STORIES.items()):
-        wait_until(told(stage, story.is_told, f"story-{title}"), what=name)
-    assert stage.mooring is not None
-    assert stage.mooring.get("/readyz").code == 200
-    assert refusals(stage) == 0
+    release = Release(control_plane, "complete", namespace)
+    control_plane.kubectl("apply", "--filename=-", stdin=to_yaml(release.objects))
+    for title, use in enumerate(USES.values()):
+        use.begin(release, f"use-{title}")
+    start(control_plane, [release])
+    for title, (name, use) in enumerate(USES.items()):
+        wait_until(done(release, use.is_done, f"use-{title}"), what=name)
+    assert release.mooring is not None
+    assert release.mooring.get("/readyz").code == 200
+    assert refusals(release) == 0
 
 
-def test_without_any_one_rule_a_story_is_not_told_until_it_is_back(
+def test_without_any_one_rule_a_use_is_not_done_until_it_is_back(
     control_plane: ControlPlane,
 ) -> None:
     control_plane.admin.create(node("roomy"))
-    stages = {missing: deployed(control_plane, missing.label, missing) for missing in TABLE}
-    for missing, stage in stages.items():
-        STORIES[missing.story].begin(stage, "without")
-    start(control_plane, list(stages.values()))
-    for missing, stage in stages.items():
-        wait_until(was_refused(stage, missing), 60, what=f"{missing.label} is missed")
-        assert not STORIES[missing.story].is_told(stage, "without"), missing
-    for missing, stage in stages.items():
-        control_plane.admin.replace(stage.rule_of(missing.resource, missing.verbs[0])[0])
-        STORIES[missing.story].begin(stage, "with")
-    for missing, stage in stages.items():
-        story = STORIES[missing.story]
-        wait_until(told(stage, story.is_told, "with"), 60, what=f"{missing.label}: {missing.story}")
+    releases = {missing: deployed(control_plane, missing.label, missing) for missing in TABLE}
+    for missing, release in releases.items():
+        USES[missing.use].begin(release, "without")
+    start(control_plane, list(releases.values()))
+    for missing, release in releases.items():
+        wait_until(was_refused(release, missing), 60, what=f"{missing.label} is missed")
+        assert not USES[missing.use].is_done(release, "without"), missing
+    for missing, release in releases.items():
+        control_plane.admin.replace(release.rule_of(missing.resource, missing.verbs[0])[0])
+        USES[missing.use].begin(release, "with")
+    for missing, release in releases.items():
+        use = USES[missing.use]
+        wait_until(done(release, use.is_done, "with"), 60, what=f"{missing.label}: {missing.use}")
 
 
 def test_without_its_binding_client_certificates_are_not_known(control_plane: ControlPlane) -> None:
-    stage = deployed(control_plane, "strangers")
-    name, kind = f"{stage.name}-client-ca", "rbac.authorization.k8s.io/v1/RoleBinding"
+    release = deployed(control_plane, "strangers")
+    name, kind = f"{release.name}-client-ca", "rbac.authorization.k8s.io/v1/RoleBinding"
     control_plane.admin.delete(kind, name, "kube-system")
-    start(control_plane, [stage])
-    wait_until(told(stage, STORIES["metrics are shown to those who may"].is_told), what="it serves")
-    wait_until(lambda: "could not look up the client CA" in stage.log.read_text(), what="it tried")
-    assert not STORIES["client certificates are known"].is_told(stage, "")
+    start(control_plane, [release])
+    wait_until(done(release, USES["metrics are shown to those who may"].is_done), what="it serves")
+    wait_until(
+        lambda: "could not look up the client CA" in release.log.read_text(), what="it tried"
+    )
+    assert not USES["client certificates are known"].is_done(release, "")
 
 
-def deployed(control_plane: ControlPlane, name: str, missing: Missing | None = None) -> Stage:
+def deployed(control_plane: ControlPlane, name: str, missing: Missing | None = None) -> Release:
     """What makes a scheduler somebody, in a namespace of its name; one right may be missing."""
     control_plane.admin.create(named(name))
-    stage = Stage(control_plane, name, name)
+    release = Release(control_plane, name, name)
     control_plane.admin.create_many(
-        value if missing is None else lessened(value, missing) for value in stage.rights
+        value if missing is None else lessened(value, missing) for value in release.rights
     )
-    return stage
+    return release
 
 
 def lessened(value: Object, missing: Missing) -> Object:
@@ -250,23 +252,23 @@ def lessened(value: Object, missing: Missing) -> Object:
     return {**value, "rules": rules} if "rules" in value else value
 
 
-def told(
-    stage: Stage, is_told: Callable[[Stage, str], bool], title: str = ""
+def done(
+    release: Release, is_done: Callable[[Release, str], bool], title: str = ""
 ) -> Callable[[], bool]:
-    return lambda: is_told(stage, title)
+    return lambda: is_done(release, title)
 
 
-def was_refused(stage: Stage, missing: Missing) -> Callable[[], bool]:
+def was_refused(release: Release, missing: Missing) -> Callable[[], bool]:
     """Whether it has tried: metrics count refusals, and are refused themselves without reviews."""
     asks = missing.resource in ("tokenreviews", "subjectaccessreviews")
 
     def has_tried() -> bool:
-        return stage.scrape().code in (401, 403, 500) if asks else refusals(stage) > 0
+        return release.scrape().code in (401, 403, 500) if asks else refusals(release) > 0
 
     return has_tried
 
 
-def refusals(stage: Stage) -> int:
-    lines = stage.scrape().text.splitlines()
+def refusals(release: Release) -> int:
+    lines = release.scrape().text.splitlines()
     counted = [line for line in lines if line.startswith("rest_client_requests_total{")]
     return sum(int(float(line.rsplit(" ", 1)[1])) for line in counted if 'code="403"' in line)

@@ -9,8 +9,8 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import node, pod
 from tests.controlplane.users import User, role_and_binding
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import wait_for_condition, wait_until_bound
-from tests.integration.starting import (
+from tests.integration.cluster_reads import wait_for_condition, wait_until_bound
+from tests.integration.mooring_process import (
     NAME,
     Mooring,
     grant_shipped,

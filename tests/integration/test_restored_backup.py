@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import nodes, pods
-from tests.integration.looking import placements, wait_until_bound
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.cluster_reads import placements, wait_until_bound
+from tests.integration.mooring_process import NAME, start_mooring
 
 SECONDS = 60.0  # after which all pods must be bound
 

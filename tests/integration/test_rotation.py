@@ -12,9 +12,9 @@ from tests.controlplane.invariants import audit
 from tests.controlplane.objects import nodes
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
-from tests.integration.loading import Load
-from tests.integration.looking import wait_until_bound
-from tests.integration.starting import Mooring, grant_shipped, scheduler_user, start_mooring
+from tests.integration.background_pods import Load
+from tests.integration.cluster_reads import wait_until_bound
+from tests.integration.mooring_process import Mooring, grant_shipped, scheduler_user, start_mooring
 
 
 def test_token_is_rotated_and_the_old_one_revoked(

@@ -12,13 +12,13 @@ from tests.controlplane.invariants import binds
 from tests.controlplane.objects import node, pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import (
+from tests.integration.cluster_reads import (
     seconds,
     wait_for_condition,
     wait_for_event,
     wait_until_bound,
 )
-from tests.integration.starting import ROOT, scheduler_user, start_mooring
+from tests.integration.mooring_process import ROOT, scheduler_user, start_mooring
 
 EXAMPLES = ROOT / "examples"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane:NoSchedule"

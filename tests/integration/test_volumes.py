@@ -7,8 +7,8 @@ from tests.controlplane.fixtures import on_both
 from tests.controlplane.objects import nodes, pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import node_of, wait_for_event, wait_until_bound
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.cluster_reads import node_of, wait_for_event, wait_until_bound
+from tests.integration.mooring_process import NAME, start_mooring
 
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"

@@ -10,7 +10,7 @@ from tests.controlplane.invariants import audit, binds, removals
 from tests.controlplane.objects import node, nodes, pod, pods, priority_class
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import (
+from tests.integration.cluster_reads import (
     condition,
     events_about,
     node_of,
@@ -18,7 +18,7 @@ from tests.integration.looking import (
     wait_for_event,
     wait_until_bound,
 )
-from tests.integration.starting import NAME, Mooring, start_mooring
+from tests.integration.mooring_process import NAME, Mooring, start_mooring
 
 # --- binding -----------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 from collections.abc import Hashable, Mapping
 
 import numpy as np
-from tests.testing.overclaims import NOT_HERE
+from tests.testing.declarations import NOT_HERE
+from tests.testing.named import Named
 
 import mooring.framework as fw
 from mooring.cache.internals import label_tally
@@ -19,10 +20,9 @@ from mooring.framework._internal import (
 from mooring.testing.builders import ZONE
 
 
-class Zonal(DomainFilter, fw.PreScore, DomainScore):
+class Zonal(Named, DomainFilter, fw.PreScore, DomainScore):
     """Honest: wants a zone, and likes those with more nodes."""
 
-    name = "Zonal"
     wakes_on = (fw.Event.NODE_LABELS_CHANGED,)
     SIZES: fw.StateKey[fw.IntArray] = fw.StateKey("sizes")
 
@@ -52,8 +52,6 @@ class Zonal(DomainFilter, fw.PreScore, DomainScore):
 class RefusesAll(Zonal):
     """Refuses every domain."""
 
-    name = "RefusesAll"
-
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, fw.BoolArray]:
@@ -62,8 +60,6 @@ class RefusesAll(Zonal):
 
 class ShortTable(Zonal):
     """Forgets the nodes without the label."""
-
-    name = "ShortTable"
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
@@ -74,8 +70,6 @@ class ShortTable(Zonal):
 class OtherPoints(Zonal):
     """Gives domains a point more than their nodes."""
 
-    name = "OtherPoints"
-
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, fw.IntArray]:
@@ -85,17 +79,13 @@ class OtherPoints(Zonal):
 class CountsTheFit(Zonal):
     """Has points only where all nodes fit."""
 
-    name = "CountsTheFit"
-
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         super().pre_score(state, pod, nodes)
         return fw.OK if len(nodes) == len(self.handle.nodes) else fw.SKIP
 
 
-class Local(DomainScore):
+class Local(Named, DomainScore):
     """Honest: likes zones with more pods, and says that it looks no further."""
-
-    name = "Local"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return int(self._points(np.array([node.label_code(ZONE)]))[0])
@@ -115,16 +105,12 @@ class Local(DomainScore):
 class NotLocal(Local):
     """Looks at the pods of all zones."""
 
-    name = "NotLocal"
-
     def _points(self, codes: fw.IntArray) -> fw.IntArray:
         return np.full(len(codes), min(int(self._pods().sum()), 100))
 
 
-class LocalByApp(DomainScore):
+class LocalByApp(Named, DomainScore):
     """Honest: likes zones with more pods of the same app, and says that nothing else matters."""
-
-    name = "LocalByApp"
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.labels.get("app")
@@ -150,8 +136,6 @@ class LocalByApp(DomainScore):
 class BasisWithoutApp(LocalByApp):
     """Says that entries of pods with other keys are the same."""
 
-    name = "BasisWithoutApp"
-
     def score_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, DomainTable[np.int64]]:
@@ -161,16 +145,13 @@ class BasisWithoutApp(LocalByApp):
 class ForgetsApp(BasisWithoutApp):
     """Says that not even the app matters."""
 
-    name = "ForgetsApp"
-
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return None
 
 
-class Roomiest(ScoreByLabel):
+class Roomiest(Named, ScoreByLabel):
     """Honest: of the zones with nodes that fit, those with the most nodes are the best."""
 
-    name = "Roomiest"
     normalizer = fw.BEST_IS_100
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -187,8 +168,6 @@ class Roomiest(ScoreByLabel):
 class RoomiestOfAll(Roomiest):
     """Compares with zones where no node fits."""
 
-    name = "RoomiestOfAll"
-
     def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> ScoresByLabel | None:
@@ -198,18 +177,15 @@ class RoomiestOfAll(Roomiest):
 class NotFinal(Roomiest):
     """Gives points that are not normalised yet."""
 
-    name = "NotFinal"
-
     def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> ScoresByLabel | None:
         return ScoresByLabel(ZONE, 160 * label_tally(self.handle.nodes, ZONE))
 
 
-class StaysWithIt(InternalPlugin, fw.PreScore, fw.Score):
+class StaysWithIt(Named, InternalPlugin, fw.PreScore, fw.Score):
     """Takes the numbers of an earlier pod for its own."""
 
-    name = "StaysWithIt"
     PODS: fw.StateKey[int] = fw.StateKey("pods")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -221,10 +197,9 @@ class StaysWithIt(InternalPlugin, fw.PreScore, fw.Score):
         return min(state[self.PODS], 100)
 
 
-class StaysWithLabels(InternalPlugin, fw.PreScore, fw.Score):
+class StaysWithLabels(Named, InternalPlugin, fw.PreScore, fw.Score):
     """Takes the labels of an earlier pod for those of its own."""
 
-    name = "StaysWithLabels"
     LABELS: fw.StateKey[int] = fw.StateKey("labels")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from tests.unshowable import Parting
 
 import mooring.framework as fw
 from mooring.errors import PluginError
@@ -144,23 +145,21 @@ def test_passes_what_happens_outside_on_to_the_waiting_plugin() -> None:
     assert run(guard().acall(plugin(), "Bind", patient)) == "got reset"
 
 
-def test_passes_cancellation_through() -> None:
-    cleaned = []
+async def patient(cleaned: list[bool]) -> None:
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        cleaned.append(True)
 
-    async def patient() -> None:
-        try:
-            await asyncio.sleep(3600)
-        finally:
-            cleaned.append(True)
 
-    async def main() -> None:
-        task = asyncio.ensure_future(guard().acall(plugin(), "Bind", patient))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+async def test_passes_cancellation_through() -> None:
+    cleaned: list[bool] = []
 
-    run(main())
+    task = asyncio.ensure_future(guard().acall(plugin(), "Bind", patient, cleaned))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert cleaned == [True]
 
 
@@ -172,21 +171,12 @@ def test_takes_a_cancellation_that_nobody_asked_for_as_an_accident() -> None:
         run(guard().acall(plugin(), "Bind", sulky))
 
 
-def test_passes_the_end_of_a_coroutine_through() -> None:
-    cleaned = []
+async def test_passes_the_end_of_a_coroutine_through() -> None:
+    cleaned: list[bool] = []
 
-    async def patient() -> None:
-        try:
-            await asyncio.sleep(3600)
-        finally:
-            cleaned.append(True)
-
-    async def main() -> None:
-        waiting = guard().acall(plugin(), "Bind", patient)
-        waiting.send(None)
-        waiting.close()
-
-    run(main())
+    waiting = guard().acall(plugin(), "Bind", patient, cleaned)
+    waiting.send(None)
+    waiting.close()
     assert cleaned == [True]
 
 
@@ -261,10 +251,6 @@ def test_the_watchdog_interrupts_an_answer_that_never_ends_to_show_itself() -> N
 
 
 def test_keeps_nothing_of_what_a_plugin_raised() -> None:
-    class Parting(Exception):
-        def __str__(self) -> str:
-            raise SystemExit(9)
-
     with pytest.raises(PluginError) as caught:
         guard().call(plugin(), "Filter", raises(Parting()))
     cause = caught.value.__cause__

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from tests.unshowable import Parting
 
 import mooring.framework as fw
 from mooring import config as cfg
@@ -217,11 +218,6 @@ class Dark(Bright):
 
     def __init__(self) -> None:
         raise AssertionError("never reached: it does not take what it is given")
-
-
-class Parting(Exception):
-    def __str__(self) -> str:
-        raise SystemExit(9)
 
 
 class Gone(Bright):

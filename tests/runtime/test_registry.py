@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unshowable import RAISES_PARTING
 
 import mooring.framework as fw
 from mooring.errors import ConfigError
@@ -133,12 +134,7 @@ def test_an_entry_point_that_does_not_keep_its_promise_is_refused_when_it_is_use
 def test_a_module_that_breaks_with_words_that_exit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "parting.py").write_text(
-        "class Parting(Exception):\n"
-        "    def __str__(self):\n"
-        "        raise SystemExit(9)\n\n"
-        "raise Parting\n"
-    )
+    (tmp_path / "parting.py").write_text(RAISES_PARTING)
     monkeypatch.syspath_prepend(tmp_path)
     text = "Parting: <Parting that can't be shown>"
     with pytest.raises(LookupError, match=f"can't import parting:Thing: {text}"):

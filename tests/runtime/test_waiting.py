@@ -1,7 +1,7 @@
-import asyncio
 from collections.abc import Iterator, Mapping
 
 import pytest
+from tests.loop_rig import LoopRig
 
 from mooring.framework import OK, Status
 from mooring.runtime.waiting import WaitingPod, WaitingPods
@@ -11,12 +11,8 @@ from mooring.testing.builders import pod
 
 @pytest.fixture
 def loop() -> Iterator[VirtualLoop]:
-    loop = VirtualLoop()
-    yield loop
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
-    loop.settle()
-    loop.close()
+    with LoopRig() as rig:
+        yield rig.loop
 
 
 def hold(loop: VirtualLoop, holds: Mapping[str, float]) -> tuple[WaitingPod, list[Status]]:

@@ -70,11 +70,11 @@ class Server:
         await self._patch(pod, condition, nominated_node)
 
 
-Stage = Callable[..., tuple[Simulation, Server]]
+FullNode = Callable[..., tuple[Simulation, Server]]
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Any:
+def full_node(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Builds a node "a" full of these pods, with a plugin that chooses victims."""
     sims: list[Simulation] = []
 
@@ -98,8 +98,8 @@ def small(name: str, **about: Any) -> fw.Pod:
 VIP = pod("vip", uid="vip-uid", cpu=4, priority=5)
 
 
-def test_marks_then_deletes_all_at_once_but_the_last(stage: Stage) -> None:
-    sim, server = stage(*map(small, ("v1", "v2", "v3")))
+def test_marks_then_deletes_all_at_once_but_the_last(full_node: FullNode) -> None:
+    sim, server = full_node(*map(small, ("v1", "v2", "v3")))
     server.hold("v1", "v2", "v3")
     sim.schedule(VIP)
     assert server.asked == ["mark v1", "delete v1", "mark v2", "delete v2"]
@@ -112,8 +112,8 @@ def test_marks_then_deletes_all_at_once_but_the_last(stage: Stage) -> None:
     assert notes(sim, "v3") == ["Preempted: Preempted by pod vip-uid on node a"]
 
 
-def test_gates_the_pod_until_the_last_victim_goes(stage: Stage) -> None:
-    sim, server = stage(*map(small, ("v1", "v2", "v3")))
+def test_gates_the_pod_until_the_last_victim_goes(full_node: FullNode) -> None:
+    sim, server = full_node(*map(small, ("v1", "v2", "v3")))
     server.hold("v2", "v3")
     sim.schedule(VIP)
     assert sim.where("vip") == "gated"  # woken by the end of v1
@@ -132,8 +132,8 @@ def test_gates_the_pod_until_the_last_victim_goes(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "terminating"])
-def test_opens_the_gate_as_soon_as_the_watch_shows_the_end(stage: Stage, how: str) -> None:
-    sim, server = stage(small("v1", cpu=4))
+def test_opens_the_gate_as_soon_as_the_watch_shows_the_end(full_node: FullNode, how: str) -> None:
+    sim, server = full_node(small("v1", cpu=4))
     server.hold("v1")
     sim.schedule(VIP)
     vip = fw.Pod(sim.pod("vip"))
@@ -147,8 +147,8 @@ def test_opens_the_gate_as_soon_as_the_watch_shows_the_end(stage: Stage, how: st
     assert sim.node_of("vip") == "a"
 
 
-def test_a_pod_is_not_forgotten_at_the_gate(stage: Stage) -> None:
-    sim, server = stage(*map(small, ("v1", "v2", "v3")), wakes_on=())
+def test_a_pod_is_not_forgotten_at_the_gate(full_node: FullNode) -> None:
+    sim, server = full_node(*map(small, ("v1", "v2", "v3")), wakes_on=())
     server.hold("v2")
     sim.schedule(VIP)
     assert sim.where("vip") == "gated"
@@ -160,23 +160,23 @@ def test_a_pod_is_not_forgotten_at_the_gate(stage: Stage) -> None:
     assert notes(sim, "v3") == []
 
 
-def test_skips_victims_that_are_leaving_already(stage: Stage) -> None:
-    sim, server = stage(small("v1", deleting=True), small("v2"))
+def test_skips_victims_that_are_leaving_already(full_node: FullNode) -> None:
+    sim, server = full_node(small("v1", deleting=True), small("v2"))
     sim.schedule(VIP)
     assert server.asked == ["mark v2", "delete v2"]
     assert sim.scheduler.metrics.preemption_victims.labels().total == 2
 
 
-def test_waits_for_nobody_if_all_are_leaving(stage: Stage) -> None:
-    sim, server = stage(small("v1", deleting=True))
+def test_waits_for_nobody_if_all_are_leaving(full_node: FullNode) -> None:
+    sim, server = full_node(small("v1", deleting=True))
     sim.schedule(VIP)
     assert server.asked == []
     assert sim.scheduler._gate(VIP, "").ok
     assert sim.scheduler.metrics.preemption_victims.labels().count == 0
 
 
-def test_does_not_mark_a_pod_twice(stage: Stage) -> None:
-    sim, server = stage(small("v1", cpu=4))
+def test_does_not_mark_a_pod_twice(full_node: FullNode) -> None:
+    sim, server = full_node(small("v1", cpu=4))
     server.refused = {"v1"}
     server.hold("v1")
     sim.schedule(VIP)
@@ -186,8 +186,8 @@ def test_does_not_mark_a_pod_twice(stage: Stage) -> None:
     assert server.asked == ["mark v1", "delete v1", "delete v1"]
 
 
-def test_tries_again_when_a_deletion_fails(stage: Stage) -> None:
-    sim, server = stage(*map(small, ("v1", "v2", "v3")))
+def test_tries_again_when_a_deletion_fails(full_node: FullNode) -> None:
+    sim, server = full_node(*map(small, ("v1", "v2", "v3")))
     server.refused = {"v1"}
     server.hold("v1")
     sim.schedule(VIP)
@@ -203,8 +203,10 @@ def test_tries_again_when_a_deletion_fails(stage: Stage) -> None:
     assert sim.node_of("vip") == "a"
 
 
-def test_tries_again_when_a_mark_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    sim, server = stage(small("v1", cpu=4))
+def test_tries_again_when_a_mark_fails(
+    full_node: FullNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim, server = full_node(small("v1", cpu=4))
     server.refused = {"status of v1"}
     attempts: list[object] = []
 
@@ -220,9 +222,9 @@ def test_tries_again_when_a_mark_fails(stage: Stage, monkeypatch: pytest.MonkeyP
 
 
 def test_survives_what_nobody_expected(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    full_node: FullNode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sim, server = stage(small("v1", cpu=4))
+    sim, server = full_node(small("v1", cpu=4))
     real = server.delete_pod
     calls: Log = []
 
@@ -238,8 +240,8 @@ def test_survives_what_nobody_expected(
     assert sim.node_of("vip") == "a"
 
 
-def test_withdraws_the_nominations_of_lesser_pods(stage: Stage) -> None:
-    sim, server = stage(small("v1", cpu=4))
+def test_withdraws_the_nominations_of_lesser_pods(full_node: FullNode) -> None:
+    sim, server = full_node(small("v1", cpu=4))
     server.hold("v1")
     for waiting in (
         pod("lesser", nominated="a", priority=1, scheduler="other"),
@@ -255,8 +257,8 @@ def test_withdraws_the_nominations_of_lesser_pods(stage: Stage) -> None:
     assert sim.pod("greater").status.nominated_node_name == "a"
 
 
-def test_goes_on_if_a_nomination_cannot_be_withdrawn(stage: Stage) -> None:
-    sim, server = stage(small("v1", cpu=4))
+def test_goes_on_if_a_nomination_cannot_be_withdrawn(full_node: FullNode) -> None:
+    sim, server = full_node(small("v1", cpu=4))
     server.refused = {"status of lesser"}
     sim.scheduler.queue.nominator.nominate(pod("lesser", nominated="a", priority=1), None)
     sim.schedule(VIP)
@@ -264,8 +266,8 @@ def test_goes_on_if_a_nomination_cannot_be_withdrawn(stage: Stage) -> None:
     assert sim.node_of("vip") == "a"
 
 
-def test_counts_victims_and_attempts(stage: Stage) -> None:
-    sim, _ = stage(*map(small, ("v1", "v2", "v3")))
+def test_counts_victims_and_attempts(full_node: FullNode) -> None:
+    sim, _ = full_node(*map(small, ("v1", "v2", "v3")))
     sim.schedule(VIP)
     sim.schedule(pod("hopeless", cpu=99))
     metrics = sim.scheduler.metrics

@@ -14,6 +14,7 @@ from tests.scheduler.misbehaving import (
     try_the_victim_and_then_an_innocent,
 )
 from tests.scheduler.recording import Log, place, probe, rejectors, world
+from tests.unshowable import Parting
 
 import mooring.framework as fw
 from mooring.framework import Code, Nominate, OnlyNodes, Status, Wait
@@ -23,15 +24,6 @@ from mooring.testing.builders import node, pod
 class Unspeakable(Exception):
     def __str__(self) -> str:
         raise ValueError("not even this works")
-
-
-class Parting(Exception):
-    """Ends the process when its text is taken."""
-
-    def __str__(self) -> str:
-        raise SystemExit(9)
-
-    __repr__ = __str__
 
 
 class Meta(type):

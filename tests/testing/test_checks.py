@@ -2,7 +2,8 @@ import json
 import re
 
 import pytest
-from tests.testing import gallery, left_out, overclaims
+from tests.testing import applies_to, declarations
+from tests.testing import faulty_plugins as faulty
 from tests.testing.headroom import Headroom
 
 import mooring.framework as fw
@@ -13,45 +14,45 @@ from mooring.testing.checks import CHECKS
 FEW = Examples(seeds=range(12))
 
 BROKEN: list[tuple[type[Base], str, str]] = [
-    (gallery.Nameless, "check_contract", "needs a `name`"),
-    (gallery.CannotBeBuilt, "check_contract", "shards must be positive"),
-    (gallery.AcceptsAnything, "check_unknown_args_are_refused", "noSuchArgument was accepted"),
-    (gallery.NeverWakes, "check_wakes_on_is_declared", "has no wakes_on"),
-    (gallery.NeverWakesPreemptors, "check_wakes_on_is_declared", "has no wakes_on"),
-    (gallery.WritesToColumn, "check_columns_untouched", "ValueError: output array is read-only"),
-    (gallery.ForcesColumn, "check_columns_untouched", "it changed labels"),
-    (gallery.ForcesColumnPerNode, "check_columns_untouched", "it changed labels"),
-    (gallery.WritesToPod, "check_columns_untouched", "is read-only: cannot set 'priority'"),
-    (gallery.FloatScores, "check_answers_are_accepted", "'float64 array', expected an int64 array"),
-    (gallery.NotANumber, "check_answers_are_accepted", "returned nan, expected an int (node"),
-    (gallery.ScoresNonePerNode, "check_answers_are_accepted", "returned None, expected an int"),
-    (gallery.SaysNone, "check_answers_are_accepted", "returned None, expected a Status (node"),
-    (gallery.WrongLength, "check_answers_are_accepted", "expected Verdicts for 1 nodes"),
-    (gallery.Raises, "check_answers_are_accepted", "filter plugin: KeyError: 'topology"),
-    (gallery.TooGood, "check_answers_are_accepted", "returns an invalid score 101"),
-    (gallery.NormalizesTooFar, "check_answers_are_accepted", "returns an invalid score 200"),
-    (gallery.SkipsAtFilter, "check_answers_are_accepted", "or with no meaning there"),
-    (gallery.SkipsReserve, "check_answers_are_accepted", "returned Skip, which has no meaning"),
-    (gallery.VectorDisagrees, "check_both_forms_agree", "Success by the per-node form"),
-    (gallery.OtherReason, "check_both_forms_agree", "['too full'] by the per-node form"),
-    (gallery.ScoreFormsDisagree, "check_both_forms_agree", "by the vectorised form, but"),
-    (gallery.OrderMatters, "check_node_order_does_not_matter", "with the nodes in another order"),
-    (gallery.SubsetMatters, "check_a_subset_gets_the_same_answers", "in a subset, but"),
-    (gallery.NormalizesForAll, "check_a_subset_gets_the_same_answers", "array of 0 scores"),
-    (gallery.Remembers, "check_same_seed_same_answer", "when asked a second time"),
-    (gallery.Speechless, "check_refusals_say_why", "Unschedulable without a reason"),
-    (gallery.SpeechlessGate, "check_refusals_say_why", "pre_enqueue() says"),
-    (gallery.UnreserveTrusts, "check_unreserve_copes", "unreserve() raised KeyError"),
-    (left_out.FiltersOthers, "check_applies_to_is_true", "although applies_to() is False"),
-    (gallery.ForgetsWhatIfs, "check_what_ifs_hold", "in thought with"),
-    (gallery.LeaksWhatIfs, "check_what_ifs_hold", "in thought"),
-    (gallery.AddsOnly, "check_what_ifs_hold", "and removed again, but Success"),
-    (overclaims.CountsPods, "check_declarations_are_true", "depends_on = fw.NODE says"),
-    (gallery.NotStrict, "check_queue_order", "before itself"),
-    (gallery.NotTransitive, "check_queue_order", "but not the first before the last"),
-    (gallery.KeyDisagrees, "check_queue_order", "by sort_key()"),
-    (gallery.HintTrusts, "check_hints_answer", "for NodeAdd, hint() raised AttributeError"),
-    (gallery.HintMumbles, "check_hints_answer", "expected a bool"),
+    (faulty.Nameless, "check_contract", "needs a `name`"),
+    (faulty.CannotBeBuilt, "check_contract", "shards must be positive"),
+    (faulty.AcceptsAnything, "check_unknown_args_are_refused", "noSuchArgument was accepted"),
+    (faulty.NeverWakes, "check_wakes_on_is_declared", "has no wakes_on"),
+    (faulty.NeverWakesPreemptors, "check_wakes_on_is_declared", "has no wakes_on"),
+    (faulty.WritesToColumn, "check_columns_untouched", "ValueError: output array is read-only"),
+    (faulty.ForcesColumn, "check_columns_untouched", "it changed labels"),
+    (faulty.ForcesColumnPerNode, "check_columns_untouched", "it changed labels"),
+    (faulty.WritesToPod, "check_columns_untouched", "is read-only: cannot set 'priority'"),
+    (faulty.FloatScores, "check_answers_are_accepted", "'float64 array', expected an int64 array"),
+    (faulty.NotANumber, "check_answers_are_accepted", "returned nan, expected an int (node"),
+    (faulty.ScoresNonePerNode, "check_answers_are_accepted", "returned None, expected an int"),
+    (faulty.SaysNone, "check_answers_are_accepted", "returned None, expected a Status (node"),
+    (faulty.WrongLength, "check_answers_are_accepted", "expected Verdicts for 1 nodes"),
+    (faulty.Raises, "check_answers_are_accepted", "filter plugin: KeyError: 'topology"),
+    (faulty.TooGood, "check_answers_are_accepted", "returns an invalid score 101"),
+    (faulty.NormalizesTooFar, "check_answers_are_accepted", "returns an invalid score 200"),
+    (faulty.SkipsAtFilter, "check_answers_are_accepted", "or with no meaning there"),
+    (faulty.SkipsReserve, "check_answers_are_accepted", "returned Skip, which has no meaning"),
+    (faulty.VectorDisagrees, "check_both_forms_agree", "Success by the per-node form"),
+    (faulty.OtherReason, "check_both_forms_agree", "['too full'] by the per-node form"),
+    (faulty.ScoreFormsDisagree, "check_both_forms_agree", "by the vectorised form, but"),
+    (faulty.OrderMatters, "check_node_order_does_not_matter", "with the nodes in another order"),
+    (faulty.SubsetMatters, "check_a_subset_gets_the_same_answers", "in a subset, but"),
+    (faulty.NormalizesForAll, "check_a_subset_gets_the_same_answers", "array of 0 scores"),
+    (faulty.Remembers, "check_same_seed_same_answer", "when asked a second time"),
+    (faulty.Speechless, "check_refusals_say_why", "Unschedulable without a reason"),
+    (faulty.SpeechlessGate, "check_refusals_say_why", "pre_enqueue() says"),
+    (faulty.UnreserveTrusts, "check_unreserve_copes", "unreserve() raised KeyError"),
+    (applies_to.FiltersOthers, "check_applies_to_is_true", "although applies_to() is False"),
+    (faulty.ForgetsWhatIfs, "check_what_ifs_hold", "in thought with"),
+    (faulty.LeaksWhatIfs, "check_what_ifs_hold", "in thought"),
+    (faulty.AddsOnly, "check_what_ifs_hold", "and removed again, but Success"),
+    (declarations.CountsPods, "check_declarations_are_true", "depends_on = fw.NODE says"),
+    (faulty.NotStrict, "check_queue_order", "before itself"),
+    (faulty.NotTransitive, "check_queue_order", "but not the first before the last"),
+    (faulty.KeyDisagrees, "check_queue_order", "by sort_key()"),
+    (faulty.HintTrusts, "check_hints_answer", "for NodeAdd, hint() raised AttributeError"),
+    (faulty.HintMumbles, "check_hints_answer", "expected a bool"),
 ]
 
 
@@ -71,7 +72,7 @@ def test_names_the_check_that_a_broken_plugin_fails(
 def test_shows_no_check_what_the_plugin_changed_in_another() -> None:
     alone = r"^plugin SpoilsForOthers fails check_columns_untouched: it changed labels disk"
     with pytest.raises(AssertionError, match=alone):
-        check_plugin(gallery.SpoilsForOthers, examples=FEW)
+        check_plugin(faulty.SpoilsForOthers, examples=FEW)
 
 
 def test_has_a_broken_plugin_for_every_check() -> None:
@@ -90,7 +91,7 @@ def test_tries_every_set_of_arguments_and_shows_the_one_that_fails() -> None:
 
 
 def test_yields_only_the_checks_that_concern_the_plugin() -> None:
-    names = dict(plugin_checks(gallery.NotStrict))
+    names = dict(plugin_checks(faulty.NotStrict))
     assert "check_queue_order" in names
     assert "check_both_forms_agree" not in names
     assert [name for name, _ in plugin_checks()] == [check.name for check in CHECKS]
@@ -103,7 +104,7 @@ def test_passes_over_a_check_that_does_not_concern_the_plugin() -> None:
 
 def test_shows_a_counter_example_as_small_as_it_can_be() -> None:
     with pytest.raises(AssertionError) as failure:
-        check_plugin(gallery.VectorDisagrees)
+        check_plugin(faulty.VectorDisagrees)
     lines = str(failure.value).splitlines()
     shown = [line.split(maxsplit=1)[0] for line in lines[1:-1]]
     assert shown == ["pod", "node"]
@@ -112,13 +113,13 @@ def test_shows_a_counter_example_as_small_as_it_can_be() -> None:
 
 def test_shows_where_the_plugin_raised() -> None:
     with pytest.raises(AssertionError) as failure:
-        check_plugin(gallery.Raises)
+        check_plugin(faulty.Raises)
     assert isinstance(failure.value.__cause__, KeyError)
 
 
 def test_lists_all_findings_at_once_each_as_small_as_it_can_be() -> None:
     with pytest.raises(AssertionError) as failure:
-        check_plugin(gallery.FullOfFaults, examples=FEW)
+        check_plugin(faulty.FullOfFaults, examples=FEW)
     first, *findings = str(failure.value).split("\n\n")
     assert first == "plugin FullOfFaults fails 4 checks:"
     assert [finding.partition(":")[0] for finding in findings] == [
@@ -136,7 +137,7 @@ def test_lists_all_findings_at_once_each_as_small_as_it_can_be() -> None:
 def test_shows_a_finding_once_if_other_arguments_change_nothing() -> None:
     args = [{}, {"reserve": 0.2}, {"reserve": 2.0}]
     with pytest.raises(AssertionError) as failure:
-        check_plugin(gallery.HintMumbles, args=args, examples=FEW)
+        check_plugin(faulty.HintMumbles, args=args, examples=FEW)
     numbered = [line for line in str(failure.value).splitlines() if line[:1].isdigit()]
     assert [line.partition(":")[0] for line in numbered] == [
         "1. check_hints_answer",
@@ -146,12 +147,12 @@ def test_shows_a_finding_once_if_other_arguments_change_nothing() -> None:
 
 def test_shows_a_plugin_that_raises_by_one_finding() -> None:
     with pytest.raises(AssertionError, match=r"^plugin Raises fails check_answers_are_accepted"):
-        check_plugin(gallery.Raises, examples=FEW)
+        check_plugin(faulty.Raises, examples=FEW)
 
 
 def test_says_more_about_a_plugin_that_raises_for_some_pods_only() -> None:
     with pytest.raises(AssertionError) as failure:
-        check_plugin(gallery.RaisesAndCounts, examples=FEW)
+        check_plugin(faulty.RaisesAndCounts, examples=FEW)
     assert "1. check_answers_are_accepted" in str(failure.value)
     assert "2. check_declarations_are_true" in str(failure.value)
 

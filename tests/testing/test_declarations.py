@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from tests.testing import left_out, overclaims
+from tests.testing import applies_to, declarations
 
 import mooring.framework as fw
 from mooring.api import core
@@ -21,72 +21,84 @@ APPLIES = "check_applies_to_is_true"
 STORED = "with what pre_filter and pre_score stored before"
 
 WRONG: list[tuple[type[Base], str, str]] = [
-    (overclaims.ByName, DECLARED, "for a pod with another name and uid, but"),
-    (overclaims.ByAge, DECLARED, "for a pod created at another time, but Success was kept from"),
-    (overclaims.ByLuck, DECLARED, "with other random numbers, but"),
-    (overclaims.ByClock, DECLARED, "an hour later, but"),
-    (overclaims.ByAttempts, DECLARED, "for a pod that was tried before, but Success was kept from"),
+    (declarations.ByName, DECLARED, "for a pod with another name and uid, but"),
+    (declarations.ByAge, DECLARED, "for a pod created at another time, but Success was kept from"),
+    (declarations.ByLuck, DECLARED, "with other random numbers, but"),
+    (declarations.ByClock, DECLARED, "an hour later, but"),
     (
-        overclaims.ByVolumes,
+        declarations.ByAttempts,
+        DECLARED,
+        "for a pod that was tried before, but Success was kept from",
+    ),
+    (
+        declarations.ByVolumes,
         DECLARED,
         "score is 1 for a pod with one more volume that has no source",
     ),
-    (overclaims.ByBest, DECLARED, "depends_on = fw.NODE says"),
-    (overclaims.ByFeasible, DECLARED, "pre_score is given all nodes and not only those that fit"),
-    (overclaims.UsesUp, DECLARED, STORED),
-    (overclaims.KeyByName, DECLARED, "which goes unnoticed: it is asked for once for all pods"),
-    (overclaims.ByWord, "check_contract", "its depends_on must be NODE or NODE_AND_PODS"),
+    (declarations.ByBest, DECLARED, "depends_on = fw.NODE says"),
+    (declarations.ByFeasible, DECLARED, "pre_score is given all nodes and not only those that fit"),
+    (declarations.UsesUp, DECLARED, STORED),
+    (declarations.KeyByName, DECLARED, "which goes unnoticed: it is asked for once for all pods"),
+    (declarations.ByWord, "check_contract", "its depends_on must be NODE or NODE_AND_PODS"),
     (
-        overclaims.CountsPods,
+        declarations.CountsPods,
         DECLARED,
         "added to node node-1, but 100 was kept; depends_on = fw.NODE",
     ),
-    (overclaims.LooksAround, DECLARED, "was kept; depends_on = fw.NODE_AND_PODS says that"),
-    (overclaims.ComparesNodes, DECLARED, "and cache_key() still is ('node-"),
-    (overclaims.CountsNodes, DECLARED, "after node node-new was added, but none was kept"),
-    (overclaims.CountsRunning, DECLARED, "after the status of pod"),
-    (overclaims.StoresCounts, DECLARED, STORED),
-    (overclaims.ReadsBySpec, DECLARED, "for a pod with other namespace, but"),
-    (overclaims.KeyByPods, DECLARED, "which goes unnoticed: it is asked for again when a node or"),
-    (overclaims.DependsByPods, DECLARED, "depends_on = fw.NODE says"),
-    (overclaims.OldVersion, DECLARED, "which goes unnoticed"),
-    (overclaims.SpecKeyByNodes, DECLARED, "which goes unnoticed"),
-    (overclaims.Sometimes, DECLARED, "depends_on = fw.NODE says"),
-    (overclaims.ForgetsMemory, DECLARED, "for a pod with other memory, but"),
-    (overclaims.ForgetsTolerations, DECLARED, "for a pod with other tolerations, but"),
-    (overclaims.SkipsByLabel, DECLARED, "for a pod with other labels, but Success was kept from"),
-    (overclaims.StoresLabels, DECLARED, "for a pod with other labels, but"),
-    (overclaims.ListsKeys, DECLARED, "cache_key() returned [0], expected something hashable"),
-    (overclaims.ForgetsSelector, DECLARED, "cache_key() says that all that matters of both is"),
-    (overclaims.SpecKeyByLabels, DECLARED, "for a pod with other labels, but"),
-    (overclaims.FailsElsewhere, DECLARED, "KeyError: 'topology.kubernetes.io/zone'"),
-    (overclaims.KeyFails, DECLARED, "cache_key() raised KeyError: 'app'"),
-    (left_out.RefusesOthers, APPLIES, "pre_filter() gives Unschedulable ['node(s) are not for"),
-    (left_out.RestrictsOthers, APPLIES, "pre_filter() gives OnlyNodes ["),
-    (left_out.FiltersOthers, APPLIES, "filter() for node node-4 gives Unschedulable"),
-    (left_out.FailsOthers, APPLIES, "no app'], although applies_to() is False for"),
-    (left_out.ScoresOthers, APPLIES, ": expected equal scores"),
-    (left_out.ReservesOthers, APPLIES, "reserve() gives Unschedulable"),
-    (left_out.DelaysOthers, APPLIES, "permit() gives Wait(timeout=10.0), although"),
-    (left_out.PreparesOthers, APPLIES, "pre_flight() gives Success, although"),
-    (left_out.TrustsAppliesTo, APPLIES, "KeyError: 'app'"),
-    (left_out.AppliesToText, APPLIES, "applies_to() returned None, expected a bool"),
-    (left_out.AppliesToNames, APPLIES, "applies_to() is False for a pod with another name and uid"),
-    (left_out.AppliesAtFirst, APPLIES, "applies_to() is False an hour later, but True for"),
-    (left_out.AppliesToSmallClusters, APPLIES, "after node node-new was added, but True for"),
+    (declarations.LooksAround, DECLARED, "was kept; depends_on = fw.NODE_AND_PODS says that"),
+    (declarations.ComparesNodes, DECLARED, "and cache_key() still is ('node-"),
+    (declarations.CountsNodes, DECLARED, "after node node-new was added, but none was kept"),
+    (declarations.CountsRunning, DECLARED, "after the status of pod"),
+    (declarations.StoresCounts, DECLARED, STORED),
+    (declarations.ReadsBySpec, DECLARED, "for a pod with other namespace, but"),
+    (
+        declarations.KeyByPods,
+        DECLARED,
+        "which goes unnoticed: it is asked for again when a node or",
+    ),
+    (declarations.DependsByPods, DECLARED, "depends_on = fw.NODE says"),
+    (declarations.OldVersion, DECLARED, "which goes unnoticed"),
+    (declarations.SpecKeyByNodes, DECLARED, "which goes unnoticed"),
+    (declarations.Sometimes, DECLARED, "depends_on = fw.NODE says"),
+    (declarations.ForgetsMemory, DECLARED, "for a pod with other memory, but"),
+    (declarations.ForgetsTolerations, DECLARED, "for a pod with other tolerations, but"),
+    (declarations.SkipsByLabel, DECLARED, "for a pod with other labels, but Success was kept from"),
+    (declarations.StoresLabels, DECLARED, "for a pod with other labels, but"),
+    (declarations.ListsKeys, DECLARED, "cache_key() returned [0], expected something hashable"),
+    (declarations.ForgetsSelector, DECLARED, "cache_key() says that all that matters of both is"),
+    (declarations.SpecKeyByLabels, DECLARED, "for a pod with other labels, but"),
+    (declarations.FailsElsewhere, DECLARED, "KeyError: 'topology.kubernetes.io/zone'"),
+    (declarations.KeyFails, DECLARED, "cache_key() raised KeyError: 'app'"),
+    (applies_to.RefusesOthers, APPLIES, "pre_filter() gives Unschedulable ['node(s) are not for"),
+    (applies_to.RestrictsOthers, APPLIES, "pre_filter() gives OnlyNodes ["),
+    (applies_to.FiltersOthers, APPLIES, "filter() for node node-4 gives Unschedulable"),
+    (applies_to.FailsOthers, APPLIES, "no app'], although applies_to() is False for"),
+    (applies_to.ScoresOthers, APPLIES, ": expected equal scores"),
+    (applies_to.ReservesOthers, APPLIES, "reserve() gives Unschedulable"),
+    (applies_to.DelaysOthers, APPLIES, "permit() gives Wait(timeout=10.0), although"),
+    (applies_to.PreparesOthers, APPLIES, "pre_flight() gives Success, although"),
+    (applies_to.TrustsAppliesTo, APPLIES, "KeyError: 'app'"),
+    (applies_to.AppliesToText, APPLIES, "applies_to() returned None, expected a bool"),
+    (
+        applies_to.AppliesToNames,
+        APPLIES,
+        "applies_to() is False for a pod with another name and uid",
+    ),
+    (applies_to.AppliesAtFirst, APPLIES, "applies_to() is False an hour later, but True for"),
+    (applies_to.AppliesToSmallClusters, APPLIES, "after node node-new was added, but True for"),
 ]
 TRUE: list[type[Base]] = [
-    overclaims.Undeclared,
-    overclaims.ReadsNamespaces,
-    overclaims.BySpread,
-    overclaims.ByRequests,
-    overclaims.ByTolerations,
-    overclaims.BySpec,
-    overclaims.ByPod,
-    overclaims.ByLabels,
-    left_out.ForApps,
-    left_out.SkipsOthers,
-    left_out.KeptForApps,
+    declarations.Undeclared,
+    declarations.ReadsNamespaces,
+    declarations.BySpread,
+    declarations.ByRequests,
+    declarations.ByTolerations,
+    declarations.BySpec,
+    declarations.ByPod,
+    declarations.ByLabels,
+    applies_to.ForApps,
+    applies_to.SkipsOthers,
+    applies_to.KeptForApps,
 ]
 
 
@@ -104,7 +116,7 @@ def test_finds_nothing_wrong_with_a_claim_that_is_true(plugin: type[Base]) -> No
     check_plugin(plugin, examples=FEW)
 
 
-@pytest.mark.parametrize("plugin", [left_out.AppliesToNames, left_out.AppliesAtFirst])
+@pytest.mark.parametrize("plugin", [applies_to.AppliesToNames, applies_to.AppliesAtFirst])
 def test_finds_a_wrong_applies_to_once(plugin: type[Base]) -> None:
     with pytest.raises(AssertionError, match=rf"^plugin {plugin.name} fails {APPLIES}: "):
         check_plugin(plugin, examples=FEW)
@@ -112,7 +124,7 @@ def test_finds_a_wrong_applies_to_once(plugin: type[Base]) -> None:
 
 def test_says_in_one_line_what_differed_and_what_was_claimed() -> None:
     with pytest.raises(AssertionError) as failure:
-        check_plugin(overclaims.CountsPods, examples=FEW)
+        check_plugin(declarations.CountsPods, examples=FEW)
     first, *example, seed = str(failure.value).splitlines()
     assert first == (
         "plugin CountsPods fails check_declarations_are_true: node node-1: score is 99 after pod"
@@ -125,13 +137,13 @@ def test_says_in_one_line_what_differed_and_what_was_claimed() -> None:
 
 
 def test_tries_pods_that_it_is_given_as_well() -> None:
-    class Licensed(overclaims.ByRequests):
+    class Licensed(declarations.ByRequests):
         """Looks at an annotation that no random pod has."""
 
         name = "Licensed"
 
         def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-            return fw.OK if "licence" not in pod.annotations else overclaims.NOT_HERE
+            return fw.OK if "licence" not in pod.annotations else declarations.NOT_HERE
 
     check_plugin(Licensed, examples=FEW)
     licensed = Examples(
@@ -161,7 +173,7 @@ def test_leaves_a_cluster_as_it_was(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "plugin"), [(DECLARED, overclaims.ByRequests), (APPLIES, left_out.ForApps)]
+    ("check", "plugin"), [(DECLARED, declarations.ByRequests), (APPLIES, applies_to.ForApps)]
 )
 def test_changes_no_cluster_that_other_checks_look_at(check: str, plugin: type[Base]) -> None:
     cases = list(Examples(seeds=range(4)).cases(shared=True))

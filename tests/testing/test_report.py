@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.testing import overclaims
+from tests.testing import declarations
 from tests.testing.headroom import Headroom
 
 import mooring.framework as fw
@@ -76,7 +76,7 @@ class ReadsMuch(fw.PreFilter, fw.Filter):
             len(self.handle.nodes.names) > 1,
             "pool" in node.labels,
         ]
-        return overclaims.NOT_HERE if all(is_meant) else fw.OK
+        return declarations.NOT_HERE if all(is_meant) else fw.OK
 
 
 def test_says_what_is_read_and_what_could_be_declared() -> None:
@@ -96,7 +96,7 @@ def test_proposes_no_more_than_is_true() -> None:
     assert "BEST_IS_100" not in text
 
 
-@pytest.mark.parametrize("plugin", [overclaims.Undeclared, overclaims.BySpread])
+@pytest.mark.parametrize("plugin", [declarations.Undeclared, declarations.BySpread])
 def test_proposes_nothing_where_nothing_more_is_true(plugin: type[Base]) -> None:
     assert report_of(plugin).endswith(
         "Nothing more was found that it could declare and that would help."
@@ -136,7 +136,7 @@ def test_names_everything_that_is_read_as_an_author_would_write_it() -> None:
 def test_says_nothing_of_a_plugin_that_fails_a_check() -> None:
     said: list[str] = []
     with pytest.raises(AssertionError):
-        check_plugin(overclaims.CountsPods, examples=FEW, report=said.append)
+        check_plugin(declarations.CountsPods, examples=FEW, report=said.append)
     assert said == []
 
 

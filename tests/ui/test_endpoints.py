@@ -175,41 +175,25 @@ async def test_knows_clients_by_their_certificates(tmp_path: Path) -> None:
             await client.get("/metrics")
 
 
+def endpoints_at(address: str, port: int = 0) -> Endpoints:
+    access = Access(FakeReviewer())
+    return Endpoints(address=address, port=port, tls=None, health=Health(), pages={}, access=access)
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])
 def test_serves_nobody_outside_without_tls(address: str) -> None:
     with pytest.raises(ConfigError, match=r"--bind-address: .*without TLS only loopback"):
-        Endpoints(
-            address=address,
-            port=0,
-            tls=None,
-            health=Health(),
-            pages={},
-            access=Access(FakeReviewer()),
-        )
+        endpoints_at(address)
 
 
 def test_wants_an_address() -> None:
     with pytest.raises(ConfigError, match="--bind-address: 'localhost' does not appear to be"):
-        Endpoints(
-            address="localhost",
-            port=0,
-            tls=None,
-            health=Health(),
-            pages={},
-            access=Access(FakeReviewer()),
-        )
+        endpoints_at("localhost")
 
 
 async def test_says_that_a_port_is_taken() -> None:
     async with serve() as client:
-        second = Endpoints(
-            address="127.0.0.1",
-            port=client.port,
-            tls=None,
-            health=Health(),
-            pages={},
-            access=Access(FakeReviewer()),
-        )
+        second = endpoints_at("127.0.0.1", client.port)
         with pytest.raises(ConfigError, match=f"--secure-port: can't listen .*{client.port}"):
             await second.start()
         await second.close()

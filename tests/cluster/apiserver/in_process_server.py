@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from typing import Any, Self
+from typing import Any
 
 from tests.cluster.apiserver.compared_requests import Object, Step, ask_ours, pod
+from tests.loop_rig import LoopRig
 
 from mooring.cluster.apiserver.resources import Resource, known
 from mooring.cluster.apiserver.server import ApiServer
 from mooring.cluster.apiserver.store import Store
 from mooring.cluster.apiserver.verbs import Verbs
-from mooring.simulator.clock import VirtualLoop
 
 PODS = known("pods")
 MAPS = known("configmaps")
@@ -62,18 +61,9 @@ class InProcessServer:
         return [item.name for item in self.store.list(resource)]
 
 
-class ServerOnALoop:
-    """A server and a virtual loop; at the end every task is cancelled."""
+class ServerOnALoop(LoopRig):
+    """A server and a virtual loop."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
+        super().__init__()
         self.server = InProcessServer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.settle()
-        self.loop.close()

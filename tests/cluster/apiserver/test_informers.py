@@ -6,12 +6,11 @@ The same over sockets: `test_informers_over_sockets.py`; with every kind of faul
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.apiserver.in_process_server import InProcessServer
+from tests.cluster.apiserver.in_process_server import ServerOnALoop
 from tests.cluster.apiserver.informer_mirrors import (
     InformerMirror,
     RandomWrites,
@@ -20,23 +19,15 @@ from tests.cluster.apiserver.informer_mirrors import (
 from tests.faulty_transport import FaultyTransport, Vanish
 
 from mooring.cluster.apiserver.transport import LocalTransport
-from mooring.simulator.clock import VirtualLoop
 
 
-class Room:
+class FollowedServer(ServerOnALoop):
     """A loop, a server that is written to, and informers that follow it over a bad wire."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
-        self.server = InProcessServer()
+        super().__init__()
         self.writes = RandomWrites(self.server)
         self.mirrors: list[tuple[InformerMirror, FaultyTransport]] = []
-
-    def close(self) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        self.loop.settle()
-        self.loop.close()
 
     def follow(self, rng: random.Random) -> None:
         transport = FaultyTransport(LocalTransport(self.server.server))
@@ -54,26 +45,25 @@ class Room:
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
-    made = Room()
-    yield made
-    made.close()
+def followed() -> Iterator[FollowedServer]:
+    with FollowedServer() as followed:
+        yield followed
 
 
-def test_twenty_clients_with_selectors_end_up_with_what_there_is(room: Room) -> None:
+def test_twenty_clients_with_selectors_end_up_with_what_there_is(followed: FollowedServer) -> None:
     rng = random.Random(11)
-    room.writes.make_namespaces()
+    followed.writes.make_namespaces()
     for _ in range(20):
-        room.follow(rng)
+        followed.follow(rng)
     for step in range(3_000):
-        room.writes.anything(rng)
+        followed.writes.anything(rng)
         if rng.random() < 0.02:
-            _, transport = rng.choice(room.mirrors)
+            _, transport = rng.choice(followed.mirrors)
             transport.fail("*", *[Vanish()] * rng.randrange(3))
             transport.cut()
         if step % 1_000 == 999:
-            room.server.store.compact()
+            followed.server.store.compact()
         if rng.random() < 0.3:
-            room.loop.advance(rng.choice([0, 0, 0.5, 20]))
-    room.loop.advance(60)
-    room.calm_down()
+            followed.loop.advance(rng.choice([0, 0, 0.5, 20]))
+    followed.loop.advance(60)
+    followed.calm_down()

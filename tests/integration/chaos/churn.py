@@ -21,7 +21,7 @@ from tests.controlplane.build import ControlPlaneError
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import namespace, node, nodes, pod
 from tests.controlplane.processes import Process
-from tests.integration.starting import NAME, start_mooring
+from tests.integration.mooring_process import NAME, start_mooring
 
 _MOST = 300.0  # MB
 _GROWTH = 0.10

@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from tests.controlplane.admin import AdminApi, ApiFailure, Object
 from tests.controlplane.objects import nodes, pod
-from tests.integration.starting import NAME
+from tests.integration.mooring_process import NAME
 
 T = TypeVar("T")
 
@@ -109,13 +109,17 @@ class Feeder:
     """
 
     def __init__(self, admin: AdminApi, pods: Sequence[Object], rate: float = math.inf) -> None:
-        self._admin = admin
+        self.admin = admin
         self._pods = pods
         self._rate = rate
         self._accidents: list[BaseException] = []
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
-    def start(self) -> Feeder:
+    def create(self, value: Object) -> None:
+        """Called for every pod, in one of several threads."""
+        create(self.admin, value)
+
+    def start(self) -> Self:
         self._thread.start()
         return self
 
@@ -138,6 +142,6 @@ class Feeder:
 
     def _create(self, value: Object) -> None:
         try:
-            create(self._admin, value)
+            self.create(value)
         except BaseException as error:
             self._accidents.append(error)

@@ -12,7 +12,7 @@ from tests.controlplane.waiting import wait_until
 from tests.integration.chaos.load import Feeder
 from tests.integration.chaos.scale import SCALE
 from tests.integration.chaos.verdict import Run, metrics
-from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
+from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
 
 _SIZES = (4, 3, 2, 1)  # of pods, in units of 100m CPU and 200Mi of memory
 _NODE = 40  # units; filled to 80 %

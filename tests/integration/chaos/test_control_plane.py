@@ -10,7 +10,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
 from tests.integration.chaos.scale import SCALE
 from tests.integration.chaos.verdict import Run
-from tests.integration.starting import start_mooring
+from tests.integration.mooring_process import start_mooring
 
 
 @pytest.fixture

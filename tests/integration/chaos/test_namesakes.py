@@ -11,7 +11,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.integration.chaos.load import PACKING, sized_pod, tight_nodes
 from tests.integration.chaos.scale import SCALE
 from tests.integration.chaos.verdict import Run
-from tests.integration.starting import start_mooring
+from tests.integration.mooring_process import start_mooring
 
 _HANDS = 8  # pods made side by side
 _SHARE = 0.4  # of pods that are replaced, some of them several times

@@ -10,7 +10,7 @@ from tests.controlplane.waiting import wait_until
 from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import Run
-from tests.integration.starting import start_mooring
+from tests.integration.mooring_process import start_mooring
 
 _HOLE = 40.0  # seconds
 _NOTICED = 60.0  # seconds in which it must be

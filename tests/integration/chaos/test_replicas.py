@@ -14,7 +14,7 @@ from tests.controlplane.waiting import wait_until
 from tests.integration.chaos.load import PACKING, Feeder, sized_pods, tight_nodes
 from tests.integration.chaos.scale import IS_FULL, SCALE
 from tests.integration.chaos.verdict import Run, metrics
-from tests.integration.starting import NAME, Mooring, scheduler_user, start_mooring
+from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
 
 _LEASE, _DEADLINE, _RETRY = SCALE.lease
 SPREADING: Mapping[str, Any] = {"percentageOfNodesToScore": 100}

@@ -8,7 +8,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.integration.chaos.load import PACKING, Feeder, batches, sized_pods, tight_nodes
 from tests.integration.chaos.scale import SCALE
 from tests.integration.chaos.verdict import Run
-from tests.integration.starting import start_mooring
+from tests.integration.mooring_process import start_mooring
 
 
 def test_a_killed_scheduler_goes_on_where_it_was(

@@ -11,7 +11,7 @@ from tests.controlplane.invariants import Bind, audit, binds
 from tests.controlplane.waiting import wait_until
 from tests.integration.chaos.load import insist
 from tests.integration.chaos.scale import SCALE
-from tests.integration.starting import Mooring
+from tests.integration.mooring_process import Mooring
 
 _LOOK_EVERY = 0.5  # seconds
 _SETTLE = 30.0  # seconds until the watch has shown what was bound last

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.oracle.scenarios import objects, quantities, selectors
+from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.dice import Dice, Object
-from tests.oracle.scenarios.scene import Scene
 from tests.oracle.scenarios.storage import Storage
 
 _LOW = (-100, -10, 0, 0, 1, 5, 10, 50, 100)
@@ -12,7 +12,7 @@ _ASKED = ("250m", "500m", "500m", "750m", "1000m", "1000m", "1500m", "2000m")
 _TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
 
-def preemption(dice: Dice) -> Scene:
+def preemption(dice: Dice) -> Case:
     """Nodes full of pods of lower and higher priority, and a pod that wants in."""
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, dice.between(2, 4))
@@ -57,7 +57,7 @@ def preemption(dice: Dice) -> Scene:
         cluster["poddisruptionbudgets"].append(
             objects.budget(dice, dice.pick(spaces), cluster["pods"])
         )
-    return Scene(_preemptor(dice, cluster, spaces, size), cluster)
+    return Case(_preemptor(dice, cluster, spaces, size), cluster)
 
 
 def _add_port_80(item: Object) -> None:
@@ -109,7 +109,7 @@ def _preemptor(dice: Dice, cluster: Object, spaces: list[str], size: int) -> Obj
     return pod
 
 
-def nominated(dice: Dice) -> Scene:
+def nominated(dice: Dice) -> Case:
     """Pending pods that wait for the room they were promised."""
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, dice.between(2, 4))
@@ -137,7 +137,7 @@ def nominated(dice: Dice) -> Scene:
         pod["spec"]["topologySpreadConstraints"] = selectors.spread_constraints(dice, labels, 2)
     if dice.chance(0.12):
         pod["status"]["nominatedNodeName"] = dice.pick(names)
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
 def _involved(
@@ -158,7 +158,7 @@ def _involved(
     return item
 
 
-def mixed_scene(dice: Dice, fewest: int, most: int) -> Scene:
+def mixed_case(dice: Dice, fewest: int, most: int) -> Case:
     """A cluster with some of everything and a pod that cares about some of it."""
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, dice.between(2, 4))
@@ -189,7 +189,7 @@ def mixed_scene(dice: Dice, fewest: int, most: int) -> Scene:
         selector = {key: labels[key] for key in dice.some(sorted(labels), 1, 1)}
         namespace = pod["metadata"]["namespace"]
         cluster["services"].append(objects.service(dice, namespace, selector))
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
 def _demanding(dice: Dice, spaces: list[str], names: list[str], storage: Storage) -> Object:

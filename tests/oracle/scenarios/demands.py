@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.oracle.scenarios import objects, profiles, quantities
+from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.dice import Dice, Object
-from tests.oracle.scenarios.scene import Scene
 
 
-def resources(dice: Dice) -> Scene:
+def resources(dice: Dice) -> Case:
     """Requests in every place and spelling: containers, sidecars, overhead, pod level, resizes."""
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
@@ -27,7 +27,7 @@ def resources(dice: Dice) -> Scene:
         if not args or dice.chance(0.3):
             args["NodeResourcesBalancedAllocation"] = profiles.balanced_args(dice)
         profile = {"pluginConfig": profiles.plugin_config(dice, args)}
-    return Scene(pod, cluster, profile)
+    return Case(pod, cluster, profile)
 
 
 def _hungry_pod(dice: Dice, *, priority: int, on: str | None = None) -> Object:

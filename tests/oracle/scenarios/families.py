@@ -6,45 +6,45 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.oracle.scenarios import objects, profiles
-from tests.oracle.scenarios.crowded import mixed_scene, nominated, preemption
+from tests.oracle.scenarios.case import Case
+from tests.oracle.scenarios.crowded import mixed_case, nominated, preemption
 from tests.oracle.scenarios.demands import resources
 from tests.oracle.scenarios.dice import Dice, Object
 from tests.oracle.scenarios.neighbours import interpod, peopled, spread
 from tests.oracle.scenarios.places import add_images, images, misc, nodeaffinity, ports, taints
-from tests.oracle.scenarios.scene import Scene
 from tests.oracle.scenarios.storage import Storage
 
 
-def volumes(dice: Dice) -> Scene:
+def volumes(dice: Dice) -> Case:
     cluster, spaces = peopled(dice, 4, 16)
     storage = Storage(dice, cluster)
     storage.set_up()
     storage.crowd(spaces, dice.pick((0, 5, 20, 35)))
     pod = objects.pod(dice, namespace=dice.pick(spaces), priority=dice.pick((0, 500)))
     storage.add_volumes(pod, 1, 3)
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
-def mixed(dice: Dice) -> Scene:
+def mixed(dice: Dice) -> Case:
     """Everything at once, now and then with arguments of plugins."""
-    scene = mixed_scene(dice, 6, 25)
-    for node in scene.cluster["nodes"]:
+    case = mixed_case(dice, 6, 25)
+    for node in case.cluster["nodes"]:
         add_images(dice, node, 3)
     profile = None
     if dice.chance(0.25):
-        names = objects.names(scene.cluster["nodes"])
+        names = objects.names(case.cluster["nodes"])
         profile = {"pluginConfig": profiles.arguments(dice, names, 1)}
-    return Scene(scene.pod, scene.cluster, profile)
+    return Case(case.pod, case.cluster, profile)
 
 
-def config(dice: Dice) -> Scene:
+def config(dice: Dice) -> Case:
     """Everything at once under a profile of its own."""
-    scene = mixed_scene(dice, 6, 25)
-    names = objects.names(scene.cluster["nodes"])
-    return Scene(scene.pod, scene.cluster, profiles.profile(dice, names))
+    case = mixed_case(dice, 6, 25)
+    names = objects.names(case.cluster["nodes"])
+    return Case(case.pod, case.cluster, profiles.profile(dice, names))
 
 
-FAMILIES: dict[str, Callable[[Dice], Scene]] = {
+FAMILIES: dict[str, Callable[[Dice], Case]] = {
     family.__name__: family
     for family in (
         *(resources, nodeaffinity, taints, ports, spread, interpod, images, volumes, misc),
@@ -63,11 +63,11 @@ class Numbered(NamedTuple):
         """The same for the same seed and number, however many others are made."""
         family = self.families[number % len(self.families)]
         turn = number // len(self.families)
-        scene = FAMILIES[family](Dice(f"{family}/{self.seed}/{turn}"))
+        case = FAMILIES[family](Dice(f"{family}/{self.seed}/{turn}"))
         return {
             "id": f"{family}-{self.seed}-{turn:05}",
             "family": family,
-            "profile": scene.profile,
-            "cluster": scene.cluster,
-            "pod": scene.pod,
+            "profile": case.profile,
+            "cluster": case.cluster,
+            "pod": case.pod,
         }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.oracle.scenarios import objects, profiles, selectors
+from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.dice import Dice, Object
-from tests.oracle.scenarios.scene import Scene
 
 
-def spread(dice: Dice) -> Scene:
+def spread(dice: Dice) -> Case:
     cluster, spaces = peopled(dice, 4, 20)
     for node in cluster["nodes"]:
         objects.add_taints(dice, node, 1 if dice.chance(0.15) else 0)
@@ -39,7 +39,7 @@ def spread(dice: Dice) -> Scene:
     if dice.chance(0.3):
         args = {"PodTopologySpread": profiles.spread_args(dice)}
         profile = {"pluginConfig": profiles.plugin_config(dice, args)}
-    return Scene(pod, cluster, profile)
+    return Case(pod, cluster, profile)
 
 
 def _add_owners(dice: Dice, cluster: Object, pod: Object) -> None:
@@ -70,7 +70,7 @@ def peopled(dice: Dice, fewest: int, most: int) -> tuple[Object, list[str]]:
     return cluster, objects.names(cluster["namespaces"])
 
 
-def interpod(dice: Dice) -> Scene:
+def interpod(dice: Dice) -> Case:
     cluster, spaces = peopled(dice, 4, 16)
     names = objects.names(cluster["nodes"])
     for _ in range(dice.between(0, 50)):
@@ -98,4 +98,4 @@ def interpod(dice: Dice) -> Scene:
     if dice.chance(0.3):
         args = {"InterPodAffinity": profiles.interpod_args(dice)}
         profile = {"pluginConfig": profiles.plugin_config(dice, args)}
-    return Scene(pod, cluster, profile)
+    return Case(pod, cluster, profile)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.oracle.scenarios import objects, profiles, quantities, selectors
+from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.dice import Dice, Object
-from tests.oracle.scenarios.scene import Scene
 
 
-def nodeaffinity(dice: Dice) -> Scene:
+def nodeaffinity(dice: Dice) -> Case:
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
     cluster["nodes"] = objects.nodes(dice, 4, 25, bare=True)
@@ -31,7 +31,7 @@ def nodeaffinity(dice: Dice) -> Scene:
     if dice.chance(0.25):
         added = {"NodeAffinity": profiles.affinity_args(dice, names)}
         profile = {"pluginConfig": profiles.plugin_config(dice, added)}
-    return Scene(pod, cluster, profile)
+    return Case(pod, cluster, profile)
 
 
 def _populate(dice: Dice, cluster: Object, most: int) -> None:
@@ -42,7 +42,7 @@ def _populate(dice: Dice, cluster: Object, most: int) -> None:
             cluster["pods"].append(objects.pod(dice, asked=asked, on=node))
 
 
-def taints(dice: Dice) -> Scene:
+def taints(dice: Dice) -> Case:
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
     cluster["nodes"] = objects.nodes(dice, 3, 25, bare=True)
@@ -58,10 +58,10 @@ def taints(dice: Dice) -> Scene:
         ]
     if tolerations:
         pod["spec"]["tolerations"] = tolerations
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
-def ports(dice: Dice) -> Scene:
+def ports(dice: Dice) -> Case:
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
     crowded = dice.chance(0.4)
@@ -74,7 +74,7 @@ def ports(dice: Dice) -> Scene:
     objects.some_finished(dice, cluster["pods"], 0.1)
     pod = objects.pod(dice, asked={"cpu": "200m"}, priority=dice.pick((0, 0, 500, 2000)))
     _add_ports(dice, pod)
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
 def _add_ports(dice: Dice, item: Object) -> None:
@@ -108,7 +108,7 @@ _IMAGES = {  # repository -> bytes
 _TAGS = ("latest", "1.2", "v3", "3.10")
 
 
-def images(dice: Dice) -> Scene:
+def images(dice: Dice) -> Case:
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
     cluster["nodes"] = objects.nodes(dice, 3, 20, bare=True)
@@ -127,7 +127,7 @@ def images(dice: Dice) -> Scene:
     if dice.chance(0.07):
         source = {"reference": _reference(dice), "pullPolicy": "IfNotPresent"}
         spec["volumes"] = [{"name": "im", "image": source}]
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
 def add_images(dice: Dice, node: Object, most: int) -> None:
@@ -160,7 +160,7 @@ _FEATURES = (
 )
 
 
-def misc(dice: Dice) -> Scene:
+def misc(dice: Dice) -> Case:
     """Gates, node names, cordons, tiny nodes, features that nodes declare, no nodes at all."""
     cluster = objects.cluster()
     cluster["namespaces"] = objects.namespaces(dice, 1)
@@ -187,7 +187,7 @@ def misc(dice: Dice) -> Scene:
         asked=dice.pick(({}, {"cpu": dice.pick(("100m", "500m", "1500m")), "memory": "100Mi"})),
     )
     _oddities(dice, pod, objects.names(cluster["nodes"]))
-    return Scene(pod, cluster)
+    return Case(pod, cluster)
 
 
 def _oddities(dice: Dice, pod: Object, nodes: list[str]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Self
 
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.looking import placements
-from tests.integration.starting import NAME
+from tests.integration.cluster_reads import placements
+from tests.integration.mooring_process import NAME
 
 _PAUSE = 0.02  # seconds between two pods
 
@@ -31,12 +30,7 @@ class Load:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         if self._failure is not None:

@@ -1,15 +1,27 @@
 """Plugins that apply to some pods only, and say something for the others, each in one way."""
 
-from tests.testing.overclaims import NOT_HERE
+from typing import ClassVar
+
+from tests.testing.declarations import NOT_HERE
+from tests.testing.named import Named
 
 import mooring.framework as fw
 
 
-class ForApps(fw.PreFilter, fw.Filter, fw.PreScore, fw.Score, fw.Reserve, fw.Permit, fw.PreBind):
-    """Honest: has nothing to say for pods without the label app, at any point."""
+class ForApps(
+    Named, fw.PreFilter, fw.Filter, fw.PreScore, fw.Score, fw.Reserve, fw.Permit, fw.PreBind
+):
+    """Honest: has nothing to say for pods without the label app, at any point.
 
-    name = "ForApps"
+    A subclass gives those pods another answer at one point.
+    """
+
     wakes_on = ()
+    pre_filter_others: ClassVar[fw.Status] = fw.OK
+    pre_score_others: ClassVar[fw.Status] = fw.OK
+    reserve_others: ClassVar[fw.Status] = fw.OK
+    permit_others: ClassVar[fw.Status | fw.Wait] = fw.OK
+    pre_flight_others: ClassVar[fw.Status] = fw.SKIP
 
     def applies_to(self, pod: fw.Pod) -> bool:
         return "app" in pod.labels
@@ -17,27 +29,27 @@ class ForApps(fw.PreFilter, fw.Filter, fw.PreScore, fw.Score, fw.Reserve, fw.Per
     def pre_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> fw.Status | fw.OnlyNodes:
-        return fw.OK
+        return fw.OK if "app" in pod.labels else self.pre_filter_others
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return NOT_HERE if "app" in pod.labels and node.unschedulable else fw.OK
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        return fw.OK
+        return fw.OK if "app" in pod.labels else self.pre_score_others
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(node.pod_count, 100) if "app" in pod.labels else 7
 
     def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
-        return fw.OK
+        return fw.OK if "app" in pod.labels else self.reserve_others
 
     def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None: ...
 
     def permit(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status | fw.Wait:
-        return fw.Wait(10.0) if "app" in pod.labels else fw.OK
+        return fw.Wait(10.0) if "app" in pod.labels else self.permit_others
 
     def pre_flight(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
-        return fw.OK if "app" in pod.labels else fw.SKIP
+        return fw.OK if "app" in pod.labels else self.pre_flight_others
 
     async def pre_bind(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
         return fw.OK
@@ -46,21 +58,13 @@ class ForApps(fw.PreFilter, fw.Filter, fw.PreScore, fw.Score, fw.Reserve, fw.Per
 class SkipsOthers(ForApps):
     """Honest: says so at PreFilter and PreScore as well."""
 
-    name = "SkipsOthers"
-
-    def pre_filter(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.Status | fw.OnlyNodes:
-        return fw.OK if "app" in pod.labels else fw.SKIP
-
-    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        return fw.OK if "app" in pod.labels else fw.SKIP
+    pre_filter_others = fw.SKIP
+    pre_score_others = fw.SKIP
 
 
-class KeptForApps(fw.Filter):
+class KeptForApps(Named, fw.Filter):
     """Honest: for the pods that it applies to, nothing of the pod matters."""
 
-    name = "KeptForApps"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -80,18 +84,11 @@ class KeptForApps(fw.Filter):
 class RefusesOthers(ForApps):
     """Refuses the pods that it does not apply to."""
 
-    name = "RefusesOthers"
-
-    def pre_filter(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> fw.Status | fw.OnlyNodes:
-        return fw.OK if "app" in pod.labels else NOT_HERE
+    pre_filter_others = NOT_HERE
 
 
 class RestrictsOthers(ForApps):
     """Has nodes for the pods that it does not apply to."""
-
-    name = "RestrictsOthers"
 
     def pre_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
@@ -102,8 +99,6 @@ class RestrictsOthers(ForApps):
 class FiltersOthers(ForApps):
     """Refuses cordoned nodes to all pods."""
 
-    name = "FiltersOthers"
-
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return NOT_HERE if node.unschedulable else fw.OK
 
@@ -111,16 +106,11 @@ class FiltersOthers(ForApps):
 class FailsOthers(ForApps):
     """Can't prepare scores for the pods that it does not apply to."""
 
-    name = "FailsOthers"
-
-    def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
-        return fw.OK if "app" in pod.labels else fw.Status.error("no app")
+    pre_score_others = fw.Status.error("no app")
 
 
 class ScoresOthers(ForApps):
     """Prefers some nodes for all pods."""
-
-    name = "ScoresOthers"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(node.pod_count, 100)
@@ -129,34 +119,23 @@ class ScoresOthers(ForApps):
 class ReservesOthers(ForApps):
     """Refuses to reserve for the pods that it does not apply to."""
 
-    name = "ReservesOthers"
-
-    def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
-        return fw.OK if "app" in pod.labels else NOT_HERE
+    reserve_others = NOT_HERE
 
 
 class DelaysOthers(ForApps):
     """Makes all pods wait."""
 
-    name = "DelaysOthers"
-
-    def permit(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status | fw.Wait:
-        return fw.Wait(10.0)
+    permit_others = fw.Wait(10.0)
 
 
 class PreparesOthers(ForApps):
     """Has something to prepare for all pods."""
 
-    name = "PreparesOthers"
-
-    def pre_flight(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
-        return fw.OK
+    pre_flight_others = fw.OK
 
 
 class TrustsAppliesTo(ForApps):
     """Counts on not being asked."""
-
-    name = "TrustsAppliesTo"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return len(pod.labels["app"])
@@ -168,16 +147,12 @@ class TrustsAppliesTo(ForApps):
 class AppliesToText(ForApps):
     """Answers with something that is merely true."""
 
-    name = "AppliesToText"
-
     def applies_to(self, pod: fw.Pod) -> bool:
         return pod.labels.get("app")  # type: ignore[return-value]  # what an untyped plugin does
 
 
 class AppliesToNames(ForApps):
     """Looks at the pod's name."""
-
-    name = "AppliesToNames"
 
     def applies_to(self, pod: fw.Pod) -> bool:
         return len(pod.name) < 8
@@ -186,16 +161,12 @@ class AppliesToNames(ForApps):
 class AppliesAtFirst(ForApps):
     """Looks at the clock."""
 
-    name = "AppliesAtFirst"
-
     def applies_to(self, pod: fw.Pod) -> bool:
         return self.handle.clock.now() % 7_200 < 3_600
 
 
 class AppliesToSmallClusters(ForApps):
     """Looks at the nodes."""
-
-    name = "AppliesToSmallClusters"
 
     def applies_to(self, pod: fw.Pod) -> bool:
         return len(self.handle.nodes) < 4

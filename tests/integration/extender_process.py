@@ -13,7 +13,7 @@ from typing import Any
 from tests.certificates import Authority
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.processes import Process, free_port
-from tests.integration.starting import ROOT, start_mooring
+from tests.integration.mooring_process import ROOT, start_mooring
 
 EXAMPLES = ROOT / "examples"
 SCHEDULER = "my-scheduler-with-extender"

@@ -17,7 +17,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.processes import listens
 from tests.controlplane.users import User
 from tests.deploy.rendering import Object, one
-from tests.integration.starting import Answer, Mooring
+from tests.integration.mooring_process import Answer, Mooring
 
 from mooring.cli.manifests.command import objects
 from mooring.cli.manifests.options import ManifestOptions, plan_release
@@ -29,7 +29,7 @@ _OF_THE_DEPLOYMENT = ("run", "--config=/etc/mooring/config.yaml")
 _PORTS = (port for port in itertools.cycle(range(21_000, 31_000)) if not listens(port))
 
 
-class Stage:
+class Release:
     """One scheduler, with a namespace for itself and its pods.
 
     `made` are its objects, by default those of a scheduler with the default plugins.
@@ -103,14 +103,14 @@ class Stage:
 
 
 def start(
-    control_plane: ControlPlane, stages: Sequence[Stage], env: Mapping[str, str] | None = None
+    control_plane: ControlPlane, releases: Sequence[Release], env: Mapping[str, str] | None = None
 ) -> None:
     """Run all of them from one start."""
-    wanted = [{"arguments": stage.arguments(), "log": str(stage.log)} for stage in stages]
-    name = f"many-{stages[0].name}"
+    wanted = [{"arguments": release.arguments(), "log": str(release.log)} for release in releases]
+    name = f"many-{releases[0].name}"
     file = control_plane.folder / f"{name}.json"
     file.write_text(json.dumps(wanted))
-    command = [sys.executable, "-m", "tests.deploy.many", str(file)]
+    command = [sys.executable, "-m", "tests.deploy.fork_schedulers", str(file)]
     process = control_plane.run(name, command, env=env)
-    for stage in stages:
-        stage.mooring = Mooring(process, stage.port)
+    for release in releases:
+        release.mooring = Mooring(process, release.port)

@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable
 
+from tests.testing.named import Named
+
 import mooring.framework as fw
 from mooring.api import core
 from mooring.framework._internal import InternalPlugin
@@ -18,20 +20,18 @@ def digits(text: str) -> int:
 # --- pods of one class ----------------------------------------------------------------------------
 
 
-class ByName(fw.Score):
+class ByName(Named, fw.Score):
     """Every pod has favourites of its own."""
 
-    name = "ByName"
     depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return digits(pod.name + node.name)
 
 
-class ByAge(fw.Filter):
+class ByAge(Named, fw.Filter):
     """Pods that came late have to wait."""
 
-    name = "ByAge"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -39,10 +39,9 @@ class ByAge(fw.Filter):
         return NOT_HERE if (pod.api.metadata.creation_timestamp or "") > "2026-01-01" else fw.OK
 
 
-class ByLuck(fw.PreScore, fw.Score):
+class ByLuck(Named, fw.PreScore, fw.Score):
     """Rolls dice, once for every pod."""
 
-    name = "ByLuck"
     depends_on = fw.NODE_AND_PODS
     ROLLED: fw.StateKey[int] = fw.StateKey("rolled")
 
@@ -54,20 +53,18 @@ class ByLuck(fw.PreScore, fw.Score):
         return state[self.ROLLED]
 
 
-class ByClock(fw.Score):
+class ByClock(Named, fw.Score):
     """Looks at the clock."""
 
-    name = "ByClock"
     depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return int(self.handle.clock.now() // 60) % 101
 
 
-class ByAttempts(fw.PreFilter):
+class ByAttempts(Named, fw.PreFilter):
     """Pods that were refused before are refused again."""
 
-    name = "ByAttempts"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -75,10 +72,9 @@ class ByAttempts(fw.PreFilter):
         return NOT_HERE if pod.status.conditions else fw.OK
 
 
-class ByVolumes(fw.PreScore, fw.Score):
+class ByVolumes(Named, fw.PreScore, fw.Score):
     """Counts volumes, those with a token too."""
 
-    name = "ByVolumes"
     depends_on = fw.NODE
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -88,10 +84,9 @@ class ByVolumes(fw.PreScore, fw.Score):
         return 1
 
 
-class ByBest(fw.Filter, fw.PreScore, fw.Score):
+class ByBest(Named, fw.Filter, fw.PreScore, fw.Score):
     """Compares with the best of the nodes that fit."""
 
-    name = "ByBest"
     depends_on = fw.NODE
     wakes_on = ()
     BEST: fw.StateKey[int] = fw.StateKey("best")
@@ -107,10 +102,9 @@ class ByBest(fw.Filter, fw.PreScore, fw.Score):
         return 100 * node.allocatable("memory") // state[self.BEST]
 
 
-class ByFeasible(fw.Filter, fw.PreScore, fw.Score):
+class ByFeasible(Named, fw.Filter, fw.PreScore, fw.Score):
     """Looks at which nodes fit."""
 
-    name = "ByFeasible"
     depends_on = fw.NODE
     wakes_on = ()
     ALL_FIT: fw.StateKey[bool] = fw.StateKey("all fit")
@@ -126,10 +120,9 @@ class ByFeasible(fw.Filter, fw.PreScore, fw.Score):
         return 100 if state[self.ALL_FIT] else 0
 
 
-class FailsElsewhere(fw.Filter, fw.Score):
+class FailsElsewhere(Named, fw.Filter, fw.Score):
     """Fails for nodes that it refuses itself, which are scored as well when scores are kept."""
 
-    name = "FailsElsewhere"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -140,10 +133,9 @@ class FailsElsewhere(fw.Filter, fw.Score):
         return len(node.labels["topology.kubernetes.io/zone"])
 
 
-class UsesUp(fw.PreScore, fw.Score):
+class UsesUp(Named, fw.PreScore, fw.Score):
     """Changes what the pods of a class share."""
 
-    name = "UsesUp"
     depends_on = fw.NODE
     SEEN: fw.StateKey[set[str]] = fw.StateKey("seen")
 
@@ -161,20 +153,18 @@ class UsesUp(fw.PreScore, fw.Score):
 # --- what happens elsewhere -----------------------------------------------------------------------
 
 
-class CountsPods(fw.Score):
+class CountsPods(Named, fw.Score):
     """Looks at the pods of the node, and says that it does not."""
 
-    name = "CountsPods"
     depends_on = fw.NODE
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return max(0, 100 - node.pod_count)
 
 
-class LooksAround(fw.Score):
+class LooksAround(Named, fw.Score):
     """Compares with the pods of other nodes."""
 
-    name = "LooksAround"
     depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -182,10 +172,9 @@ class LooksAround(fw.Score):
         return 100 * node.pod_count // max(total, 1)
 
 
-class ComparesNodes(fw.Filter):
+class ComparesNodes(Named, fw.Filter):
     """Compares with the labels of other nodes, of which its key says nothing but their names."""
 
-    name = "ComparesNodes"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -198,10 +187,9 @@ class ComparesNodes(fw.Filter):
         return NOT_HERE if is_alone else fw.OK
 
 
-class CountsNodes(fw.PreScore, fw.Score):
+class CountsNodes(Named, fw.PreScore, fw.Score):
     """Has something to say in large clusters only."""
 
-    name = "CountsNodes"
     depends_on = fw.NODE_AND_PODS
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -211,20 +199,18 @@ class CountsNodes(fw.PreScore, fw.Score):
         return 1
 
 
-class CountsRunning(fw.Score):
+class CountsRunning(Named, fw.Score):
     """Looks at the status of other pods."""
 
-    name = "CountsRunning"
     depends_on = fw.NODE_AND_PODS
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(100, sum(other.status.phase == "Running" for other in node.pods))
 
 
-class StoresCounts(fw.PreFilter, fw.Filter):
+class StoresCounts(Named, fw.PreFilter, fw.Filter):
     """Counts the pods of nodes beforehand, when they are not yet what they will be."""
 
-    name = "StoresCounts"
     depends_on = fw.NODE_AND_PODS
     wakes_on = ()
     COUNTS: fw.StateKey[dict[str, int]] = fw.StateKey("counts")
@@ -250,10 +236,9 @@ class StoresCounts(fw.PreFilter, fw.Filter):
         return fw.OK
 
 
-class ReadsNamespaces(fw.Score):
+class ReadsNamespaces(Named, fw.Score):
     """Reads objects, and says so."""
 
-    name = "ReadsNamespaces"
     depends_on = fw.NODE
     reads = (core.Namespace,)
 
@@ -265,14 +250,11 @@ class ReadsNamespaces(fw.Score):
 class ReadsBySpec(InternalPlugin, ReadsNamespaces):
     """Reads objects, and says that its key looks at nothing but the pod's spec."""
 
-    name = "ReadsBySpec"
     key_from_spec = True
 
 
-class Sometimes(InternalPlugin, fw.Score):
+class Sometimes(Named, InternalPlugin, fw.Score):
     """Declares depends_on for some pods only, and is wrong about one of them."""
-
-    name = "Sometimes"
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         return {"web": fw.NODE, "db": fw.NODE_AND_PODS}.get(pod.labels.get("app", ""))
@@ -281,29 +263,25 @@ class Sometimes(InternalPlugin, fw.Score):
         return min(100, node.pod_count) if "app" in pod.labels else digits(pod.name)
 
 
-class ByWord(fw.Score):
+class ByWord(Named, fw.Score):
     """Names what it depends on by a word."""
 
-    name = "ByWord"
     depends_on = "node"  # type: ignore[assignment]  # what an untyped plugin does
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
 
 
-class Undeclared(fw.Score):
+class Undeclared(Named, fw.Score):
     """Honest: says nothing about what matters."""
-
-    name = "Undeclared"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return digits(pod.name + node.name)
 
 
-class BySpread(fw.Score):
+class BySpread(Named, fw.Score):
     """Honest: what it needs to know of others is in its key."""
 
-    name = "BySpread"
     depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -316,10 +294,9 @@ class BySpread(fw.Score):
         return 100 * int(self.handle.nodes.unschedulable.sum()) // max(len(self.handle.nodes), 1)
 
 
-class KeyByPods(fw.Score):
+class KeyByPods(Named, fw.Score):
     """Counts all pods; its key is not asked for again when they come or go."""
 
-    name = "KeyByPods"
     depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -329,10 +306,8 @@ class KeyByPods(fw.Score):
         return min(100, int(self.handle.nodes.pod_counts.sum()))
 
 
-class DependsByPods(InternalPlugin, fw.Score):
+class DependsByPods(Named, InternalPlugin, fw.Score):
     """Declares depends_on as long as there are few pods, which goes unnoticed as well."""
-
-    name = "DependsByPods"
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         return fw.NODE if self.handle.nodes.pod_counts.sum() < 3 else fw.NODE_AND_PODS
@@ -344,16 +319,13 @@ class DependsByPods(InternalPlugin, fw.Score):
 class OldVersion(InternalPlugin, BySpread):
     """Says that its key stays the same as long as no node comes or goes."""
 
-    name = "OldVersion"
-
     def key_version(self) -> Hashable:
         return len(self.handle.nodes)
 
 
-class SpecKeyByNodes(InternalPlugin, fw.Score):
+class SpecKeyByNodes(Named, InternalPlugin, fw.Score):
     """Puts the cordoned nodes into a key that is said to look at the pod's spec only."""
 
-    name = "SpecKeyByNodes"
     depends_on = fw.NODE
     key_from_spec = True
 
@@ -364,10 +336,9 @@ class SpecKeyByNodes(InternalPlugin, fw.Score):
         return min(100, int(self.handle.nodes.unschedulable.sum()))
 
 
-class KeyByName(fw.Score):
+class KeyByName(Named, fw.Score):
     """Puts the pod's name into its key, which is not asked for again for other names."""
 
-    name = "KeyByName"
     depends_on = fw.NODE
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
@@ -380,10 +351,9 @@ class KeyByName(fw.Score):
 # --- cache keys -----------------------------------------------------------------------------------
 
 
-class ByRequests(fw.Filter, fw.Score):
+class ByRequests(Named, fw.Filter, fw.Score):
     """Honest: nothing of the pod matters but what it requests."""
 
-    name = "ByRequests"
     depends_on = fw.NODE_AND_PODS
     wakes_on = ()
 
@@ -400,16 +370,12 @@ class ByRequests(fw.Filter, fw.Score):
 class ForgetsMemory(ByRequests):
     """Leaves out one of the two things that matter."""
 
-    name = "ForgetsMemory"
-
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.requests("cpu")
 
 
 class ForgetsTolerations(ByRequests):
     """Asks about something that it does not mention."""
-
-    name = "ForgetsTolerations"
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return NOT_HERE if node.taints and not pod.spec.tolerations else fw.OK
@@ -418,8 +384,6 @@ class ForgetsTolerations(ByRequests):
 class SkipsByLabel(ByRequests, fw.PreFilter):
     """Has nothing to say about some pods, and does not mention which."""
 
-    name = "SkipsByLabel"
-
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         return fw.SKIP if pod.labels.get("tier") == "back" else fw.OK
 
@@ -427,7 +391,6 @@ class SkipsByLabel(ByRequests, fw.PreFilter):
 class StoresLabels(ByRequests, fw.PreScore):
     """Stores more of the pod than its key holds."""
 
-    name = "StoresLabels"
     LABELS: fw.StateKey[int] = fw.StateKey("labels")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -441,8 +404,6 @@ class StoresLabels(ByRequests, fw.PreScore):
 class ListsKeys(ByRequests):
     """Has a key that can't be hashed."""
 
-    name = "ListsKeys"
-
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return [pod.requests("cpu")]  # type: ignore[return-value]  # what an untyped plugin does
 
@@ -450,16 +411,13 @@ class ListsKeys(ByRequests):
 class KeyFails(ByRequests):
     """Has no key for some pods."""
 
-    name = "KeyFails"
-
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.labels["app"], super().cache_key(pod)
 
 
-class ByTolerations(fw.Filter):
+class ByTolerations(Named, fw.Filter):
     """Honest: nothing of the pod matters but its tolerations, and no pods on nodes do."""
 
-    name = "ByTolerations"
     depends_on = fw.NODE
     wakes_on = ()
 
@@ -473,8 +431,6 @@ class ByTolerations(fw.Filter):
 class ForgetsSelector(ByTolerations):
     """Also asks about the node selector."""
 
-    name = "ForgetsSelector"
-
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         is_strict = bool(pod.spec.node_selector)
         return NOT_HERE if is_strict and node.taints else super().filter(state, pod, node)
@@ -483,17 +439,15 @@ class ForgetsSelector(ByTolerations):
 class BySpec(InternalPlugin, ByTolerations):
     """Honest: a key that says more than it has to."""
 
-    name = "BySpec"
     key_from_spec = True
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         return pod.spec
 
 
-class SpecKeyByLabels(InternalPlugin, fw.Score):
+class SpecKeyByLabels(Named, InternalPlugin, fw.Score):
     """Looks at labels for a key that is said to look at the pod's spec only."""
 
-    name = "SpecKeyByLabels"
     depends_on = fw.NODE
     key_from_spec = True
 
@@ -504,10 +458,8 @@ class SpecKeyByLabels(InternalPlugin, fw.Score):
         return len(pod.labels)
 
 
-class ByPod(InternalPlugin, fw.Score):
+class ByPod(Named, InternalPlugin, fw.Score):
     """Honest: equal keys of pods with another `depends_on` are different things."""
-
-    name = "ByPod"
 
     def depends_on_for(self, pod: fw.Pod) -> DependsOn | None:
         return fw.NODE_AND_PODS if "app" in pod.labels else fw.NODE
@@ -522,10 +474,9 @@ class ByPod(InternalPlugin, fw.Score):
 # --- equal points ---------------------------------------------------------------------------------
 
 
-class ByLabels(fw.Score):
+class ByLabels(Named, fw.Score):
     """Honest: normalised as usual."""
 
-    name = "ByLabels"
     depends_on = fw.NODE
     normalizer = fw.BEST_IS_100
 

@@ -1,4 +1,4 @@
-"""Runs parts of a controller on a virtual loop; cancels all tasks at the end."""
+"""A virtual loop for tests; all tasks are cancelled at the end."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ class LoopRig:
         task = self.loop.create_task(work)
         self.loop.settle()
         return task
+
+    def settle(self) -> None:
+        self.loop.settle()
 
     def advance(self, seconds: float) -> None:
         self.loop.advance(seconds)

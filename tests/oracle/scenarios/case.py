@@ -1,4 +1,4 @@
-"""What a family makes."""
+"""What a family of scenarios makes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tests.oracle.scenarios.dice import Object
 
 
-class Scene(NamedTuple):
+class Case(NamedTuple):
     """A pod to place, the cluster it comes to and the profile, None for the default one."""
 
     pod: Object

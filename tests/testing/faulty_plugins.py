@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from tests.testing.headroom import Headroom
+from tests.testing.named import Named
 
 import mooring.framework as fw
 
@@ -27,10 +28,8 @@ class OtherReason(Headroom):
         return status if status.ok else fw.Status.unschedulable("too full")
 
 
-class ScoreFormsDisagree(fw.Score):
+class ScoreFormsDisagree(Named, fw.Score):
     """The order of operations differs, and with it the rounding."""
-
-    name = "ScoreFormsDisagree"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return min(100, 7 * (node.requested("cpu") // 1000))
@@ -39,19 +38,16 @@ class ScoreFormsDisagree(fw.Score):
         return np.minimum(100, 7 * nodes.requested("cpu") // 1000)
 
 
-class OrderMatters(fw.Score):
+class OrderMatters(Named, fw.Score):
     """Prefers nodes that came early: rows, not facts."""
-
-    name = "OrderMatters"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 100 - (self.handle.nodes.index_of(node.name) or 0)
 
 
-class SubsetMatters(fw.PreScore, fw.Score):
+class SubsetMatters(Named, fw.PreScore, fw.Score):
     """Compares with the best of the nodes it was handed instead of the best it prepared for."""
 
-    name = "SubsetMatters"
     BEST: fw.StateKey[int] = fw.StateKey("best")
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -66,10 +62,8 @@ class SubsetMatters(fw.PreScore, fw.Score):
         return 100 * memory // max(int(memory.max(initial=0)), 1)
 
 
-class NormalizesForAll(fw.Score):
+class NormalizesForAll(Named, fw.Score):
     """Answers for the whole cluster, whichever nodes it is asked about."""
-
-    name = "NormalizesForAll"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return node.pod_count
@@ -80,10 +74,8 @@ class NormalizesForAll(fw.Score):
         return fw.BEST_IS_100.normalize(self.handle.nodes.pod_counts)
 
 
-class WritesToColumn(fw.Score):
+class WritesToColumn(Named, fw.Score):
     """Works in place on what it was given to read."""
-
-    name = "WritesToColumn"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
@@ -94,10 +86,8 @@ class WritesToColumn(fw.Score):
         return free
 
 
-class ForcesColumn(fw.Score):
+class ForcesColumn(Named, fw.Score):
     """Lifts the protection of a column first."""
-
-    name = "ForcesColumn"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
@@ -110,10 +100,8 @@ class ForcesColumn(fw.Score):
         return np.zeros(len(nodes), dtype=np.int64)
 
 
-class ForcesColumnPerNode(fw.Score):
+class ForcesColumnPerNode(Named, fw.Score):
     """The same where only the per-node form shows it."""
-
-    name = "ForcesColumnPerNode"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         codes = self.handle.nodes.label_codes("disk")
@@ -125,10 +113,8 @@ class ForcesColumnPerNode(fw.Score):
         return np.zeros(len(nodes), dtype=np.int64)
 
 
-class ScoresNonePerNode(fw.Score):
+class ScoresNonePerNode(Named, fw.Score):
     """Answers well in its vectorised form alone."""
-
-    name = "ScoresNonePerNode"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return None  # type: ignore[return-value]
@@ -137,10 +123,8 @@ class ScoresNonePerNode(fw.Score):
         return np.zeros(len(nodes), dtype=np.int64)
 
 
-class SpoilsForOthers(fw.Score):
+class SpoilsForOthers(Named, fw.Score):
     """Clears a column, and remembers what was in it."""
-
-    name = "SpoilsForOthers"
 
     def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
         super().__init__(args, handle)
@@ -158,10 +142,9 @@ class SpoilsForOthers(fw.Score):
         return np.array([self._points[name] for name in nodes.names], dtype=np.int64)
 
 
-class WritesToPod(fw.PreFilter):
+class WritesToPod(Named, fw.PreFilter):
     """Leaves a note on the pod."""
 
-    name = "WritesToPod"
     wakes_on = ()
 
     def pre_filter(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -169,10 +152,8 @@ class WritesToPod(fw.PreFilter):
         return fw.OK
 
 
-class FloatScores(fw.Score):
+class FloatScores(Named, fw.Score):
     """Divides with `/`."""
-
-    name = "FloatScores"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 50
@@ -182,57 +163,47 @@ class FloatScores(fw.Score):
         return scores  # type: ignore[no-any-return]  # what an untyped plugin does
 
 
-class NotANumber(fw.Score):
+class NotANumber(Named, fw.Score):
     """Zero of zero pods."""
-
-    name = "NotANumber"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return float("nan")  # type: ignore[return-value]  # what an untyped plugin does
 
 
-class TooGood(fw.Score):
+class TooGood(Named, fw.Score):
     """One point more than there is."""
-
-    name = "TooGood"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 101
 
 
-class Speechless(fw.Filter):
+class Speechless(Named, fw.Filter):
     """Refuses without a reason."""
 
-    name = "Speechless"
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return fw.Status.unschedulable() if node.unschedulable else fw.OK
 
 
-class SpeechlessGate(fw.PreEnqueue):
+class SpeechlessGate(Named, fw.PreEnqueue):
     """Refuses with an empty reason."""
 
-    name = "SpeechlessGate"
     wakes_on = ()
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
         return fw.Status.unresolvable(" ") if pod.spec.scheduling_gates else fw.OK
 
 
-class NeverWakes(fw.Filter):
+class NeverWakes(Named, fw.Filter):
     """Does not say what could change its mind."""
-
-    name = "NeverWakes"
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return fw.OK
 
 
-class NeverWakesPreemptors(fw.PostFilter):
+class NeverWakesPreemptors(Named, fw.PostFilter):
     """Its pods are gated while victims leave, and no event is said to end that."""
-
-    name = "NeverWakesPreemptors"
 
     def post_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
@@ -240,10 +211,9 @@ class NeverWakesPreemptors(fw.PostFilter):
         return fw.Status.unschedulable("no pod can be evicted")
 
 
-class SaysNone(fw.Filter):
+class SaysNone(Named, fw.Filter):
     """Falls off the end of the method."""
 
-    name = "SaysNone"
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -252,10 +222,9 @@ class SaysNone(fw.Filter):
         return None  # type: ignore[return-value]  # what an untyped plugin does
 
 
-class WrongLength(fw.Filter):
+class WrongLength(Named, fw.Filter):
     """Answers for one node too few."""
 
-    name = "WrongLength"
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -265,10 +234,9 @@ class WrongLength(fw.Filter):
         return fw.Verdicts(max(len(nodes) - 1, 0))
 
 
-class Raises(fw.Filter):
+class Raises(Named, fw.Filter):
     """Counts on a label that not every node has."""
 
-    name = "Raises"
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -279,10 +247,8 @@ class LooseArgs(fw.Args, frozen=True, forbid_unknown_fields=False):
     """Takes whatever comes."""
 
 
-class AcceptsAnything(fw.Plugin[LooseArgs], fw.Score):
+class AcceptsAnything(Named, fw.Plugin[LooseArgs], fw.Score):
     """A misspelt argument goes unnoticed."""
-
-    name = "AcceptsAnything"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
@@ -298,10 +264,8 @@ class StubbornArgs(fw.Args, frozen=True):
             raise ValueError("shards must be positive")
 
 
-class CannotBeBuilt(fw.Plugin[StubbornArgs], fw.Score):
+class CannotBeBuilt(Named, fw.Plugin[StubbornArgs], fw.Score):
     """Has defaults that it refuses."""
-
-    name = "CannotBeBuilt"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 0
@@ -314,10 +278,9 @@ class Nameless(fw.Score):
         return 0
 
 
-class Remembers(fw.Score):
+class Remembers(Named, fw.Score):
     """Keeps what belongs to one attempt in itself."""
 
-    name = "Remembers"
     asked = 0
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -325,28 +288,22 @@ class Remembers(fw.Score):
         return self.asked
 
 
-class NotStrict(fw.QueueSort):
+class NotStrict(Named, fw.QueueSort):
     """`<=`: equal pods come before each other."""
-
-    name = "NotStrict"
 
     def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
         return a.timestamp <= b.timestamp
 
 
-class NotTransitive(fw.QueueSort):
+class NotTransitive(Named, fw.QueueSort):
     """Rock, paper, scissors."""
-
-    name = "NotTransitive"
 
     def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
         return (len(a.pod.labels) - len(b.pod.labels)) % 3 == 1
 
 
-class KeyDisagrees(fw.QueueSort):
+class KeyDisagrees(Named, fw.QueueSort):
     """The key forgets that high priorities go first."""
-
-    name = "KeyDisagrees"
 
     def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
         return a.pod.priority > b.pod.priority
@@ -355,7 +312,7 @@ class KeyDisagrees(fw.QueueSort):
         return queued.pod.priority
 
 
-class _Neighbours(fw.PreFilter, fw.Filter):
+class _Neighbours(Named, fw.PreFilter, fw.Filter):
     """At most four pods in the cluster; the count is kept in the state."""
 
     wakes_on = (fw.Event.POD_DELETED,)
@@ -372,13 +329,9 @@ class _Neighbours(fw.PreFilter, fw.Filter):
 class ForgetsWhatIfs(_Neighbours):
     """Does not hear of pods moved in thought."""
 
-    name = "ForgetsWhatIfs"
-
 
 class LeaksWhatIfs(_Neighbours):
     """Hears of them, but its state can't be cloned: the thought stays."""
-
-    name = "LeaksWhatIfs"
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
         state[self.COUNT][0] += 1
@@ -393,8 +346,6 @@ class LeaksWhatIfs(_Neighbours):
 
 class AddsOnly(_Neighbours):
     """Hears of pods that come in thought, and not of those that leave."""
-
-    name = "AddsOnly"
 
     def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
         state[self.COUNT] = [state[self.COUNT][0] + 1]
@@ -419,10 +370,9 @@ class HintMumbles(Headroom):
         return pod.name  # type: ignore[return-value]  # what an untyped plugin does
 
 
-class UnreserveTrusts(fw.Reserve):
+class UnreserveTrusts(Named, fw.Reserve):
     """Takes for granted that `reserve` was called."""
 
-    name = "UnreserveTrusts"
     wakes_on = ()
 
     def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
@@ -437,10 +387,8 @@ class UnreserveTrusts(fw.Reserve):
         del self.held[pod.uid]
 
 
-class NormalizesTooFar(fw.Score):
+class NormalizesTooFar(Named, fw.Score):
     """Normalises to something else than 0 to 100."""
-
-    name = "NormalizesTooFar"
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
         return 1
@@ -451,20 +399,18 @@ class NormalizesTooFar(fw.Score):
         return 200 * scores
 
 
-class SkipsAtFilter(fw.Filter):
+class SkipsAtFilter(Named, fw.Filter):
     """Says SKIP where only yes or no is an answer."""
 
-    name = "SkipsAtFilter"
     wakes_on = ()
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
         return fw.SKIP
 
 
-class SkipsReserve(fw.Reserve):
+class SkipsReserve(Named, fw.Reserve):
     """Says SKIP where there is nothing to skip."""
 
-    name = "SkipsReserve"
     wakes_on = ()
 
     def reserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
@@ -473,10 +419,9 @@ class SkipsReserve(fw.Reserve):
     def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None: ...
 
 
-class FullOfFaults(fw.Filter, fw.Score):
+class FullOfFaults(Named, fw.Filter, fw.Score):
     """Breaks the contract in several ways at once."""
 
-    name = "FullOfFaults"
     depends_on = fw.NODE
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -489,10 +434,9 @@ class FullOfFaults(fw.Filter, fw.Score):
         return np.full(len(nodes), 1, dtype=np.int64)
 
 
-class RaisesAndCounts(fw.Score):
+class RaisesAndCounts(Named, fw.Score):
     """Fails for pods without labels, and is wrong about the others."""
 
-    name = "RaisesAndCounts"
     depends_on = fw.NODE
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:

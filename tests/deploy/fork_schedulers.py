@@ -1,6 +1,6 @@
 """Runs several `mooring run` from one start: imports take a second each time, forks nothing.
 
-    python -m tests.deploy.many LIST
+    python -m tests.deploy.fork_schedulers LIST
 
 LIST is a JSON file with a command line and a log file for each. They end with this process.
 """
