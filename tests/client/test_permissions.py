@@ -139,7 +139,7 @@ def test_asks_every_five_seconds_while_something_is_missing(rig: PermissionCheck
     assert rig.rounds(51) == 10
 
 
-def test_asks_soon_after_something_was_Refuse(rig: PermissionCheckRig) -> None:
+def test_asks_soon_after_something_was_refused(rig: PermissionCheckRig) -> None:
     rig.loop.advance(30)
     rig.revoked = {("list", "nodes")}
     rig.check.poke()
