@@ -22,7 +22,7 @@ import msgspec
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._auth import Authorize, is_health
 from mooring.cluster.apiserver.bootstrap import bootstrap
-from mooring.cluster.apiserver.decoding import decode_unstored
+from mooring.cluster.apiserver.decoding import check_size, decode_unstored
 from mooring.cluster.apiserver.discovery import discover
 from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_such_path, status_of
 from mooring.cluster.apiserver.field_selectors import fields_of
@@ -91,6 +91,7 @@ class ApiServer:
 
     def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         request = as_json(request)
+        check_size(request.body)
         target = parse_path(request.path)
         if target is not None:
             return self._rest.answer(target, request)
