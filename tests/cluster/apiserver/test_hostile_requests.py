@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.cluster.apiserver.compared_requests import container
 from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 from tests.cluster.apiserver.record_answers import SCRIPTS
@@ -17,6 +19,7 @@ from tests.test_any_bytes import PROTOBUF_EVENT, field, protobuf
 
 from mooring import config as cfg
 from mooring.api import codec
+from mooring.api.meta import parse_time
 from mooring.api.yaml import load
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.cluster.apiserver.decoding import YAML
@@ -32,6 +35,7 @@ from mooring.errors import ConfigError
 
 PATH: Final = "/api/v1/namespaces/default/pods"
 POD: Final = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, **container()}
+TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 ROUNDS: Final = 3_000
 
 
@@ -154,6 +158,46 @@ def test_takes_long_texts_for_what_they_are() -> None:
     assert answer(yaml.safe_dump(config).encode(), YAML, path=path)[0] == 201
 
 
+# --- times --------------------------------------------------------------------------------------
+
+EVENT: Final = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "e"},
+    "involvedObject": {"namespace": "default"},
+}
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9])?Z", fullmatch=True
+    )
+)
+@example("2023-02-29T00:00:00Z")
+@example("2024-02-29T00:00:00Z")
+@example("1900-02-29T00:00:00Z")
+@example("0000-01-01T00:00:00Z")
+@example("2024-01-01T00:00:00+24:00")
+@example("9999-12-31T23:59:59-23:59")
+@example("x")
+def test_takes_times_that_it_can_show(time: str) -> None:
+    """One that it can't would break every table of its kind."""
+    try:
+        parse_time(time)
+        is_time = True
+    except ValueError:
+        is_time = False
+    server = InProcessServer()
+    path = PATH.replace("pods", "events")
+    body = json.dumps(EVENT | {"lastTimestamp": time}).encode()
+    made = server.server.answer(ApiRequest(method="POST", path=path, body=body))
+    listed = server.server.answer(ApiRequest(method="GET", path=path, headers={"accept": TABLE}))
+    assert isinstance(made, ApiResponse)
+    assert isinstance(listed, ApiResponse)
+    assert (made.status, listed.status) == (201 if is_time else 400, 200)
+    assert is_time or b"parsing time" in made.body
+
+
 # --- anything -------------------------------------------------------------------------------------
 
 SHARDS: Final = (
@@ -200,7 +244,7 @@ def request(rng: random.Random) -> ApiRequest:
         query=query if rng.random() < 0.3 or method == "PATCH" else {},
         headers={
             "content-type": media,
-            "accept": rng.choice(["", JSON, "x", "application/json;as=Table"]),
+            "accept": rng.choice(["", JSON, "x", TABLE]),
         },
         body=spoilt(body, rng),
     )
