@@ -101,7 +101,7 @@ class ApiServer:
         """Paths that are not objects."""
         path = request.path
         if is_health(path):
-            return _OK
+            return self._health(request)
         if request.method in ("GET", "HEAD"):
             accept = request.headers.get("accept", "")
             found = discover(path, accept) or openapi(path, accept)
@@ -116,6 +116,14 @@ class ApiServer:
         if is_in_known_group(path):
             raise no_such_path()
         return _NO_PAGE
+
+    def _health(self, request: ApiRequest) -> ApiResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise no_such_method()
+        if request.path != "/readyz" or not self.store.unsaved:
+            return _OK
+        text = f"[-]data failed: {self.store.unsaved}\nreadyz check failed\n"
+        return ApiResponse(status=500, body=text.encode(), content_type=_TEXT)
 
     def _bind(self, request: ApiRequest, namespace: str) -> ApiResponse | WatchResponse:
         """The old way to bind: the pod's name is only in the body."""
