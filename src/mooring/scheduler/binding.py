@@ -61,9 +61,12 @@ class PreBinding:
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}  # by pod uid
-        self._reasons: dict[str, str] = {}  # of those that were called off
+        self._reasons: dict[str, Status] = {}  # of those that were called off
 
-    def cancel(self, uid: str, reason: str) -> bool:
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._work
+
+    def cancel(self, uid: str, reason: Status) -> bool:
         """Stop the plugins of this pod; False if they are not at work."""
         work = self._work.get(uid)
         if work is None:
@@ -84,9 +87,9 @@ class PreBinding:
             status = Status.error(interrupted(error))
         finally:
             del self._work[uid]
-            reason = self._reasons.pop(uid, "")
+            reason = self._reasons.pop(uid, None)
         # A plugin may have ended well in spite of it: the place is promised to another pod.
-        return Status.error(reason) if reason else status
+        return status if reason is None else reason
 
 
 class Binder:

@@ -152,6 +152,7 @@ class Scheduler:
             self.cache,
             self.queue,
             self.waiting,
+            self._pre_binding,
             lambda pod: pod.scheduler_name in self.runtimes,
             self._conflict,
             self.metrics.event_handling_duration,
