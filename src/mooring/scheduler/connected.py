@@ -40,6 +40,7 @@ class ConnectedScheduler:
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
         on_attempt: Callable[[Attempt], None] | None = None,
         check_share: float = 0.0,
+        feature_gates: frozenset[str] = frozenset(),
         user_agent: str = "mooring",
     ) -> None:
         config = cfg.default_configuration() if config is None else config
@@ -72,6 +73,7 @@ class ConnectedScheduler:
             on_attempt=on_attempt,
             extenders=extenders,
             check_share=check_share,
+            feature_gates=feature_gates,
         )
         add_informers(
             component.informers,

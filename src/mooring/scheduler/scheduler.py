@@ -76,7 +76,7 @@ class Scheduler:
     `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
     dice, `extenders` are those of the configuration, ready to be called. Feed what the cluster does
     to `handlers`, then `await run()`. With a `check_share` that part of the decisions by class is
-    made again in full and compared.
+    made again in full and compared. `feature_gates` are those to turn on.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Scheduler:
         on_attempt: Callable[[Attempt], None] | None = None,
         extenders: Extenders | None = None,
         check_share: float = 0.0,
+        feature_gates: frozenset[str] = frozenset(),
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.config = config
@@ -139,7 +140,7 @@ class Scheduler:
                 recorder=recorder,
                 waiting=self.waiting,
             )
-            profiles[name] = plan.build(handles[name])
+            profiles[name] = plan.build(handles[name], feature_gates)
         slow = asked_for_every_pod(profiles.values())
         if slow:
             log.info(
