@@ -20,7 +20,7 @@ from mooring.errors import ApiError
 from mooring.extender.calling.chain import Extenders
 from mooring.framework.handle import Client
 from mooring.framework.results import QueuedPod
-from mooring.framework.state import CycleState
+from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, Status
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
@@ -32,6 +32,8 @@ from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.recheck import Recheck
 
 log = logging.getLogger(__name__)
+
+BOUND_BY: StateKey[str] = StateKey("scheduler/bound by")  # the extender that says it bound the pod
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -175,6 +177,8 @@ class Binder:
         if self._extenders is not None:
             status = await self._extenders.bind(pod, node_name)
             if status is not None:
+                if status.ok:
+                    state[BOUND_BY] = status.plugin
                 return status
         return await self._committer.bind(state, pod, node_name)
 
