@@ -134,13 +134,15 @@ def large(values: int) -> list[tuple[str, bytes]]:
         (YAML, flow),
         (YAML, block),
         (PROTOBUF, protobuf(pairs)),
+        (APPLY_PATCH, block),
     ]
 
 
-@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize("kind", range(5))
 def test_refuses_bodies_with_too_many_values(kind: int) -> None:
     media, body = large(MAX_NODES + 10)[kind]
-    code, message = answer(body, media)
+    where = ("PATCH", f"{PATH}/p") if media == APPLY_PATCH else ("POST", PATH)
+    code, message = answer(body, media, *where)
     assert code == 400
     assert str(MAX_NODES) in message
 
