@@ -24,6 +24,38 @@ def test_tolerates_by_effect_key_and_operator(toleration: Toleration, expected: 
     assert tolerates(toleration, GPU) is expected
 
 
+@pytest.mark.parametrize(
+    ("found", "operator", "limit", "expected"),
+    [
+        ("4", "Gt", "3", True),
+        ("3", "Gt", "3", False),
+        ("2", "Gt", "3", False),
+        ("2", "Lt", "3", True),
+        ("3", "Lt", "3", False),
+        ("10", "Lt", "9", False),
+        ("-5", "Lt", "0", True),
+        ("", "Lt", "3", False),
+        ("2", "Lt", "", False),
+        ("02", "Lt", "3", False),
+        ("+2", "Lt", "3", False),
+        ("-0", "Lt", "3", False),
+        ("2.0", "Lt", "3", False),
+        ("\u0662", "Lt", "3", False),
+        ("-9223372036854775808", "Lt", "9223372036854775807", True),
+        ("0", "Lt", "9223372036854775808", False),
+        ("-9223372036854775809", "Lt", "0", False),
+    ],
+)
+def test_compares_numbers_where_that_is_turned_on(
+    found: str, operator: str, limit: str, expected: bool
+) -> None:
+    taint = Taint(key="level", value=found, effect="NoSchedule")
+    toleration = Toleration(key="level", operator=operator, value=limit)
+    assert tolerates(toleration, taint, compares=True) is expected
+    assert not tolerates(toleration, taint)
+    assert (find_untolerated((taint,), (toleration,), compares=True) is None) is expected
+
+
 def test_finds_the_first_taint_nobody_tolerates() -> None:
     soft = Taint(key="soft", effect="PreferNoSchedule")
     gone = Taint(key="gone", effect="NoExecute")

@@ -55,6 +55,10 @@ class Running:
             if text in line:
                 return line
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def send(self, number: int) -> None:
         """Send a signal."""
         self._process.send_signal(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
 import socket
 from pathlib import Path
@@ -16,7 +17,7 @@ from mooring.cli import main
 from mooring.cli.cluster_report import PlacementReport
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig
-from mooring.client.transport import Request
+from mooring.client.transport import Request, Response
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import new_store
 from mooring.cluster.apiserver.store import Store
@@ -31,19 +32,23 @@ spec:
 """
 
 
-def ask(kubeconfig: Path, path: str) -> Any:
+def send(kubeconfig: Path, *requests: Request) -> list[Response]:
     """What the server of a kubeconfig answers."""
 
-    async def asking() -> Any:
+    async def asking() -> list[Response]:
         transport = HttpTransport(load_kubeconfig(str(kubeconfig)), user_agent="test")
         try:
-            answer = await transport.send(Request(method="GET", path=path))
-            assert answer.status == 200, answer.body
-            return json.loads(answer.body)
+            return [await transport.send(request) for request in requests]
         finally:
             await transport.close()
 
     return asyncio.run(asking())
+
+
+def ask(kubeconfig: Path, path: str) -> Any:
+    (answer,) = send(kubeconfig, Request(method="GET", path=path))
+    assert answer.status == 200, answer.body
+    return json.loads(answer.body)
 
 
 def up(kubeconfig: Path, *words: str) -> Running:
@@ -157,6 +162,78 @@ def test_finds_everything_again_in_its_file(tmp_path: Path) -> None:
         again.until(READY)
         assert ask(config, "/api/v1/namespaces/default/pods/web") == before
         assert len(ask(config, "/api/v1/nodes")["items"]) == 3
+        assert again.stop() == 0
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+READYZ = Request(method="GET", path="/readyz")
+
+
+def config_map(name: str) -> Request:
+    """A request for an object of 20 KB."""
+    value = {"metadata": {"name": name}, "data": {"text": "x" * 20_000}}
+    return Request(method="POST", path=MAPS, body=json.dumps(value).encode())
+
+
+def limit_files(process: Running, size: int) -> None:
+    """As on a full disk: no file of the process may become larger than that."""
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def fill_up(config: Path) -> set[str]:
+    """Create objects until they are refused; the names of those that were accepted."""
+    accepted: set[str] = set()
+    for number in range(500):
+        (answer,) = send(config, config_map(f"m{number}"))
+        if answer.status != 201:
+            break
+        accepted.add(f"m{number}")
+    assert answer.status == 507
+    status = json.loads(answer.body)
+    assert status["reason"] == "InsufficientStorage"
+    assert status["message"].startswith("nothing can be written at the moment: changes can't be")
+    return accepted
+
+
+def names(config: Path) -> set[str]:
+    return {item["metadata"]["name"] for item in ask(config, MAPS)["items"]} - {"kube-root-ca.crt"}
+
+
+def test_refuses_writes_while_they_can_not_be_saved(tmp_path: Path) -> None:
+    config, data = tmp_path / "config", str(tmp_path / "cluster.sqlite")
+    with up(config, "--data", data) as cluster:
+        cluster.until(READY)
+        limit_files(cluster, 1_000_000)
+        accepted = fill_up(config)
+        (ready,) = send(config, READYZ)
+        assert ready.status == 500
+        assert ready.body.startswith(b"[-]data failed: ")
+        assert names(config) == accepted  # reading goes on
+        limit_files(cluster, resource.RLIM_INFINITY)
+        cluster.until("changes are saved again")
+        (ready, answer) = send(config, READYZ, config_map("late"))
+        assert (ready.status, answer.status) == (200, 201)
+        assert cluster.stop() == 0
+    assert len([line for line in cluster.said if "could not save changes" in line]) == 1
+    with up(config, "--data", data) as again:
+        again.until(READY)
+        assert names(config) == accepted | {"late"}
+        assert again.stop() == 0
+
+
+def test_says_what_it_could_not_save_at_the_end(tmp_path: Path) -> None:
+    config, data = tmp_path / "config", str(tmp_path / "cluster.sqlite")
+    with up(config, "--data", data) as cluster:
+        cluster.until(READY)
+        limit_files(cluster, 1_000_000)
+        accepted = fill_up(config)
+        assert cluster.stop() == 1
+    assert f"{data}: changes of " in cluster.all()
+    assert "Traceback" not in cluster.all()
+    with up(config, "--data", data) as again:
+        again.until(READY)
+        # All but those that were accepted after the last transaction.
+        assert len(accepted - names(config)) < len(accepted) / 2
         assert again.stop() == 0
 
 

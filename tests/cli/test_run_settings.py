@@ -95,7 +95,17 @@ def test_says_which_feature_gates_can_not_be_turned() -> None:
     assert problems("--feature-gates=Nope=true") == [
         "--feature-gates: unrecognized feature gate: Nope"
     ]
-    settled("--feature-gates", "GangScheduling=false,SchedulerQueueingHints=true")
+    assert not settled(
+        "--feature-gates", "GangScheduling=false,SchedulerQueueingHints=true"
+    ).feature_gates
+
+
+def test_turns_the_feature_gates_that_can_be_turned() -> None:
+    gate = "TaintTolerationComparisonOperators"
+    assert settled("--feature-gates", f"{gate}=true").feature_gates == {gate}
+    assert settled("--feature-gates", f"{gate}=True,GangScheduling=false").feature_gates == {gate}
+    assert not settled("--feature-gates", f"{gate}=true,{gate}=false").feature_gates
+    assert not settled().feature_gates
 
 
 def test_is_what_plain_mooring_with_flags_means(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.extender.cluster_with_extenders import (
     NODES,
     ClusterWithExtenders,
@@ -12,7 +15,21 @@ from tests.extender.cluster_with_extenders import (
 )
 from tests.extender.scripted_extender import Payload, ScriptedExtender, answering, saying
 
+from mooring import config as cfg
+from mooring.client.component import Component
+from mooring.client.errors import Fenced
 from mooring.cluster.apiserver.resources import known
+from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler
+from mooring.observe.metrics import Metrics
+from mooring.scheduler import extender_binds, scheduler
+from mooring.scheduler.connected import ConnectedScheduler
+
+
+async def poll(condition: Callable[[], Any]) -> None:
+    """Wait for something that no object of the cluster shows."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  # no event tells
+            await asyncio.sleep(0.02)
 
 
 def names_in(payload: Payload) -> list[str]:
@@ -166,10 +183,90 @@ async def test_binds_through_an_extender_that_binds() -> None:
             env.cluster.apply(pod("odd"))
             assert await env.note("odd") == "the ring is missing"
             env.cluster.apply(pod("even"))
-            # Whoever says that the pod is bound is believed: no Binding comes from us.
+            # An extender that says so is believed for a while: no Binding comes from us.
             await env.until(lambda: env.notes("even", "Scheduled"))
             assert env.node_of("even") == ""
     assert {place.split("/")[-2] for place, _ in bound} >= {"odd", "even"}
+
+
+async def test_an_extender_that_does_not_bind_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender_binds, "PATIENCE", 0.5)
+    monkeypatch.setattr(scheduler, "_CHECK_BINDS_EVERY", 0.1)
+
+    asked: list[str] = []
+    held = asyncio.Event()
+
+    def bind(payload: Payload) -> Payload:
+        asked.append(payload["PodName"])
+        if asked.count("p") == 2:
+            held.set()
+        return {"Error": ""}
+
+    async with ScriptedExtender(bind=answering(bind)) as extender:
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        async with ClusterWithExtenders(configuration(entry), cpu="1") as env:
+            assert env.running is not None
+            env.cluster.apply(pod("p", requests={"cpu": "1"}))
+            text = f'extender "{extender.url}" said that it bound the pod, which it did not'
+            assert await env.note("p") == text
+            await asyncio.wait_for(held.wait(), 20)  # it was tried again
+            pods = env.running.scheduler.cache.assumed_count
+            assert pods == 1  # and the room of the first time given back
+
+
+async def test_an_extender_that_binds_late_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender_binds, "PATIENCE", 0.2)
+    monkeypatch.setattr(scheduler, "_CHECK_BINDS_EVERY", 0.05)
+
+    async with ScriptedExtender(bind=answering(lambda _: {"Error": ""})) as extender:
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        async with ClusterWithExtenders(configuration(entry)) as env:
+            assert env.running is not None
+            cache = env.running.scheduler.cache
+            env.cluster.apply(pod("p"))
+            await poll(lambda: cache.assumed_count)
+            (assumed,) = [one for node in cache.nodes for one in node.pods]
+            meta = {"name": "p", "namespace": "default", "uid": assumed.uid}
+            binding = {"metadata": meta, "target": {"name": assumed.node_name}}
+            env.cluster.verbs.bind("default", "p", binding)
+            await poll(lambda: not cache.assumed_count)
+            await asyncio.sleep(0.5)
+            assert env.notes("p") == []
+            assert env.node_of("p") == assumed.node_name
+
+
+async def test_nothing_is_bound_through_an_extender_after_the_lease_was_lost() -> None:
+    asked: list[str] = []
+    looked_at_the_fence = 0
+
+    def lost() -> None:
+        nonlocal looked_at_the_fence
+        looked_at_the_fence += 1
+        raise Fenced("the lease was lost")
+
+    def bind(payload: Payload) -> Payload:
+        asked.append(payload["PodName"])
+        return {"Error": ""}
+
+    async with (
+        ScriptedExtender(bind=answering(bind)) as extender,
+        EmbeddedCluster(kubelets=False, controllers=False) as cluster,
+    ):
+        cluster.add_nodes(1)
+        component = Component(cluster.transport, Metrics(), clock=cluster.clock.now)
+        component.fence = lost
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        connected = ConnectedScheduler(
+            component,
+            cfg.load_text(configuration(entry)),
+            clock=cluster.clock,
+            metrics=Metrics(),
+        )
+        RunningScheduler(cluster, connected)
+        cluster.apply(pod("p"))
+        cache = connected.scheduler.cache
+        await poll(lambda: looked_at_the_fence and not cache.assumed_count)
+    assert asked == []
 
 
 async def test_only_pods_with_a_managed_resource_are_asked_about_and_it_is_left_alone() -> None:

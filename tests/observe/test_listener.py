@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.ui.in_process_server import Client, serve
 
-from mooring.observe.listener import HttpListener
+from mooring.observe.listener import HttpListener, _network
 from mooring.ui.serving_tls import ServingTls
 
 
@@ -69,6 +69,31 @@ async def test_answers_probes_while_others_hold_every_place(tls: ServingTls | No
                 assert (await client.get("/healthz")).text == "ok"
             # The oldest have made room: as many as there were too many.
             assert await asyncio.to_thread(hear, connections[0]) == b""
+
+
+async def test_a_flood_from_one_address_closes_only_its_own_connections() -> None:
+    async with serve(max_connections=8) as client:
+        honest = socket.create_connection(
+            ("127.0.0.1", client.port), timeout=20, source_address=("127.0.0.2", 0)
+        )
+        with honest, slow_clients(client.port, 40) as connections:
+            assert await asyncio.to_thread(hear, connections[0]) == b""
+            honest.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await asyncio.to_thread(hear, honest)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        ("10.0.0.1", "10.0.0.2", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("fd00::1", "fd00::2", True),
+        ("fd00::1", "fd00:0:0:1::1", False),
+    ],
+)
+def test_tells_clients_apart_by_their_network(one: str, other: str, are_same: bool) -> None:
+    assert (_network(one) == _network(other)) is are_same
 
 
 async def test_holds_no_more_connections_than_it_may() -> None:

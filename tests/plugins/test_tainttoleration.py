@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mooring.framework import OK, CycleState, Event, Status
+from mooring.framework._internal import COMPARES_TAINTS
 from mooring.plugins.tainttoleration import TaintToleration
 from mooring.testing.build import build, prepare
 from mooring.testing.builders import node, nodes, pod
@@ -35,6 +36,23 @@ def test_refuses_untolerated_hard_taints(
     assert plugin.filter(CycleState(), incoming, target) == expected
     verdicts = plugin.filter_all(CycleState(), incoming, nodes(node("clean"), target))
     assert [verdicts.status(0), verdicts.status(1)] == [OK, expected]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_compares_numbers_where_the_gate_is_on(is_on: bool) -> None:
+    plugin = build(TaintToleration)
+    plugin.feature_gates = frozenset({COMPARES_TAINTS}) if is_on else frozenset()
+    level = {"key": "level", "operator": "Gt", "value": "3"}
+    incoming = pod(spec={"tolerations": [level]})
+    hard, soft = (
+        node("h", taints=["level=4:NoSchedule"]),
+        node("s", taints=["level=4:PreferNoSchedule"]),
+    )
+    assert plugin.filter(CycleState(), incoming, hard) == (OK if is_on else TAINTED)
+    assert plugin.hint(Event.NODE_ADDED, incoming, None, hard.api) is is_on
+    state = prepare(plugin, incoming, nodes(soft))
+    assert plugin.score(state, incoming, soft) == (0 if is_on else 1)
+    assert plugin.score_all(state, incoming, nodes(soft)).tolist() == [0 if is_on else 1]
 
 
 def test_does_not_name_the_taint() -> None:

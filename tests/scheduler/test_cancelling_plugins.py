@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from tests.scheduler.misbehaving import cornered, only_to_the_victim
 from tests.scheduler.recording import USUAL, Log, columns, notes, place, probe, reason, world
@@ -123,6 +124,31 @@ def test_one_of_several_pre_bind_plugins_that_cancels_itself_ends_them_all() -> 
         assert place(sim, "victim") == "error backoff"
         assert notes(sim, "victim") == [by("pre_bind", "itself, waiting")]
         assert sim.scheduler.cache.assumed_count == 0
+
+
+@pytest.mark.parametrize("is_terminating", [True, False])
+def test_plugins_that_wait_for_ever_end_with_their_pod(is_terminating: bool) -> None:
+    log: Log = []
+
+    async def waits(*_: object) -> Any:
+        await asyncio.Event().wait()
+
+    with world(probe("First", log, pre_bind=only_to_the_victim(waits))) as sim:
+        binding = sim.scheduler.metrics.goroutines.labels("binding")
+        sim.schedule(pod("victim", cpu=1))
+        assert (binding.value, sim.scheduler.cache.assumed_count) == (1, 1)
+        victim = sim.pod("victim")
+        if is_terminating:
+            time = "2024-01-01T00:00:00Z"
+            leaving = msgspec.structs.replace(victim.metadata, deletion_timestamp=time)
+            sim.apply(msgspec.structs.replace(victim, metadata=leaving))
+        else:
+            sim.delete(victim)
+        sim.advance(1.0)
+        assert (binding.value, sim.scheduler.cache.assumed_count) == (0, 0)
+        assert "First.unreserve" in log
+        failures = [note for note in notes(sim, "victim") if "skip schedule" not in note]
+        assert failures == []  # the pod is gone: nothing is to be told
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,56 @@
 """Tolerations of taints, and the `key=value:Effect` notation."""
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
 from mooring.api._names import is_label_value, is_qualified_name
 from mooring.api.placement import Taint, Toleration
+from mooring.api.quantity import INT64_MAX
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+_DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as Go prints an int64
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """As Toleration.ToleratesTaint: empty key and effect are wildcards; Equal compares values."""
+def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
+    """As Toleration.ToleratesTaint: empty key and effect are wildcards; Equal compares values.
+
+    The operators Lt and Gt match only if it `compares` numbers.
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
+    if compares and toleration.operator in ("Lt", "Gt"):
+        found, limit = _integer(taint.value), _integer(toleration.value)
+        if found is None or limit is None:
+            return False
+        return found < limit if toleration.operator == "Lt" else found > limit
     return toleration.operator == "Exists"
+
+
+def _integer(text: str) -> int | None:
+    value = int(text) if _DECIMAL.fullmatch(text) else None
+    return value if value is not None and -INT64_MAX - 1 <= value <= INT64_MAX else None
 
 
 def find_untolerated(
     taints: Iterable[Taint],
     tolerations: Collection[Toleration],
     effects: Collection[str] = (NO_SCHEDULE, NO_EXECUTE),
+    *,
+    compares: bool = False,
 ) -> Taint | None:
     """The first taint with one of these effects that no toleration covers."""
     for taint in taints:
-        if taint.effect in effects and not any(tolerates(t, taint) for t in tolerations):
+        if taint.effect in effects and not any(
+            tolerates(toleration, taint, compares=compares) for toleration in tolerations
+        ):
             return taint
     return None
 

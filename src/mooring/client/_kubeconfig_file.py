@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from mooring.api.unreadable import NOT_YAML
-from mooring.api.yaml import PythonLoader
+from mooring.api.yaml import PythonLoader, check_size
 from mooring.errors import Problem
 
 T = TypeVar("T")
@@ -86,6 +86,7 @@ def read_file(path: str, problems: list[Problem]) -> Kubeconfig | None:
         problems.append(Problem(path, f"not UTF-8 text: byte {error.start} is not valid"))
         return None
     try:
+        check_size(text)
         raw = yaml.load(text, Loader=PythonLoader)
     except NOT_YAML as error:
         problems.append(_yaml_problem(path, error))

@@ -48,7 +48,7 @@ class PodBinder:
                 await self._client.bind(binding)
                 return
             except ConflictError as error:
-                node = await self._node_of(binding)
+                node = await self.node_of(binding)
                 # By a request of ours whose response was lost, or by an equal one of another
                 # client: then nothing is left to do either.
                 if node == binding.target.name:
@@ -67,12 +67,12 @@ class PodBinder:
                 # forbid everything, because it has not read its rules yet.
                 if not is_unknown:
                     raise
-            if await self._node_of(binding) == binding.target.name:
+            if await self.node_of(binding) == binding.target.name:
                 return
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _node_of(self, binding: core.Binding) -> str:
+    async def node_of(self, binding: core.Binding) -> str:
         """The pod's node or "", asked until the server answers. Raises `NotFound`."""
         meta = binding.metadata
         pause = _SHORTEST_PAUSE

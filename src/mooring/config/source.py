@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mooring.api.unreadable import NOT_YAML, why_unreadable
-from mooring.api.yaml import PythonLoader
+from mooring.api.yaml import PythonLoader, check_size
 from mooring.errors import ConfigError, Problem
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -65,6 +65,7 @@ def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Proble
 def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> list[YamlDocument]:
     """Read all documents that are not blank, or as many as asked for; there is at least one."""
     try:
+        check_size(text)
         loader = _Loader(text)
     except NOT_YAML as error:
         raise _refusal(error, source) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar, cast
+from typing import ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -28,6 +28,9 @@ from mooring.framework.plugin import Filter, Score
 from mooring.framework.state import CycleState, StateKey
 from mooring.framework.verdicts import Verdicts
 
+COMPARES_TAINTS: Final = "TaintTolerationComparisonOperators"
+"""The feature gate of the operators Gt and Lt of tolerations."""
+
 S = TypeVar("S", np.bool_, np.int64)
 T = TypeVar("T")
 
@@ -44,6 +47,9 @@ class InternalPlugin(Base):
 
     skip_is_final: ClassVar[bool] = False
     """Whether SKIP at PreFilter also means that there is nothing to reserve or to prepare."""
+
+    feature_gates: frozenset[str] = frozenset()
+    """The feature gates that are on, of those that are off by default; set for each profile."""
 
     def depends_on_for(self, pod: Pod) -> DependsOn | None:
         """As `depends_on`, if it is not the same for all pods."""

@@ -5,8 +5,9 @@ A slow client, in the handshake, with the request or with reading the answer, on
 
     lifetime         a connection is closed after so many seconds, whatever it does
     header_seconds   a request whose head is not complete in time is cut off; idle ones may stay
-    max_connections  beyond it the oldest connection is closed; unless `evict_busy`, only an idle
-                     one, and if there is none the new connection is refused
+    max_connections  beyond it a connection is closed: the oldest of the client address that has
+                     most of them, so that a flood from one address only closes its own. Unless
+                     `evict_busy`, only an idle one; if there is none the new one is refused
     max_line         longer request lines and headers are refused, in bytes
 
 With `cancels_handlers`, a handler is cancelled when its client disconnects.
@@ -20,6 +21,7 @@ import logging
 import os
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
@@ -52,13 +54,19 @@ class ServerTls(Protocol):
 class _Connection(web.RequestHandler):
     """One connection; closed if the head of a request takes longer than `header_seconds`."""
 
-    __slots__ = ("_cut", "_header_seconds", "closed", "is_busy", "unused")
+    __slots__ = ("_cut", "_header_seconds", "address", "closed", "is_busy", "unused")
 
     def __init__(
-        self, server: _Server, client: socket.socket, header_seconds: float | None, **options: Any
+        self,
+        server: _Server,
+        client: socket.socket,
+        address: bytes,
+        header_seconds: float | None,
+        **options: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(server, loop=loop, **options)
+        self.address: bytes = address
         self.unused: socket.socket | None = client  # until a transport owns it
         self.closed: asyncio.Future[None] = loop.create_future()
         self.is_busy: bool = False
@@ -125,10 +133,11 @@ class _Server(web.Server):
         self._idle_seconds = idle_seconds
         self._max_line = max_line
 
-    def connection(self, client: socket.socket) -> _Connection:
+    def connection(self, client: socket.socket, address: bytes) -> _Connection:
         return _Connection(
             self,
             client,
+            address,
             self._header_seconds,
             access_log=None,
             auto_decompress=False,
@@ -224,7 +233,7 @@ class HttpListener:
         assert self._socket is not None
         assert self._server is not None
         try:
-            client, _ = self._socket.accept()
+            client, address = self._socket.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return  # the client has gone
         except OSError as error:
@@ -235,22 +244,28 @@ class HttpListener:
             self._paused = loop.call_later(1.0, self._listen)
             return
         if len(self._open) >= self._max_connections:
-            made_room = self._close_oldest()
+            made_room = self._close_one()
             if not made_room and not self._evict_busy:
                 client.close()
                 return
         client.setblocking(False)
-        connection = self._server.connection(client)
+        connection = self._server.connection(client, _network(address[0]))
         task = asyncio.create_task(self._serve(client, connection))
         self._open[task] = connection
         task.add_done_callback(self._ended)
 
-    def _close_oldest(self) -> bool:
-        for task, connection in self._open.items():
-            if (self._evict_busy or not connection.is_busy) and not task.cancelling():
-                task.cancel()
-                return True
-        return False
+    def _close_one(self) -> bool:
+        closable = {
+            task: connection.address
+            for task, connection in self._open.items()
+            if (self._evict_busy or not connection.is_busy) and not task.cancelling()
+        }
+        if not closable:
+            return False
+        counts = Counter(closable.values())
+        most = max(counts.values())
+        next(task for task, address in closable.items() if counts[address] == most).cancel()
+        return True
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         connection = self._open.pop(task, None)
@@ -285,3 +300,11 @@ class HttpListener:
             if transport is not None and not is_gone:  # a TLS transport that is gone can't abort
                 transport.abort()
             self._open.pop(task)  # at once, so that the next one to be accepted is not too many
+
+
+def _network(address: str) -> bytes:
+    """What clients are told apart by: an IPv4 address, or the 64 bits that one IPv6 host gets."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed.packed
+    return parsed.ipv4_mapped.packed if parsed.ipv4_mapped is not None else parsed.packed[:8]

@@ -5,7 +5,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.taints import PREFER_NO_SCHEDULE, find_untolerated, tolerates
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import COMPARES_TAINTS, InternalPlugin
 
 SOFT: fw.StateKey[tuple[core.Toleration, ...]] = fw.StateKey(
     "TaintToleration/soft", 'failed to read "PreScoreTaintToleration" from cycleState: not found'
@@ -28,13 +28,13 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
         return pod.spec.tolerations
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
-        return self.TAINTED if is_repelled(pod, node.taints) else fw.OK
+        return self.TAINTED if self._is_repelled(pod, node.taints) else fw.OK
 
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
         if not nodes.has_taints:
             return verdicts
-        repelled = nodes.by_taints(lambda taints: is_repelled(pod, taints))
+        repelled = nodes.by_taints(lambda taints: self._is_repelled(pod, taints))
         return verdicts.reject(repelled.astype(np.bool_), self.TAINTED)
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
@@ -42,33 +42,37 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
         return fw.OK
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
-        return count_intolerable(node.taints, state[SOFT])
+        return self._count_intolerable(node.taints, state[SOFT])
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         soft = state[SOFT]
         if not nodes.has_taints:
             return np.zeros(len(nodes), dtype=np.int64)
-        return nodes.by_taints(lambda taints: count_intolerable(taints, soft))
+        return nodes.by_taints(lambda taints: self._count_intolerable(taints, soft))
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
         if isinstance(new, fw.Pod):
             return new.uid == pod.uid
-        was_open = isinstance(old, core.Node) and not is_repelled(pod, old.spec.taints)
-        return isinstance(new, core.Node) and not is_repelled(pod, new.spec.taints) and not was_open
+        was_open = isinstance(old, core.Node) and not self._is_repelled(pod, old.spec.taints)
+        is_open = isinstance(new, core.Node) and not self._is_repelled(pod, new.spec.taints)
+        return is_open and not was_open
 
+    def _is_repelled(self, pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:
+        compares = COMPARES_TAINTS in self.feature_gates
+        return find_untolerated(taints, pod.spec.tolerations, compares=compares) is not None
 
-def is_repelled(pod: fw.Pod, taints: tuple[core.Taint, ...]) -> bool:
-    return find_untolerated(taints, pod.spec.tolerations) is not None
+    def _count_intolerable(
+        self, taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]
+    ) -> int:
+        compares = COMPARES_TAINTS in self.feature_gates
+        return sum(
+            taint.effect == PREFER_NO_SCHEDULE
+            and not any(tolerates(one, taint, compares=compares) for one in soft)
+            for taint in taints
+        )
 
 
 def soft_tolerations(pod: fw.Pod) -> tuple[core.Toleration, ...]:
     return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-
-
-def count_intolerable(taints: tuple[core.Taint, ...], soft: tuple[core.Toleration, ...]) -> int:
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in soft)
-        for taint in taints
-    )

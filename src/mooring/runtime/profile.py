@@ -19,6 +19,7 @@ from mooring.api.quantity import INT64_MAX
 from mooring.config import types as cfg_types
 from mooring.config.managed_resources import with_managed_resources
 from mooring.errors import ConfigError, Problem
+from mooring.framework._internal import InternalPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import POINTS, Args, Base
 from mooring.framework.scores import MAX_SCORE
@@ -44,14 +45,16 @@ class ProfilePlan(msgspec.Struct, frozen=True):
         """Every kind that one of its plugins looks up."""
         return frozenset(kind for found in self.classes.values() for kind in found.reads)
 
-    def build(self, handle: Handle) -> Profile:
+    def build(self, handle: Handle, feature_gates: frozenset[str] = frozenset()) -> Profile:
         """Make the plugins; raises ConfigError with every one that refuses to start."""
         handle.objects.declare(self.reads)
         plugins: dict[str, Base] = {}
         problems: list[Problem] = []
         for name, plugin_class in self.classes.items():
             try:
-                plugins[name] = plugin_class(self.args[name], handle)
+                plugin = plugins[name] = plugin_class(self.args[name], handle)
+                if isinstance(plugin, InternalPlugin):
+                    plugin.feature_gates = feature_gates
             except Exception as error:
                 log.debug("plugin refused to start", extra={"plugin": name}, exc_info=error)
                 text = f'initializing plugin "{name}": {named(error)}'

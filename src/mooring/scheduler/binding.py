@@ -20,7 +20,7 @@ from mooring.errors import ApiError
 from mooring.extender.calling.chain import Extenders
 from mooring.framework.handle import Client
 from mooring.framework.results import QueuedPod
-from mooring.framework.state import CycleState
+from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, Status
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
@@ -32,6 +32,8 @@ from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.recheck import Recheck
 
 log = logging.getLogger(__name__)
+
+BOUND_BY: StateKey[str] = StateKey("scheduler/bound by")  # the extender that says it bound the pod
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -61,9 +63,12 @@ class PreBinding:
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}  # by pod uid
-        self._reasons: dict[str, str] = {}  # of those that were called off
+        self._reasons: dict[str, Status] = {}  # of those that were called off
 
-    def cancel(self, uid: str, reason: str) -> bool:
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._work
+
+    def cancel(self, uid: str, reason: Status) -> bool:
         """Stop the plugins of this pod; False if they are not at work."""
         work = self._work.get(uid)
         if work is None:
@@ -84,9 +89,9 @@ class PreBinding:
             status = Status.error(interrupted(error))
         finally:
             del self._work[uid]
-            reason = self._reasons.pop(uid, "")
+            reason = self._reasons.pop(uid, None)
         # A plugin may have ended well in spite of it: the place is promised to another pod.
-        return Status.error(reason) if reason else status
+        return status if reason is None else reason
 
 
 class Binder:
@@ -172,6 +177,8 @@ class Binder:
         if self._extenders is not None:
             status = await self._extenders.bind(pod, node_name)
             if status is not None:
+                if status.ok:
+                    state[BOUND_BY] = status.plugin
                 return status
         return await self._committer.bind(state, pod, node_name)
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from mooring.api import core
+from mooring.api.meta import ObjectMeta
+from mooring.cache.pods import Pod
 from mooring.client.client import ApiClient
 from mooring.client.flowcontrol import BindsInProgress
 from mooring.client.pod_binder import AlreadyBound, PodBinder
@@ -55,6 +57,11 @@ class SchedulerWriter(Writer):
         finally:
             self._binds.end()
             self._count(-1)
+
+    async def node_of(self, pod: Pod) -> str:
+        """The node that a pod has at the API server, or "". Raises `NotFound`."""
+        meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+        return await self._binder.node_of(core.Binding(metadata=meta))
 
     def _count(self, change: int) -> None:
         self._under_way += change

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from mooring import config as cfg
 from mooring.client.component import Component
@@ -22,6 +24,10 @@ from mooring.scheduler.cluster import CONGESTED, SchedulerWriter
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.scheduler import MAX_IN_UNSCHEDULABLE, Attempt, Scheduler
 from mooring.scheduler.watching import add_informers, kinds_to_watch
+
+log = logging.getLogger(__name__)
+
+_WARN_EVERY: Final = 300.0  # seconds
 
 
 class ConnectedScheduler:
@@ -40,11 +46,15 @@ class ConnectedScheduler:
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
         on_attempt: Callable[[Attempt], None] | None = None,
         check_share: float = 0.0,
+        feature_gates: frozenset[str] = frozenset(),
         user_agent: str = "mooring",
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.component: Component = component
         self._metrics = metrics
+        self._clock = clock
+        self._already_bound = 0  # pods, since the last warning
+        self._next_warning = 0.0  # not before that time
         documents = documents_for(config.extenders)
         extenders = connect(
             config.extenders,
@@ -71,7 +81,9 @@ class ConnectedScheduler:
             max_in_unschedulable=max_in_unschedulable,
             on_attempt=on_attempt,
             extenders=extenders,
+            node_of=writer.node_of,
             check_share=check_share,
+            feature_gates=feature_gates,
         )
         add_informers(
             component.informers,
@@ -94,3 +106,14 @@ class ConnectedScheduler:
 
     def _count(self, kind: Conflict) -> None:
         self._metrics.conflicts.labels(kind.value).add()
+        if kind is not Conflict.ALREADY_BOUND:
+            return
+        self._already_bound += 1
+        if self._clock.now() >= self._next_warning:
+            log.warning(
+                "another process binds pods of this scheduler: is a second one of the same name"
+                " running without leader election?",
+                extra={"pods": self._already_bound},
+            )
+            self._next_warning = self._clock.now() + _WARN_EVERY
+            self._already_bound = 0

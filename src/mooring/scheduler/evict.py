@@ -196,7 +196,7 @@ class Evictor:
         held = self._waiting.get(victim.uid)
         if held is not None:
             return held.preempt(plugin, "preempted")
-        return self._pre_binding.cancel(victim.uid, f"preempted by {plugin}")
+        return self._pre_binding.cancel(victim.uid, Status.error(f"preempted by {plugin}"))
 
     async def _delete(self, victim: Pod, preemptor: Pod) -> bool:
         """Write the condition, then delete; False if the pod is gone already."""

@@ -18,11 +18,14 @@ from typing import Any
 from mooring.api import core
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
+from mooring.client.pod_binder import pod_not_found
 from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
+from mooring.framework.status import Status
 from mooring.observe.family import Histogram, MetricFamily
 from mooring.queue.queue import SchedulingQueue
 from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler.binding import PreBinding
 from mooring.scheduler.conflicts import Conflict, OnConflict
 
 log = logging.getLogger(__name__)
@@ -57,6 +60,7 @@ class Handlers:
         cache: Cache,
         queue: SchedulingQueue,
         waiting: WaitingPods,
+        pre_binding: PreBinding,
         is_ours: Callable[[Pod], bool],
         on_conflict: OnConflict,
         durations: MetricFamily[Histogram],
@@ -64,6 +68,7 @@ class Handlers:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
+        self._pre_binding = pre_binding
         self.is_ours: Callable[[Pod], bool] = is_ours
         self._on_conflict = on_conflict
         self._durations = durations
@@ -152,6 +157,7 @@ class Handlers:
         self._pending[pod.key] = pod
         if self._cache.is_assumed(pod.uid):
             if pod.is_terminating and (old is None or not old.is_terminating):
+                self._call_off(pod)
                 self._give_up_assumed(pod)
             return
         if old is None:
@@ -164,12 +170,19 @@ class Handlers:
         if pending is not None and pending.uid == pod.uid:
             del self._pending[pod.key]
             self._queue.delete(pending)
+        self._call_off(pod)
         if self._cache.is_assumed(pod.uid):
             self._give_up_assumed(pod)
             return
         old = self._cache.remove_pod(pod)
         if old is not None:
             self._move(ASSIGNED_POD_DELETED, old, None)
+
+    def _call_off(self, pod: Pod) -> None:
+        """Stop the PreBind plugins of a pod that is being deleted: they might wait for ever."""
+        if pod.uid in self._pre_binding:
+            why = Status.error("the pod was deleted", cause=pod_not_found(pod.name))
+            self._pre_binding.cancel(pod.uid, why)
 
     def _give_up_assumed(self, pod: Pod) -> None:
         """A pod that is on its way to a node is being deleted: free its place at once."""

@@ -39,13 +39,14 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import Assignment, Binder, PreBinding, Refusal
+from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, PreBinding, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.counting import AttemptCounts
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
+from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
@@ -57,6 +58,7 @@ log = logging.getLogger(__name__)
 MAX_IN_UNSCHEDULABLE: Final = 300.0  # seconds; then a refused pod is tried again
 _FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
 _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
+_CHECK_BINDS_EVERY: Final = 5.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
 _LONGEST_TURN: Final = 0.005  # seconds, and one decision
 _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
@@ -74,9 +76,10 @@ class Scheduler:
     """A complete scheduler; the cluster behind it is handed in.
 
     `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
-    dice, `extenders` are those of the configuration, ready to be called. Feed what the cluster does
+    dice, `extenders` are those of the configuration, ready to be called; with `node_of` their binds
+    are checked. Feed what the cluster does
     to `handlers`, then `await run()`. With a `check_share` that part of the decisions by class is
-    made again in full and compared.
+    made again in full and compared. `feature_gates` are those to turn on.
     """
 
     def __init__(
@@ -93,7 +96,9 @@ class Scheduler:
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
         on_attempt: Callable[[Attempt], None] | None = None,
         extenders: Extenders | None = None,
+        node_of: NodeOf | None = None,
         check_share: float = 0.0,
+        feature_gates: frozenset[str] = frozenset(),
     ) -> None:
         config = cfg.default_configuration() if config is None else config
         self.config = config
@@ -112,6 +117,9 @@ class Scheduler:
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
         self._extenders = extenders or None  # none to call: nothing to wait for
+        self._extender_binds: ExtenderBinds | None = None
+        if self._extenders is not None and node_of is not None:
+            self._extender_binds = ExtenderBinds(self.cache, clock, node_of, self._refuse_bound)
         self._check = None
         if check_share:
             # With random numbers of its own: a check must not change what happens.
@@ -139,7 +147,7 @@ class Scheduler:
                 recorder=recorder,
                 waiting=self.waiting,
             )
-            profiles[name] = plan.build(handles[name])
+            profiles[name] = plan.build(handles[name], feature_gates)
         slow = asked_for_every_pod(profiles.values())
         if slow:
             log.info(
@@ -152,6 +160,7 @@ class Scheduler:
             self.cache,
             self.queue,
             self.waiting,
+            self._pre_binding,
             lambda pod: pod.scheduler_name in self.runtimes,
             self._conflict,
             self.metrics.event_handling_duration,
@@ -246,10 +255,12 @@ class Scheduler:
         """Schedule until `stop`; returns when every binding under way has ended."""
         try:
             async with TaskPool() as self._tasks:
-                chores = (
+                chores = [
                     self._tasks.create_task(self._flush_backoff()),
                     self._tasks.create_task(self._flush_unschedulable()),
-                )
+                ]
+                if self._extender_binds is not None:
+                    chores.append(self._tasks.create_task(self._check_binds(self._extender_binds)))
                 await self._loop()
                 for chore in chores:
                     chore.cancel()
@@ -305,6 +316,11 @@ class Scheduler:
         while True:
             await self._sleep(_FLUSH_UNSCHEDULABLE_EVERY)
             self.queue.flush_unschedulable()
+
+    async def _check_binds(self, binds: ExtenderBinds) -> None:
+        while True:
+            await self._sleep(_CHECK_BINDS_EVERY)
+            await binds.check()
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep; a plugin that cancels the task only cuts it short."""
@@ -436,6 +452,8 @@ class Scheduler:
             self._binding_failed(runtime, assignment, refusal)
             return
         self._bound(runtime, assignment)
+        if self._extender_binds is not None and BOUND_BY in assignment.state:
+            self._extender_binds.add(assignment, assignment.state[BOUND_BY])
         await runtime.committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
         self._activate(assignment.state)
 
@@ -451,6 +469,10 @@ class Scheduler:
             log.info("Successfully bound pod to node", extra=extra)
         note = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+
+    def _refuse_bound(self, assignment: Assignment, status: Status) -> None:
+        runtime = self.runtimes[assignment.pod.scheduler_name]
+        self._binding_failed(runtime, assignment, Refusal(status))
 
     def _binding_failed(
         self, runtime: ProfileRuntime, assignment: Assignment, refusal: Refusal

@@ -25,7 +25,7 @@ from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 128
 LIFETIME: Final = 30.0  # seconds from the first byte of a connection to the last
 
 _METHODS: Final = ("GET", "HEAD")

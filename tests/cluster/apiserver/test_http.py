@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from mooring.cluster.apiserver.requests import ADMIN, ApiRequest, ApiResponse, W
 from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import Store
 from mooring.errors import ConfigError
+from mooring.observe import listener
 
 # --- requests ------------------------------------------------------------------------------------
 
@@ -301,6 +303,33 @@ async def test_cuts_off_a_request_whose_headers_do_not_arrive(
         writer.close()
         tap.lines.put_nowait(b"one\n")  # the watch is older, and still open
         assert await answer.content.readexactly(4) == b"one\n"
+
+
+@in_loop
+async def test_cuts_off_every_one_of_many_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_HEADER_TIMEOUT", 0.5)
+    monkeypatch.setattr(listener, "_HANDSHAKE", 0.5)
+    unverified = ssl.create_default_context()
+    unverified.check_hostname = False
+    unverified.verify_mode = ssl.CERT_NONE
+
+    async def is_cut(context: ssl.SSLContext | None, said: bytes) -> bool:
+        """Whether a connection that says this and then nothing is ended by the server."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(said)
+        try:
+            heard = await asyncio.wait_for(reader.read(), 20)
+        except ConnectionResetError:
+            heard = b""
+        writer.close()
+        return heard == b""
+
+    async with serving(Recorder()) as (server, client):
+        port = int(server.url.rpartition(":")[2])
+        half_a_header = [is_cut(unverified, b"GET /api HTTP/1.1\r\nHost: ") for _ in range(30)]
+        half_a_handshake = [is_cut(None, b"\x16\x03\x01") for _ in range(30)]
+        assert all(await asyncio.gather(*half_a_header, *half_a_handshake))
+        assert (await client.ask("/healthz"))[0] == 200
 
 
 @in_loop

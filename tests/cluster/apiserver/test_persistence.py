@@ -234,7 +234,7 @@ def test_says_so_when_the_last_changes_are_lost(tmp_path: Path) -> None:
     file.attach(store)
     file._database.execute("PRAGMA query_only = 1")
     store.put(PODS, pod("a"))
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with pytest.raises(ConfigError, match=r"changes of 1 objects could not be saved: .* readonly"):
         file.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.apiserver.compared_requests import MERGE, TABLE, Object, pod
 from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServer
 
+from mooring.cluster.apiserver._auth import is_health
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.server import ApiServer
 
@@ -123,6 +124,29 @@ def test_tells_a_deletion_by_a_status_or_by_the_object(server: InProcessServer) 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
 def test_is_healthy(server: InProcessServer, path: str) -> None:
     assert send(server, "GET", path).body == b"ok"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE"])
+def test_health_is_only_read(server: InProcessServer, method: str) -> None:
+    assert send(server, method, "/healthz").status == 405
+
+
+@pytest.mark.parametrize("path", ["/healthz/../api/v1/pods", "/healthz/x", "/ping", "/livez/"])
+def test_health_has_no_other_paths(server: InProcessServer, path: str) -> None:
+    assert send(server, "GET", path).status == 404
+    assert not is_health(path)
+
+
+def test_writes_are_refused_while_they_can_not_be_saved(server: InProcessServer) -> None:
+    server.store.unsaved = "disk is full"
+    for method, path in (("POST", ROOT), ("DELETE", ROOT), ("PUT", f"{ROOT}/p")):
+        assert send(server, method, path, pod("p")).status == 507
+    binding = {"metadata": {"name": "p"}, "target": {"name": "n"}}
+    assert send(server, "POST", ROOT.replace("pods", "bindings"), binding).status == 507
+    assert send(server, "GET", ROOT).status == 200
+    assert send(server, "GET", "/livez").body == b"ok"
+    ready = send(server, "GET", "/readyz")
+    assert (ready.status, ready.body.splitlines()[0]) == (500, b"[-]data failed: disk is full")
 
 
 def test_says_what_there_is(server: InProcessServer) -> None:

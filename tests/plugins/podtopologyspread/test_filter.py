@@ -6,6 +6,7 @@ import pytest
 
 from mooring.cache.cache import Cache
 from mooring.framework import Code, CycleState, Node, Nodes, Pod
+from mooring.framework._internal import COMPARES_TAINTS
 from mooring.plugins.podtopologyspread.plugin import PodTopologySpread
 from mooring.testing import StubHandle, build, node, nodes, pod
 from mooring.testing.builders import HOSTNAME, ZONE
@@ -108,6 +109,22 @@ def test_counts_tainted_nodes_unless_told_to_honour_taints() -> None:
     constraint = hard(nodeTaintsPolicy="Honor")
     assert open_nodes(spread(constraint), cluster) == ["a", "b"]
     assert open_nodes(spread(constraint, tolerates=["gpu"]), cluster) == ["b"]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_honours_tolerations_that_compare_where_the_gate_is_on(
+    is_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = frozenset({COMPARES_TAINTS}) if is_on else frozenset()
+    monkeypatch.setattr(PodTopologySpread, "feature_gates", gates)
+    cluster = nodes(zonal("a", "z1", 1), zonal("b", "z2", taints=["level=4:NoSchedule"]))
+    level = {"key": "level", "operator": "Gt", "value": "3"}
+    spec = {
+        "topologySpreadConstraints": [hard(nodeTaintsPolicy="Honor")],
+        "tolerations": [level],
+    }
+    new = pod("new", labels=WEB, spec=spec)
+    assert open_nodes(new, cluster) == (["b"] if is_on else ["a", "b"])
 
 
 def test_match_label_keys_narrow_the_count_to_pods_labelled_alike() -> None:

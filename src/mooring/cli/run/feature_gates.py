@@ -1,4 +1,4 @@
-"""`--feature-gates`: gates can't be changed here; a value that equals the fixed one is accepted."""
+"""`--feature-gates`: few can be changed; for others only the fixed value is accepted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mooring.errors import ConfigError, Problem
+from mooring.framework._internal import COMPARES_TAINTS
 
 _ON: Final = frozenset(
     {
@@ -49,21 +50,24 @@ _OFF: Final = frozenset(
         "OpportunisticBatching",
         "SchedulerAsyncAPICalls",
         "StorageCapacityScoring",
-        "TaintTolerationComparisonOperators",
         "TopologyAwareWorkloadScheduling",
         "VolumeLimitScaling",
         "WorkloadAwarePreemption",
     }
 )
+_CHANGEABLE: Final = frozenset({COMPARES_TAINTS})  # off by default
 
 
-def check_feature_gates(given: Iterable[str]) -> None:
-    """Raise ConfigError with every gate that is unknown or has another value here."""
+def read_feature_gates(given: Iterable[str]) -> frozenset[str]:
+    """The gates to turn on; ConfigError with every one that is unknown or can't be changed."""
     problems: list[Problem] = []
+    chosen: dict[str, bool] = {}  # the last value counts
     for entry in (part for text in given for part in text.split(",") if part.strip()):
         name, equals, value = (piece.strip() for piece in entry.partition("="))
         if not equals or value.lower() not in ("true", "false"):
             problems.append(Problem("--feature-gates", f"expected NAME=true or false: {entry!r}"))
+        elif name in _CHANGEABLE:
+            chosen[name] = value.lower() == "true"
         elif name not in _ON | _OFF:
             problems.append(Problem("--feature-gates", f"unrecognized feature gate: {name}"))
         elif (value.lower() == "true") != (name in _ON):
@@ -71,3 +75,4 @@ def check_feature_gates(given: Iterable[str]) -> None:
             problems.append(Problem("--feature-gates", f"{name} is {stands} in mooring"))
     if problems:
         raise ConfigError(problems)
+    return frozenset(name for name, is_on in chosen.items() if is_on)

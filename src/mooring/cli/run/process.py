@@ -49,6 +49,7 @@ async def run_process(settings: Settings) -> None:
         node_selector=options.node_selector,
         max_in_unschedulable=options.pod_max_in_unschedulable_pods_duration.seconds,
         check_share=options.check_decisions,
+        feature_gates=settings.feature_gates,
         user_agent=USER_AGENT,
     )
     scheduler = connected.scheduler

@@ -11,7 +11,7 @@ import yaml
 from mooring import config as cfg
 from mooring.api.selectors import SelectorError, parse_label_query
 from mooring.cli.config import effective_yaml, plugin_classes, registry_with
-from mooring.cli.run.feature_gates import check_feature_gates
+from mooring.cli.run.feature_gates import read_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
 from mooring.cli.run.policy import config_map_reader
@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     plans: list[ProfilePlan]
     plugins: tuple[type[Base], ...]  # of --plugin
     known_plugins: tuple[str, ...]
+    feature_gates: frozenset[str]  # that are turned on
     options: RunOptions
 
     def to_document(self) -> Any:
@@ -41,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def complete_settings(options: RunOptions) -> Settings:
     """Read the file, override it by flags, plan the profiles; raises ConfigError."""
-    check_feature_gates(options.feature_gates)
+    feature_gates = read_feature_gates(options.feature_gates)
     registry = registry_with(options.plugin)
     config = cfg.default_configuration()
     if options.config:
@@ -59,6 +60,7 @@ def complete_settings(options: RunOptions) -> Settings:
         plans=plans,
         plugins=plugin_classes(registry, options.plugin),
         known_plugins=tuple(registry.names),
+        feature_gates=feature_gates,
         options=options,
     )
 

@@ -7,6 +7,7 @@ decodes. The result is plain dictionaries that defaulting and validation can rel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -20,13 +21,14 @@ from mooring.cluster.apiserver._gotext import go_kind, json_error
 from mooring.cluster.apiserver.errors import bad_request, invalid_kind, invalid_value
 from mooring.cluster.apiserver.field_types import explain_type_error, type_of, without_nulls
 from mooring.cluster.apiserver.options import WriteOptions
-from mooring.cluster.apiserver.requests import ApiRequest
+from mooring.cluster.apiserver.requests import MAX_NODES, ApiRequest
 from mooring.cluster.apiserver.resources import Resource, by_kind
 from mooring.cluster.apiserver.schema import ANY, Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 YAML: Final = "application/yaml"
 _READABLE: Final = ("application/json", "", YAML)
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # or the rest of the text
 _SHOWN: Final = 30  # bytes of an unreadable body in messages
 
 
@@ -146,6 +148,19 @@ def check_kind(resource: Resource, api_version: str, kind: str) -> None:
 
 
 # --- requests ----------------------------------------------------------------------------------
+
+
+def check_size(body: bytes) -> None:
+    """Refuse JSON with more than about `MAX_NODES` keys and values, without making them."""
+    if _marks(body) < MAX_NODES or not body.lstrip().startswith((b"{", b"[")):
+        return  # what begins otherwise is YAML, whose loader has the same limit
+    if _marks(_STRING.sub(b"", body)) >= MAX_NODES:
+        raise bad_request(f"the body has too many keys and values: the limit is {MAX_NODES}")
+
+
+def _marks(body: bytes) -> int:
+    """Each key is followed by one of these characters, and each value comes after one."""
+    return sum(map(body.count, (b",", b":", b"[", b"{")))
 
 
 def media_of(request: ApiRequest) -> str:
@@ -268,7 +283,7 @@ def _summary(body: bytes) -> str:
 
 def _from_yaml(body: bytes, kind: str) -> bytes:
     try:
-        return msgspec.json.encode(yaml.load(body))
+        return msgspec.json.encode(yaml.load(body, max_nodes=MAX_NODES))
     except NOT_YAML as error:
         why = why_unreadable(error)
         raise bad_request(

@@ -155,6 +155,12 @@ def too_many(message: str, seconds: int, cause: str) -> TooManyRequests:
     )
 
 
+def insufficient_storage(why: str) -> StatusError:
+    """507 for any write, while what was written before can't be saved."""
+    message = f"nothing can be written at the moment: changes can't be saved: {why}"
+    return StatusError(message, code=507, reason="InsufficientStorage")
+
+
 def rejected() -> StatusError:
     """422 for a patch that does not apply; the server gives no detail."""
     message = "the server rejected our request due to an error in our request"

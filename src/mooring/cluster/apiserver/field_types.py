@@ -12,10 +12,12 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from mooring.cluster.apiserver._gotext import go_kind
+from mooring.cluster.apiserver.errors import shown
 from mooring.cluster.apiserver.quantities import BadQuantity
 from mooring.cluster.apiserver.schema import ANY, VALUE_TYPES, Schema
 
 _NUMBERS: Final = ("int32", "int64", "intorstring")
+_TIMES: Final = ("time", "microtime")
 
 
 def type_of(schema: Schema) -> Any:
@@ -100,6 +102,9 @@ def _has_type(value: Any, name: str) -> bool:
 def _type_error(value: Any, schema: Schema, struct: str, path: str) -> str:
     if schema.name == "quantity":
         return str(BadQuantity())
+    if schema.name in _TIMES and isinstance(value, str):
+        why = "expected an RFC 3339 time such as 2024-05-01T12:00:00Z"
+        return f'parsing time {shown(value)} as "2006-01-02T15:04:05Z07:00": {why}'
     kind = go_kind(value)
     if kind == "number" and schema.name in _NUMBERS:
         kind = f"number {value}"

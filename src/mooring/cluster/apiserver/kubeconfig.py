@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from mooring.api.unreadable import NOT_YAML
+from mooring.api.yaml import load as load_yaml
 from mooring.errors import ConfigError, Problem
 
 NAME: Final = "mooring"  # of cluster, user and context
@@ -68,7 +69,7 @@ def refuse_to_overwrite(path: str | Path, *, force: bool = False) -> None:
 def _is_ours(path: Path) -> bool:
     """Marked, and without further clusters or users that were merged into it."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, *NOT_YAML):
         return False
     if document is None and not path.stat().st_size:

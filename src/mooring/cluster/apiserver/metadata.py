@@ -61,7 +61,7 @@ def carry_over(meta: Object, before: Object) -> None:
     """Keep the system fields of an updated object."""
     if not meta.get("uid"):
         meta["uid"] = before.get("uid", "")
-    meta["creationTimestamp"] = before.get("creationTimestamp", "")
+    keep(meta, before, "creationTimestamp")
     if "deletionTimestamp" in before:
         meta["deletionTimestamp"] = before["deletionTimestamp"]
     if "deletionGracePeriodSeconds" in before:

@@ -5,6 +5,9 @@ writes them in one transaction every few hundredths of a second; no request wait
 process that is killed loses at most the changes since the last transaction: the file always holds
 the state at one resourceVersion.
 
+If a transaction fails, as on a full disk, its changes are kept and tried again every second, and
+the store says so in `unsaved`: until one succeeds, the API server refuses writes.
+
 The history is not kept: after a restart resourceVersions continue, and watches that want to resume
 have to list again.
 """
@@ -59,6 +62,7 @@ class Persistence:
         self._in_a_hurry = False
         self._is_closing = False
         self._error: sqlite3.Error | None = None  # of the last transaction
+        self._store: Store | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Persistence:
@@ -76,6 +80,7 @@ class Persistence:
         store.restore(
             version, self._database.execute("SELECT resource, version, value FROM objects")
         )
+        self._store = store
         self._version = self._written = version
         store.listen(self._notice)
         self._thread = threading.Thread(target=self._follow, name="persistence", daemon=True)
@@ -93,7 +98,7 @@ class Persistence:
                 raise self._error
 
     def close(self) -> None:
-        """Write the rest and sync it to disk; raises sqlite3.Error."""
+        """Write the rest and sync it to disk; ConfigError if changes could not be saved."""
         with self._condition:
             self._is_closing = True
             self._condition.notify_all()
@@ -102,9 +107,13 @@ class Persistence:
             self._thread = None
         try:
             if self._pending and self._error is not None:
-                raise self._error
+                text = f"changes of {len(self._pending)} objects could not be saved: {self._error}"
+                raise ConfigError([Problem(self.path, text)]) from self._error
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:  # nothing is lost: all is in the log beside the file
+            extra = {"file": self.path, "error": str(error)}
+            log.warning("could not move changes from the log into the file", extra=extra)
         finally:
             self._database.close()
 
@@ -129,6 +138,7 @@ class Persistence:
                 batch, self._pending = self._pending, {}
                 version, self._in_a_hurry = self._version, False
             error = self._write(batch, version)
+            self._tell(error, len(batch))
             with self._condition:
                 if error is None:
                     self._written = version
@@ -160,12 +170,18 @@ class Persistence:
                 database.executemany("REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", there)
                 database.execute("UPDATE state SET version = ?", (version,))
         except sqlite3.Error as error:
-            log.error(
-                "could not save changes; they are kept and tried again",
-                extra={"file": self.path, "objects": len(batch), "error": str(error)},
-            )
             return error
         return None
+
+    def _tell(self, error: sqlite3.Error | None, objects: int) -> None:
+        """Let the store, and the log, know whether changes are saved."""
+        assert self._store is not None
+        before, self._store.unsaved = self._store.unsaved, str(error) if error else ""
+        if error and not before:
+            extra = {"file": self.path, "objects": objects, "error": str(error)}
+            log.error("could not save changes; they are kept and tried again", extra=extra)
+        elif before and not error:
+            log.info("changes are saved again", extra={"v": 0, "file": self.path})
 
 
 def _opened(path: str) -> sqlite3.Connection:

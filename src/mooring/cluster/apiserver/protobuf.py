@@ -18,7 +18,7 @@ import msgspec
 from mooring.api.meta import format_time
 from mooring.api.unreadable import why_unreadable
 from mooring.cluster.apiserver.errors import bad_request
-from mooring.cluster.apiserver.requests import JSON, ApiRequest
+from mooring.cluster.apiserver.requests import JSON, MAX_NODES, ApiRequest
 from mooring.cluster.apiserver.schema import Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
@@ -55,7 +55,7 @@ def as_json(request: ApiRequest) -> ApiRequest:
 def decode_protobuf(body: bytes) -> Object:
     """An object, with the kind it says it is."""
     try:
-        return _decoded(body)
+        return _Reader().object(body)
     except (ValueError, OverflowError, struct.error, RecursionError) as error:
         why = why_unreadable(error)
         raise bad_request(
@@ -63,89 +63,97 @@ def decode_protobuf(body: bytes) -> Object:
         ) from error
 
 
-def _decoded(body: bytes) -> Object:
-    if not body.startswith(_MAGIC):
-        raise ValueError("provided data does not appear to be a protobuf message, expected prefix")
-    envelope = dict(_fields(body[len(_MAGIC) :]))
-    said = {number: _text(value) for number, value in _fields(envelope.get(1, b""))}
-    api_version, kind = said.get(1, ""), said.get(2, "")
-    # Options are of the group that they are for.
-    schema = schema_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
-    if schema is None:
-        raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
-    value = _message(envelope.get(2, b""), schema)
-    return {"kind": kind, "apiVersion": api_version, **value}
+class _Reader:
+    """Reads one object; refuses more than `MAX_NODES` keys and values."""
 
+    def __init__(self) -> None:
+        self._left = MAX_NODES // 2  # fields
 
-# --- messages -------------------------------------------------------------------------------------
+    def object(self, body: bytes) -> Object:
+        if not body.startswith(_MAGIC):
+            raise ValueError(
+                "provided data does not appear to be a protobuf message, expected prefix"
+            )
+        envelope = dict(self._fields(body[len(_MAGIC) :]))
+        said = {number: _text(value) for number, value in self._fields(envelope.get(1, b""))}
+        api_version, kind = said.get(1, ""), said.get(2, "")
+        # Options are of the group that they are for.
+        schema = schema_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
+        if schema is None:
+            raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
+        value = self._message(envelope.get(2, b""), schema)
+        return {"kind": kind, "apiVersion": api_version, **value}
 
+    def _message(self, data: bytes, schema: Schema) -> Object:
+        found: Object = {}
+        self._read_into(found, data, _numbers()[schema.name])
+        return found
 
-def _message(data: bytes, schema: Schema) -> Object:
-    found: Object = {}
-    _read_into(found, data, _numbers()[schema.name])
-    return found
+    def _read_into(self, found: Object, data: bytes, numbers: Any) -> None:
+        for number, raw in self._fields(data):
+            field = numbers.get(number)
+            if isinstance(field, dict):
+                self._read_into(found, raw, field)
+            elif field is not None:
+                self._add(found, field, raw)
 
+    def _add(self, found: Object, field: _Field, raw: Any) -> None:
+        schema = field.schema
+        if schema.form == "list":
+            found.setdefault(field.name, []).append(self._value(raw, schema.items))
+        elif schema.form == "map":
+            pair = dict(self._fields(raw))
+            key = _text(pair.get(1, b""))
+            found.setdefault(field.name, {})[key] = self._value(pair.get(2, b""), schema.items)
+        else:
+            value = self._value(raw, schema)
+            # Fields that are no pointers are always sent: zero means unset.
+            if value is not None and (field.is_pointer or value or schema.form == "struct"):
+                found[field.name] = value
 
-def _read_into(found: Object, data: bytes, numbers: Any) -> None:
-    for number, raw in _fields(data):
-        field = numbers.get(number)
-        if isinstance(field, dict):
-            _read_into(found, raw, field)
-        elif field is not None:
-            _add(found, field, raw)
+    def _value(self, raw: Any, schema: Schema) -> Any:
+        match schema.form:
+            case "struct":
+                return self._message(raw, schema)
+            case "list":  # in a map: a message of its own, with the elements in its first field
+                return [self._value(element, schema.items) for _, element in self._fields(raw)]
+            case "any":
+                content = dict(self._fields(raw)).get(1)
+                return msgspec.json.decode(content) if content else None
+        match schema.name:
+            case "int32" | "int64":
+                return _signed(raw)
+            case "boolean":
+                return bool(_signed(raw))
+            case "double":
+                return struct.unpack("<d", _content(raw))[0]
+            case "bytes":
+                return base64.b64encode(_content(raw)).decode()
+            case "time" | "microtime":
+                return self._time(raw, micros=schema.name == "microtime")
+            case "quantity":
+                return _text(dict(self._fields(raw)).get(1, b""))
+            case "intorstring":
+                parts = dict(self._fields(raw))
+                if parts.get(1):
+                    return _text(parts.get(3, b""))
+                return _signed(parts.get(2, 0))
+        return _text(raw)
 
+    def _time(self, raw: Any, *, micros: bool) -> str | None:
+        parts = dict(self._fields(raw))
+        if not parts:
+            return None
+        seconds = _signed(parts.get(1, 0)) + _signed(parts.get(2, 0)) / 1e9
+        return format_time(seconds, micros=micros)
 
-def _add(found: Object, field: _Field, raw: Any) -> None:
-    schema = field.schema
-    if schema.form == "list":
-        found.setdefault(field.name, []).append(_value(raw, schema.items))
-    elif schema.form == "map":
-        pair = dict(_fields(raw))
-        key = _text(pair.get(1, b""))
-        found.setdefault(field.name, {})[key] = _value(pair.get(2, b""), schema.items)
-    else:
-        value = _value(raw, schema)
-        # Fields that are no pointers are always sent: zero means unset.
-        if value is not None and (field.is_pointer or value or schema.form == "struct"):
-            found[field.name] = value
-
-
-def _value(raw: Any, schema: Schema) -> Any:
-    match schema.form:
-        case "struct":
-            return _message(raw, schema)
-        case "list":  # in a map: a message of its own, with the elements in its first field
-            return [_value(element, schema.items) for _, element in _fields(raw)]
-        case "any":
-            content = dict(_fields(raw)).get(1)
-            return msgspec.json.decode(content) if content else None
-    match schema.name:
-        case "int32" | "int64":
-            return _signed(raw)
-        case "boolean":
-            return bool(_signed(raw))
-        case "double":
-            return struct.unpack("<d", _content(raw))[0]
-        case "bytes":
-            return base64.b64encode(_content(raw)).decode()
-        case "time" | "microtime":
-            return _time(raw, micros=schema.name == "microtime")
-        case "quantity":
-            return _text(dict(_fields(raw)).get(1, b""))
-        case "intorstring":
-            parts = dict(_fields(raw))
-            if parts.get(1):
-                return _text(parts.get(3, b""))
-            return _signed(parts.get(2, 0))
-    return _text(raw)
-
-
-def _time(raw: Any, *, micros: bool) -> str | None:
-    parts = dict(_fields(raw))
-    if not parts:
-        return None
-    seconds = _signed(parts.get(1, 0)) + _signed(parts.get(2, 0)) / 1e9
-    return format_time(seconds, micros=micros)
+    def _fields(self, raw: Any) -> Wire:
+        """The numbers and raw values of a message."""
+        for field in _fields(raw):
+            self._left -= 1
+            if self._left < 0:
+                raise ValueError(f"the object has more than {MAX_NODES} keys and values")
+            yield field
 
 
 def _signed(raw: Any) -> int:
@@ -168,7 +176,6 @@ def _content(raw: Any) -> bytes:
 
 
 def _fields(raw: Any) -> Wire:
-    """The numbers and raw values of a message."""
     data = _content(raw)
     place = 0
     while place < len(data):

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 JSON: Final = "application/json"
+MAX_NODES: Final = 50_000  # keys and values in a body: every one of them costs microseconds
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from mooring.cluster.apiserver.decoding import (
 )
 from mooring.cluster.apiserver.errors import (
     bad_request,
+    insufficient_storage,
     invalid_kind,
     invalid_value,
     no_such_method,
@@ -54,6 +55,8 @@ class Rest:
         self._clock = clock
 
     def answer(self, target: Target, request: ApiRequest) -> ApiResponse | WatchResponse:
+        if self._store.unsaved and request.method not in ("GET", "HEAD"):
+            raise insufficient_storage(self._store.unsaved)
         match target.subresource:
             case "binding" | "eviction":
                 return self._post_to_pod(target, request)

@@ -77,6 +77,18 @@ class ValueType(msgspec.Struct, frozen=True):
 _TEXT: Final = {"type": "string"}
 _TIME: Final = {**_TEXT, "format": "date-time"}
 _INT32: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_DATE: Final = (  # of the years 1 to 9999, and with leap years
+    r"(?!0000)(?:"
+    r"[0-9]{4}-(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|[0-9]{4}-(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|[0-9]{4}-02-(?:0[1-9]|1[0-9]|2[0-8])"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+)
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_RFC3339: Final = Annotated[
+    str,
+    msgspec.Meta(pattern=rf"\A{_DATE}T{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-]{_CLOCK})\Z"),
+]
 _NUMBER_OR_TEXT: Final = {"format": "int-or-string", "oneOf": [{"type": "integer"}, _TEXT]}
 VALUE_TYPES: Final[Mapping[str, ValueType]] = {
     "string": ValueType(str, "", "string", _TEXT),
@@ -85,8 +97,8 @@ VALUE_TYPES: Final[Mapping[str, ValueType]] = {
     "int64": ValueType(int, 0, "int64", {"type": "integer", "format": "int64"}),
     "double": ValueType(float, 0.0, "float64", {"type": "number", "format": "double"}),
     "bytes": ValueType(str, "", "[]uint8", {**_TEXT, "format": "byte"}),
-    "time": ValueType(str, "", "time", _TIME),
-    "microtime": ValueType(str, "", "microtime", _TIME),
+    "time": ValueType(_RFC3339, "", "time", _TIME),
+    "microtime": ValueType(_RFC3339, "", "microtime", _TIME),
     "quantity": ValueType(
         str | int | float, "0", "quantity", {"oneOf": [_TEXT, {"type": "number"}]}
     ),

@@ -22,7 +22,7 @@ import msgspec
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._auth import Authorize, is_health
 from mooring.cluster.apiserver.bootstrap import bootstrap
-from mooring.cluster.apiserver.decoding import decode_unstored
+from mooring.cluster.apiserver.decoding import check_size, decode_unstored
 from mooring.cluster.apiserver.discovery import discover
 from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_such_path, status_of
 from mooring.cluster.apiserver.field_selectors import fields_of
@@ -91,6 +91,7 @@ class ApiServer:
 
     def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         request = as_json(request)
+        check_size(request.body)
         target = parse_path(request.path)
         if target is not None:
             return self._rest.answer(target, request)
@@ -100,7 +101,7 @@ class ApiServer:
         """Paths that are not objects."""
         path = request.path
         if is_health(path):
-            return _OK
+            return self._health(request)
         if request.method in ("GET", "HEAD"):
             accept = request.headers.get("accept", "")
             found = discover(path, accept) or openapi(path, accept)
@@ -115,6 +116,14 @@ class ApiServer:
         if is_in_known_group(path):
             raise no_such_path()
         return _NO_PAGE
+
+    def _health(self, request: ApiRequest) -> ApiResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise no_such_method()
+        if request.path != "/readyz" or not self.store.unsaved:
+            return _OK
+        text = f"[-]data failed: {self.store.unsaved}\nreadyz check failed\n"
+        return ApiResponse(status=500, body=text.encode(), content_type=_TEXT)
 
     def _bind(self, request: ApiRequest, namespace: str) -> ApiResponse | WatchResponse:
         """The old way to bind: the pod's name is only in the body."""

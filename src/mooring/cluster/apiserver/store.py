@@ -86,6 +86,7 @@ class Store:
         self._untold: deque[StoreChange] = deque()  # to the listeners
         self._is_telling = False
         self.version: int = 0
+        self.unsaved: str = ""  # why changes can't be saved at the moment, if they can't
 
     # --- reading -------------------------------------------------------------------------------
 

@@ -163,7 +163,10 @@ class Extenders:
     # --- bind ----------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Bind through the first extender with a bind verb; None if there is none that counts."""
+        """Bind through the first extender with a bind verb; None if there is none that counts.
+
+        The status names the extender.
+        """
         args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
         for caller in self._to_ask(BIND, pod):
             try:
@@ -176,7 +179,7 @@ class Extenders:
                 if self._is_ignored(caller, pod, error):
                     continue
                 return Status.error(str(error), cause=error)
-            return OK
+            return OK.by(caller.name)
         return None
 
     # --- all verbs -----------------------------------------------------------------------------

@@ -108,10 +108,11 @@ def with_all_keys(nodes: fw.Nodes, constraints: Constraints) -> fw.BoolArray | N
 class NodeInclusion:
     """Which nodes count for a constraint, by the pod's node affinity and tolerations."""
 
-    def __init__(self, pod: fw.Pod) -> None:
+    def __init__(self, pod: fw.Pod, *, compares_taints: bool) -> None:
         asks = bool(pod.spec.node_selector) or required_of(affinity_of(pod)) is not None
         self._required = RequiredNodeAffinity.by(pod) if asks else None
         self._tolerations = pod.spec.tolerations
+        self._compares_taints = compares_taints
 
     def covers(self, node: fw.Node, constraint: Constraint) -> bool:
         required = self._required if constraint.honors_affinity else None
@@ -129,7 +130,8 @@ class NodeInclusion:
         return found
 
     def _is_repelled(self, taints: tuple[core.Taint, ...]) -> bool:
-        return find_untolerated(taints, self._tolerations) is not None
+        compares = self._compares_taints
+        return find_untolerated(taints, self._tolerations, compares=compares) is not None
 
 
 def both(a: fw.BoolArray | None, b: fw.BoolArray | None) -> fw.BoolArray | None:

@@ -101,8 +101,9 @@ class HardSpread(msgspec.Struct, frozen=True, eq=False):
     domains: list[ConstraintDomains]
 
     @classmethod
-    def of(cls, pod: fw.Pod, constraints: Constraints, nodes: fw.Nodes) -> "HardSpread":
-        inclusion = NodeInclusion(pod)
+    def of(
+        cls, pod: fw.Pod, constraints: Constraints, inclusion: NodeInclusion, nodes: fw.Nodes
+    ) -> "HardSpread":
         labelled = with_all_keys(nodes, constraints)
         scopes = [
             ConstraintScope.of(
@@ -196,13 +197,13 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         cls,
         pod: fw.Pod,
         constraint_pods: ConstraintPods,
+        inclusion: NodeInclusion,
         feasible: fw.Nodes,
         everywhere: fw.Nodes,
         *,
         needs_all_keys: bool,
     ) -> "SoftSpread":
         """Count on all nodes; how many domains there are depends on the feasible ones."""
-        inclusion = NodeInclusion(pod)
         constraints = [constraint for constraint, _ in constraint_pods]
         labelled = with_all_keys(everywhere, constraints) if needs_all_keys else None
         scored = with_all_keys(feasible, constraints) if needs_all_keys else None

@@ -9,7 +9,13 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
-from mooring.framework._internal import DomainFilter, ScoreByLabel, ScoresByLabel, earlier_value
+from mooring.framework._internal import (
+    COMPARES_TAINTS,
+    DomainFilter,
+    ScoreByLabel,
+    ScoresByLabel,
+    earlier_value,
+)
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins._node_requirements import affinity_of
 from mooring.plugins.podtopologyspread.args import (
@@ -19,7 +25,12 @@ from mooring.plugins.podtopologyspread.args import (
     SYSTEM_CONSTRAINTS,
     PodTopologySpreadArgs,
 )
-from mooring.plugins.podtopologyspread.constraints import Constraint, Constraints, own_constraints
+from mooring.plugins.podtopologyspread.constraints import (
+    Constraint,
+    Constraints,
+    NodeInclusion,
+    own_constraints,
+)
 from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread, normalized
 from mooring.plugins.podtopologyspread.owners import default_selector
 from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
@@ -115,7 +126,7 @@ class PodTopologySpread(
             return fw.Status.error(text, cause=error)
         if not constraints:
             return fw.SKIP
-        state[HARD] = HardSpread.of(pod, constraints, nodes)
+        state[HARD] = HardSpread.of(pod, constraints, self._inclusion(pod), nodes)
         self._skip_score(state, pod)
         return fw.OK
 
@@ -181,6 +192,7 @@ class PodTopologySpread(
         state[SOFT] = SoftSpread.of(
             pod,
             constraint_pods,
+            self._inclusion(pod),
             nodes,
             self.handle.nodes,
             needs_all_keys=is_own or not self._is_system,
@@ -247,6 +259,9 @@ class PodTopologySpread(
             known = default_selector(objects, pod)
             self._latest = (pod, objects.changes, known)
         return known
+
+    def _inclusion(self, pod: fw.Pod) -> NodeInclusion:
+        return NodeInclusion(pod, compares_taints=COMPARES_TAINTS in self.feature_gates)
 
     def _constraints(self, pod: fw.Pod, action: str) -> Constraints:
         """The pod's own constraints of one kind, or the default ones if it has none at all."""

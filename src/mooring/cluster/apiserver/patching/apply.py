@@ -39,6 +39,7 @@ from mooring.cluster.apiserver.patching.managed_fields import (
     write_managers,
 )
 from mooring.cluster.apiserver.patching.overlay import overlay, schema_error
+from mooring.cluster.apiserver.requests import MAX_NODES
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.schema import Schema, empty_object, schema_of
 from mooring.cluster.apiserver.store import Object
@@ -217,7 +218,7 @@ def _parsed(body: bytes) -> Any:
     try:
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return msgspec.json.decode(body)
-        return yaml.load(body)
+        return yaml.load(body, max_nodes=MAX_NODES)
     except NOT_YAML as error:
         words = why_unreadable(error).partition("\n")[0]
         raise bad_request(

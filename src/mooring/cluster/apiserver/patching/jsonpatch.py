@@ -9,11 +9,14 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind
 from mooring.cluster.apiserver.errors import bad_request, rejected
 
 _MOST_OPERATIONS: Final = 10_000
+_MOST_COPIED: Final = 3 * 1024 * 1024  # bytes; a list that is copied into itself doubles
 _MISSING: Final = object()
 
 
@@ -24,11 +27,16 @@ class _DoesNotApply(Exception):
 def apply_operations(document: Any, operations: Any) -> Any:
     """The document after all operations; the argument must not be used any more."""
     steps = _checked(operations)
+    copied = 0
     try:
         for step in steps:
             apply = _OPERATIONS.get(step.get("op"))
             if apply is None:
                 raise _DoesNotApply
+            if apply is _copy:
+                copied += len(msgspec.json.encode(_source(document, step)))
+                if copied > _MOST_COPIED:
+                    raise _DoesNotApply
             document = apply(document, step)
     except _DoesNotApply:
         raise rejected() from None
@@ -99,11 +107,15 @@ def _move(document: Any, step: dict[str, Any]) -> Any:
 
 
 def _copy(document: Any, step: dict[str, Any]) -> Any:
-    source, name = _parent(document, step.get("from"))
-    value = _get(source, name)
+    value = copy.deepcopy(_source(document, step))
     parent, key = _parent(document, step.get("path"))
-    _insert(parent, key, None if value is _MISSING else copy.deepcopy(value))
+    _insert(parent, key, value)
     return document
+
+
+def _source(document: Any, step: dict[str, Any]) -> Any:
+    value = _get(*_parent(document, step.get("from")))
+    return None if value is _MISSING else value
 
 
 def _test(document: Any, step: dict[str, Any]) -> Any:
