@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.errors import ConfigError, InternalError, Problem
+from mooring.errors import ConfigError, InternalError, PluginOverrun, Problem
 from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Client, Clock, Recorder
@@ -48,9 +48,11 @@ from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.overruns import Overruns, Policy
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.task_pool import TaskPool
+from mooring.scheduler.trials import Trials
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +180,15 @@ class Scheduler:
             metrics=self.metrics,
             spawn=self._spawn,
         )
+        self.overruns: Overruns = Overruns(
+            guard=self.guard,
+            queue=self.queue,
+            recorder=recorder,
+            metrics=self.metrics,
+            runtimes=self.runtimes,
+            fail=self._fail_trial,
+            without=self._without_plugins,
+        )
 
     # --- wiring --------------------------------------------------------------------------------
 
@@ -200,12 +211,23 @@ class Scheduler:
             on_ready=self._ready.set,
         )
 
-    def _make_runtime(self, profile: Profile, handle: ProfileHandle) -> ProfileRuntime:
+    def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
+        """Fork this process to try pods for which a plugin may hang; it must be ours alone."""
+        self.overruns.enable(Trials(self.guard, self.cache), policies)
+
+    def _without_plugins(self, runtime: ProfileRuntime, names: frozenset[str]) -> ProfileRuntime:
+        return self._make_runtime(runtime.profile.without(names), runtime.handle, is_own=False)
+
+    def _make_runtime(
+        self, profile: Profile, handle: ProfileHandle, *, is_own: bool = True
+    ) -> ProfileRuntime:
+        """With `is_own`, it is the one that plugins reach by their handle."""
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
         nominator, is_ours = self.queue.nominator, self.handlers.is_ours
         evaluator = PodEvaluator(plugins, nominator, self.cache.objects, is_ours=is_ours)
-        handle.attach(nominator, evaluator.what_if, self.queue.activate)
+        if is_own:
+            handle.attach(nominator, evaluator.what_if, self.queue.activate)
         committer = Committer(profile, self.guard)
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:
@@ -256,6 +278,7 @@ class Scheduler:
                 self._tasks.drain()
         finally:
             self._tasks = None
+            self.overruns.close()
             for runtime in self.runtimes.values():
                 runtime.profile.close()
 
@@ -300,6 +323,8 @@ class Scheduler:
             now = self._clock.now()
             await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
+            if self.overruns.is_active:
+                self.overruns.expire()
 
     async def _flush_unschedulable(self) -> None:
         while True:
@@ -346,14 +371,30 @@ class Scheduler:
         return True
 
     async def _attempt(self, runtime: ProfileRuntime, queued: QueuedPod) -> None:
-        started = self.guard.timer()
-        self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
+        guard, overruns = self.guard, self.overruns
+        limit = guard.decision_limit
+        if overruns.is_active:
+            admission = overruns.admit(runtime, queued)
+            if admission is None:
+                return
+            runtime, limit = admission.runtime, admission.limit
+        started = guard.timer()
+        guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
+        guard.limit = limit
+        guard.overrun = None
         state = CycleState()
         try:
             decision = await runtime.cycle.decide(state, queued.pod, self.cache.nodes)
         except Exception as error:
             decision = Decision(_broken("deciding", queued.pod, error), nominate="")
-        self._counts.decided.observe(self.guard.timer() - started)
+        took = guard.timer() - started
+        self._counts.decided.observe(took)
+        is_void = False
+        if guard.overrun is not None or limit != guard.decision_limit:
+            is_void = overruns.attempted(runtime, queued, decision.status, took)
+        guard.limit = guard.budget
+        if is_void:
+            return
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
@@ -442,6 +483,8 @@ class Scheduler:
     def _bound(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
         queued, pod = assignment.queued, assignment.pod
         self._evictor.forget(pod.uid)
+        if self.overruns.is_active:
+            self.overruns.forget(pod.uid)
         self._count(runtime, assignment.started, "scheduled")
         self._counts.bound(queued, self._clock.now())
         node = assignment.node_name
@@ -477,11 +520,18 @@ class Scheduler:
         why: Decision | Refusal,
     ) -> None:
         self._count(runtime, started, "unschedulable" if status.rejected else "error")
+        penalty = 0.0
+        if isinstance(status.cause, PluginOverrun):
+            penalty = self.overruns.penalty(queued.pod)
+        handle, found = self._failures.handle, why.diagnosis
         if isinstance(why, Decision):
-            self._failures.handle(queued, status, why.diagnosis, why.nominate)
+            handle(queued, status, found, why.nominate, penalty=penalty)
         else:
-            told = why.announced
-            self._failures.handle(queued, status, why.diagnosis, "", told, is_moot=why.is_moot)
+            told, is_moot = why.announced, why.is_moot
+            handle(queued, status, found, "", told, is_moot=is_moot, penalty=penalty)
+
+    def _fail_trial(self, runtime: ProfileRuntime, queued: QueuedPod, status: Status) -> None:
+        self._fail(runtime, queued, self.guard.timer(), status, Decision(status, nominate=""))
 
     def _count(self, runtime: ProfileRuntime, started: float, result: str) -> None:
         took = self.guard.timer() - started

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from mooring import __version__
@@ -40,6 +41,7 @@ class ComponentEndpoints:
         component: Component,
         metrics: ComponentMetrics,
         document: Any = None,
+        notes: Mapping[str, Callable[[], str]] = MappingProxyType({}),
     ) -> None:
         self._reader = component.reader
         self._looks_up = not options.authentication_skip_lookup
@@ -57,7 +59,7 @@ class ComponentEndpoints:
             address=options.bind_address,
             port=options.secure_port,
             tls=self._tls,
-            health=_health(component),
+            health=_health(component, notes),
             pages=_pages(metrics, document),
             access=Access(
                 _reviewer(options, component, metrics),
@@ -95,7 +97,7 @@ class ComponentEndpoints:
             self._known_ca = authority
 
 
-def _health(component: Component) -> Health:
+def _health(component: Component, notes: Mapping[str, Callable[[], str]]) -> Health:
     """Healthy while the lease is renewed; ready while all informers are synced."""
     election, informers = component.election, component.informers
 
@@ -114,6 +116,8 @@ def _health(component: Component) -> Health:
     health.add("sched-handler-sync", say_if_syncing, on=("readyz",))
     health.add("informers", lambda: "; ".join(informers.problems()), on=("readyz",))
     health.add("permissions", lambda: component.permissions.problem, on=("readyz",))
+    for name, note in notes.items():
+        health.add_note(name, note, on=("readyz",))
     return health
 
 
