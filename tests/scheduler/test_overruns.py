@@ -1,5 +1,6 @@
 """A pod for which a plugin hangs is tried elsewhere; only it, and pods like it, wait."""
 
+import asyncio
 import logging
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -339,3 +340,35 @@ def test_ends_trials_with_the_scheduler() -> None:
     stage = Stage()
     stage.sim.close()
     assert stage.trials.is_closed
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_others_on_the_loop_get_more_than_one_turn_after_a_long_decision(
+    is_ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: Log = []
+    began = 0.0
+
+    def dawdle(*_: Any) -> Any:
+        nonlocal began
+        began += 1
+        return USUAL
+
+    with world(probe("First", log, reserve=dawdle), nodes=["a"]) as sim:
+        if is_ours:
+            sim.scheduler.try_in_copies({})
+        time = sim.loop.time
+        monkeypatch.setattr(sim.loop, "time", lambda: time() + began)
+        sim.apply(pod("p"), pod("q"))
+
+        async def renew() -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            log.append("renewed")
+
+        task = sim.loop.create_task(renew())
+        sim.settle()
+        sim.advance(1)
+        assert task.done()
+    steps = [step for step in log if step in ("First.reserve", "renewed")]
+    assert (steps[1] == "renewed") == is_ours

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
@@ -31,7 +32,7 @@ from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
-from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+from mooring.runtime.guard import DEFAULT_BUDGET, STALL_LIMIT, Guard
 from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -61,6 +62,7 @@ _FLUSH_BACKOFF_EVERY: Final = 1.0  # seconds, on whole seconds
 _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
 _LONGEST_TURN: Final = 0.005  # seconds, and one decision
+_REST: Final = 0.1  # seconds for others on the loop after a decision that took too long
 _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
 
 
@@ -126,6 +128,7 @@ class Scheduler:
         self._ready = asyncio.Event()
         self._stopping = False
         self._holds: set[str] = set()
+        self._rests_after = math.inf  # seconds of a turn
 
         handles: dict[str, ProfileHandle] = {}
         profiles: dict[str, Profile] = {}
@@ -214,6 +217,7 @@ class Scheduler:
     def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
         """Fork this process to try pods for which a plugin may hang; it must be ours alone."""
         self.overruns.enable(Trials(self.guard, self.cache), policies)
+        self._rests_after = STALL_LIMIT
 
     def _without_plugins(self, runtime: ProfileRuntime, names: frozenset[str]) -> ProfileRuntime:
         return self._make_runtime(runtime.profile.without(names), runtime.handle, is_own=False)
@@ -310,8 +314,11 @@ class Scheduler:
             if not self._holds and await self.schedule_one():
                 decided += 1
                 # One that evicts takes as long as a hundred others, and its victims should go.
-                if decided >= _TURN or loop.time() >= until:
-                    await asyncio.sleep(0)  # bindings, watches and timers get their turn
+                late = loop.time() - until
+                if decided >= _TURN or late >= 0:
+                    # Bindings, watches and timers get their turn. To renew the lease takes several
+                    # of them, so after a long decision there must be time for more than one.
+                    await asyncio.sleep(_REST if late > self._rests_after else 0)
                     decided, until = 0, loop.time() + _LONGEST_TURN
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
