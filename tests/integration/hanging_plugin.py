@@ -25,7 +25,9 @@ def hang(how: str) -> None:
     if how == "sleep":
         time.sleep(60)
     elif how == "gil":  # C code that holds the interpreter's lock and looks at no signal
-        sum(range(2 * 10**8))
+        sum(range(3 * 10**8))
+    elif how == "loop":
+        sum(range(7 * 10**7))
     elif how == "regex":
         re.match(r"(a+)+$", "a" * 40 + "b")
     elif how == "numpy":

@@ -78,10 +78,7 @@ class Copy:
     ) -> None:
         self._unread = b""
         reading, writing = os.pipe()
-        with warnings.catch_warnings():
-            # Other threads only write logs, and a copy writes none.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid: int = os.fork()
+        self.pid: int = fork()
         if not self.pid:
             _run_in_copy(work, writing, nice, memory)
         os.close(writing)
@@ -116,26 +113,40 @@ def _run_in_copy(
     work: Callable[[Callable[[bytes], None]], None], pipe: int, nice: int, memory: int
 ) -> NoReturn:
     try:
-        signal.set_wakeup_fd(-1)  # that of the event loop we come from
-        for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        logging.disable(logging.CRITICAL)
+        detach(pipe)
         gc.disable()  # it would touch, and so copy, all memory
         os.nice(nice)
-        _leave_only(pipe)
         _limit_memory(memory)
         work(lambda line: _write(pipe, line + b"\n"))
     finally:
         os._exit(0)
 
 
-def _leave_only(pipe: int) -> None:
-    """Close all files: connections must end when their owner closes them, not with this copy."""
+def fork() -> int:
+    """The pid of a copy of this process; 0 in the copy, which must `detach` and never return."""
+    with warnings.catch_warnings():
+        # Other threads only write logs, and a copy writes none.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def detach(*kept: int) -> None:
+    """Share nothing with the process we come from but these files, all above 2.
+
+    Connections must end when their owner closes them, not with this copy.
+    """
+    signal.set_wakeup_fd(-1)  # that of its event loop
+    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    logging.disable(logging.CRITICAL)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    os.closerange(3, pipe)
-    os.closerange(pipe + 1, _MOST_FILES)
+    after = 3
+    for file in sorted(kept):
+        os.closerange(after, file)
+        after = file + 1
+    os.closerange(after, _MOST_FILES)
 
 
 def _limit_memory(more: int) -> None:

@@ -39,7 +39,7 @@ async def run_component(
         try:
             await endpoints.start()
             async with asyncio.TaskGroup() as tasks:
-                looking = tasks.create_task(endpoints.run(), name="client CA")
+                looking = tasks.create_task(endpoints.run(), name="endpoints")
                 await run()
                 looking.cancel()
         finally:

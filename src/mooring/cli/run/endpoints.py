@@ -22,6 +22,7 @@ from mooring.ui.health import Health
 from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
 from mooring.ui.serving_tls import ServingTls
+from mooring.ui.stand_in import StandIn
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,9 @@ class ComponentEndpoints:
             cipher_suites=_listed(options.tls_cipher_suites),
             client_ca_file=options.client_ca_file,
         )
+        open_paths = _open_paths(options.authorization_always_allow_paths)
+        deadline = component.renew_deadline
+        self._stand_in = StandIn(options.bind_address, self._tls, open_paths, deadline)
         self._endpoints = Endpoints(
             address=options.bind_address,
             port=options.secure_port,
@@ -63,7 +67,7 @@ class ComponentEndpoints:
             pages=_pages(metrics, document),
             access=Access(
                 _reviewer(options, component, metrics),
-                open_paths=_open_paths(options.authorization_always_allow_paths),
+                open_paths=open_paths,
                 token_ttl=options.authentication_token_webhook_cache_ttl.seconds,
                 allowed_ttl=options.authorization_webhook_cache_authorized_ttl.seconds,
                 denied_ttl=options.authorization_webhook_cache_unauthorized_ttl.seconds,
@@ -74,10 +78,17 @@ class ComponentEndpoints:
         """Start serving; the port."""
         if self._looks_up and self._must_find:
             await self._look_up()
-        return await self._endpoints.start()
+        port = await self._endpoints.start()
+        self._stand_in.start(self._endpoints.listener.listening)
+        return port
 
     async def run(self) -> None:
-        """Follow the client CA that the cluster publishes."""
+        """Follow the client CA that the cluster publishes, and show that the loop runs."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._stand_in.run(), name="heartbeat")
+            tasks.create_task(self._follow_client_ca(), name="client CA")
+
+    async def _follow_client_ca(self) -> None:
         while self._looks_up:
             try:
                 await self._look_up()
@@ -86,6 +97,7 @@ class ComponentEndpoints:
             await asyncio.sleep(_LOOK_AGAIN)
 
     async def close(self) -> None:
+        self._stand_in.close()
         await self._endpoints.close()
 
     async def _look_up(self) -> None:
