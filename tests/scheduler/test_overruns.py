@@ -203,7 +203,8 @@ def test_a_pod_that_changed_is_tried_again() -> None:
     stage = Stage()
     stage.schedule("p", hang="yes")
     stage.schedule("a", app="web")
-    stage.sim.apply(pod("a", labels={"app": "other"}))
+    uid = stage.sim.pod("a").metadata.uid
+    stage.sim.apply(pod("a", uid=uid, labels={"app": "other"}))
     stage.end("a", Outcome(0.01))
     assert stage.sim.node_of("a") == ""
     assert "a" in stage.trials.waiting

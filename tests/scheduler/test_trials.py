@@ -1,6 +1,8 @@
 """Pods tried in forked copies of this process; all real."""
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import time
 from collections import defaultdict
@@ -193,9 +195,12 @@ async def test_close_ends_all_copies() -> None:
 async def test_a_copy_has_no_files_of_ours() -> None:
     stage = Stage()
     reading, writing = os.pipe()
+    high = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, 500)  # beyond the pipe of the copy
 
     def keeps(*_: Any) -> None:
-        os.write(writing, b"x")
+        for file in (writing, high):
+            with contextlib.suppress(OSError):
+                os.write(file, b"x")
 
     stage.good = keeps  # type: ignore[method-assign]  # what the copy runs
     stage.submit("good")
@@ -203,5 +208,5 @@ async def test_a_copy_has_no_files_of_ours() -> None:
     os.set_blocking(reading, False)
     with pytest.raises(BlockingIOError):
         os.read(reading, 1)
-    os.close(reading)
-    os.close(writing)
+    for file in (reading, writing, high):
+        os.close(file)
