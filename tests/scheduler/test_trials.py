@@ -13,6 +13,7 @@ import pytest
 import mooring.framework as fw
 from mooring.framework.plugin import Args
 from mooring.observe.metrics import Metrics
+from mooring.runtime import forked
 from mooring.runtime.guard import Guard
 from mooring.scheduler import trials as module
 from mooring.scheduler.trials import Outcome, PodTrial, Trials
@@ -178,6 +179,22 @@ async def test_few_copies_at_a_time() -> None:
     assert 2 < len(stage.trials._running) <= most
     await stage.wait("hangs-1", "hangs-2", "hangs-3", "slow-1", "slow-2", "slow-3")
     assert stage.trials._running == {}
+
+
+async def test_a_fork_that_fails_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    forks = iter([True, True])
+
+    def fork() -> int:
+        if next(forks, False):
+            raise BlockingIOError("no process is left")
+        return os.fork()
+
+    monkeypatch.setattr(forked, "fork", fork)
+    monkeypatch.setattr(module, "_FORK_AGAIN", 0.01)
+    stage.submit("good-1")
+    stage.submit("good-2", alone=True)
+    await stage.wait("good-1", "good-2")
 
 
 async def test_close_ends_all_copies() -> None:

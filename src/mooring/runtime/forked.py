@@ -78,7 +78,12 @@ class Copy:
     ) -> None:
         self._unread = b""
         reading, writing = os.pipe()
-        self.pid: int = fork()
+        try:
+            self.pid: int = fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
         if not self.pid:
             _run_in_copy(work, writing, nice, memory)
         os.close(writing)
@@ -150,6 +155,8 @@ def detach(*kept: int) -> None:
 
 
 def _limit_memory(more: int) -> None:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # if memory runs out, this copy is to end, not its origin
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import signal
 import time
@@ -25,8 +26,10 @@ from mooring.runtime.forked import OUT_OF_MEMORY, CallNote, Copy, NotingGuard, e
 from mooring.runtime.guard import Guard
 from mooring.scheduler.profiles import ProfileRuntime
 
+log = logging.getLogger(__name__)
+
 SCREENING: Final = 0.4  # seconds for one pod of a batch
-MEMORY: Final = 512 << 20  # bytes that a copy may take beyond what this process has
+MEMORY: Final = 256 << 20  # bytes that a copy may take beyond what this process has
 _BATCH: Final = 32
 _MOST_SCREENING: Final = 2  # copies at a time that get on with their batch
 _MOST_STUCK: Final = 2  # copies that screen, but have not for `_STUCK_AFTER` seconds
@@ -34,6 +37,7 @@ _STUCK_AFTER: Final = 0.1
 _MOST_ALONE: Final = 2
 _NICE_SCREENING: Final = 5
 _NICE_ALONE: Final = 10
+_FORK_AGAIN: Final = 5.0  # seconds after a fork that failed
 _GRACE: Final = 1.0  # seconds after which a copy that ignores its timer is killed
 
 
@@ -72,6 +76,7 @@ class Trials:
         self._to_try_alone: deque[PodTrial] = deque()
         self._known: set[str] = set()  # uids that wait or are being tried
         self._running: dict[int, _Batch] = {}  # by pipe
+        self._is_closed = False
         self._random = random.Random()  # of its own: a trial must not change what is decided
 
     def __contains__(self, uid: object) -> bool:
@@ -99,6 +104,7 @@ class Trials:
 
     def close(self) -> None:
         """End all copies; nothing is reported any more."""
+        self._is_closed = True
         self._to_screen.clear()
         self._to_try_alone.clear()
         for batch in list(self._running.values()):
@@ -155,11 +161,24 @@ class Trials:
                 write(b"%.6f" % (time.monotonic() - started))
 
         loop = asyncio.get_running_loop()
-        copy = Copy(work, nice=_NICE_ALONE if alone else _NICE_SCREENING, memory=self._memory)
+        nice = _NICE_ALONE if alone else _NICE_SCREENING
+        try:
+            copy = Copy(work, nice=nice, memory=self._memory)
+        except OSError as error:  # no process or no memory is left
+            log.warning("could not fork to try pods", extra={"error": str(error)})
+            note.close()
+            loop.call_later(_FORK_AGAIN, self._submit_again, trials)
+            return
         batch = _Batch(copy, note, deque(trials), seconds, alone)
         self._running[copy.pipe] = batch
         self._watch(batch)
         loop.add_reader(copy.pipe, self._read, batch)
+
+    def _submit_again(self, trials: list[PodTrial]) -> None:
+        for trial in trials:
+            self._known.discard(trial.pod.uid)
+            if not self._is_closed:
+                self.submit(trial)
 
     def _watch(self, batch: _Batch) -> None:
         if batch.timer is not None:

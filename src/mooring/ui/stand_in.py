@@ -60,11 +60,18 @@ class StandIn:
         """Fork; the copy shares the socket."""
         self._socket = listening
         self._beat()
-        reading, self._lifeline = os.pipe()
-        self._pid = fork()
-        if not self._pid:
+        reading, writing = os.pipe()
+        try:
+            pid = fork()
+        except OSError as error:  # no process or no memory is left
+            log.warning("health checks wait for the loop", extra={"error": str(error)})
+            os.close(reading)
+            os.close(writing)
+            return
+        if not pid:
             self._run_in_copy(listening, reading)
         os.close(reading)
+        self._pid, self._lifeline = pid, writing
 
     async def run(self) -> None:
         """Beat; and start another stand-in if this one has ended."""
@@ -82,9 +89,10 @@ class StandIn:
             self._pid = 0
 
     def _restart_if_ended(self) -> None:
-        if os.waitpid(self._pid, os.WNOHANG)[0] and self._socket is not None:
+        if self._pid and self._socket is not None and os.waitpid(self._pid, os.WNOHANG)[0]:
             log.warning("the process that answers health checks for us has ended")
             os.close(self._lifeline)
+            self._pid = 0
             self.start(self._socket)
 
     def _beat(self) -> None:
