@@ -1,6 +1,8 @@
 """A plugin that hangs for pods with a label: in which way, says its value."""
 
+import ctypes
 import re
+import signal
 import time
 
 import numpy as np
@@ -26,8 +28,10 @@ def hang(how: str) -> None:
         time.sleep(60)
     elif how == "gil":  # C code that holds the interpreter's lock and looks at no signal
         sum(range(3 * 10**8))
-    elif how == "loop":
-        sum(range(7 * 10**7))
+    elif how == "locked":  # the same for two seconds, however busy the machine is
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        ctypes.PyDLL(None).sleep(2)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     elif how == "regex":
         re.match(r"(a+)+$", "a" * 40 + "b")
     elif how == "numpy":

@@ -108,7 +108,7 @@ def run(control_plane: ControlPlane, leader: Mooring, namespace: str, how: str) 
     ("flags", "ways"),
     [
         ((), ("sleep", "name", "regex")),
-        ((), ("loop",)),  # the first call stops the loop for two seconds
+        ((), ("locked",)),  # the first call stops the loop for two seconds
         (("--on-overrun", "Hanging=isolate"), ("gil", "numpy", "memory")),
     ],
     ids=["interruptible", "not interruptible", "isolated"],
@@ -130,7 +130,7 @@ def test_pods_that_hang_a_plugin_stop_no_others(
         # A probe whose connection was accepted just before the loop stood still is lost.
         assert seen.late <= usual.late + 1, how
         assert audit(control_plane, name).broken == ()
-        if how not in ("numpy", "loop"):  # they end, and their pods are bound in time
+        if how not in ("numpy", "locked"):  # they end, and their pods are bound in time
             wait_for_failure(control_plane, name)
         control_plane.admin.delete_all("Pod", name)
     after = lease(control_plane)
