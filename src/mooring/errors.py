@@ -4,6 +4,7 @@
     ├── ConfigError      the user's: a file or a flag asks for something that cannot be
     ├── ApiError         the server's: the API server refused, or could not be reached
     ├── PluginError      the author's: a plugin broke its contract
+    │   └── PluginOverrun    by taking too long
     └── InternalError    ours: please report it
 
 A decision that says "no" is none of these: it is a `Status` with a reason.
@@ -62,12 +63,18 @@ class PluginError(MooringError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments would otherwise be lost when the error crosses a process.
-        return _rebuild_plugin_error, (str(self), self.plugin, self.point)
+        return _rebuild_plugin_error, (type(self), str(self), self.plugin, self.point)
+
+
+class PluginOverrun(PluginError):
+    """A plugin took longer, or more, than it may."""
 
 
 class InternalError(MooringError):
     """A promise mooring makes to itself was broken."""
 
 
-def _rebuild_plugin_error(message: str, plugin: str, point: str) -> PluginError:
-    return PluginError(message, plugin=plugin, point=point)
+def _rebuild_plugin_error(
+    kind: type[PluginError], message: str, plugin: str, point: str
+) -> PluginError:
+    return kind(message, plugin=plugin, point=point)

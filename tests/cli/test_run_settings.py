@@ -154,3 +154,21 @@ def test_has_every_flag_in_its_reference() -> None:
     flags = [flag for action in parser._actions for flag in action.option_strings]
     assert len(flags) > 40
     assert not [flag for flag in flags if f"`{flag}" not in page]
+
+
+def test_reads_what_follows_an_overrun(file: str) -> None:
+    flags = ("--on-overrun", "NodeAffinity=skip", "--on-overrun=*=isolate")
+    assert settled("--config", file, *flags).policies == {"NodeAffinity": "skip", "*": "isolate"}
+    assert settled("--config", file).policies == {}
+
+
+@pytest.mark.parametrize(
+    ("flag", "problem"),
+    [
+        ("X=skip", "--on-overrun: no profile enables the plugin 'X'"),
+        ("*=stop", "--on-overrun: expected PLUGIN=fail|skip|isolate, got '*=stop'"),
+        ("skip", "--on-overrun: expected PLUGIN=fail|skip|isolate, got 'skip'"),
+    ],
+)
+def test_refuses_what_can_not_follow_an_overrun(file: str, flag: str, problem: str) -> None:
+    assert problems("--config", file, "--on-overrun", flag) == [problem]

@@ -77,7 +77,9 @@ class Mooring:
         self._tls.check_hostname = False
         self._tls.verify_mode = ssl.CERT_NONE
 
-    def get(self, path: str, token: str = "", user: User | None = None) -> Answer:
+    def get(
+        self, path: str, token: str = "", user: User | None = None, timeout: float = 10.0
+    ) -> Answer:
         """Ask one of its endpoints, as nobody, with a token, or with a user's certificate.
 
         Code 0 if nobody answers.
@@ -88,7 +90,7 @@ class Mooring:
             request.add_header("Authorization", f"Bearer {token}")
         context = self._tls if user is None else self._as(user)
         try:
-            with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+            with urllib.request.urlopen(request, context=context, timeout=timeout) as answer:
                 return Answer(answer.status, answer.read().decode())
         except urllib.error.HTTPError as error:
             with error:

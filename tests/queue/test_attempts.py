@@ -219,3 +219,38 @@ def test_tells_when_something_can_be_popped() -> None:
     assert world.times_ready == 3
     world.queue.flush_backoff()
     assert world.times_ready == 3
+
+
+def test_a_penalty_replaces_the_backoff_after_an_error() -> None:
+    world = World()
+    world.queue.add(pod("a"))
+    world.queue.add_unschedulable(world.pop(), penalty=30)
+    for seconds, where in ((29, "backoff"), (31, "active")):
+        world.time = START + seconds
+        world.queue.flush_backoff()
+        assert world.where("a") == where
+    assert world.pop().consecutive_errors == 1
+
+
+def test_a_pod_put_back_was_not_tried_and_waits_apart() -> None:
+    world = World()
+    world.queue.add(pod("a"))
+    world.queue.put_back(world.pop(), 60)
+    assert world.where("a") == "backoff"
+    assert world.queue.pop() is None
+    assert len(world.queue.in_flight) == 0
+    world.queue.activate(["ns/a"])
+    queued = world.pop()
+    assert (queued.attempts, queued.consecutive_errors, queued.backoff_until) == (1, 0, None)
+
+
+def test_takes_back_the_same_pod_only() -> None:
+    world = World()
+    world.queue.add(pod("a"))
+    queued = world.pop()
+    assert world.queue.take_back(queued.pod) is None  # under way
+    world.queue.put_back(queued, 60)
+    assert world.queue.take_back(pod("a", uid="another")) is None
+    assert world.queue.take_back(queued.pod) is queued
+    assert (queued.attempts, queued.pod.uid in world.queue.in_flight) == (1, True)
+    assert world.where("a") is None

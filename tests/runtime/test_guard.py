@@ -8,7 +8,8 @@ import pytest
 from tests.unshowable import Parting
 
 import mooring.framework as fw
-from mooring.errors import PluginError
+from mooring.errors import PluginError, PluginOverrun
+from mooring.framework._internal import InternalPlugin
 from mooring.framework.plugin import Args
 from mooring.framework.state import Failed
 from mooring.observe import texts
@@ -210,6 +211,67 @@ def test_the_watchdog_interrupts_between_two_waits() -> None:
     with Watchdog(watched), pytest.raises(PluginError, match=r"longer than its budget of 0\.2s"):
         run(watched.acall(plugin(), "Bind", hang_later))
     assert watched.deadline is None
+
+
+class Ours(InternalPlugin, fw.Filter):
+    name = "Ours"
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        return fw.OK
+
+
+def ours() -> Ours:
+    handle: Any = None
+    return Ours(Args(), handle)
+
+
+def test_the_watchdog_interrupts_at_the_limit_in_force() -> None:
+    watched = guard(budget=60.0)
+    watched.limit = 0.1
+    with Watchdog(watched), pytest.raises(PluginOverrun, match="longer than its budget of 60s"):
+        watched.call(plugin(), "Filter", hang)
+    assert watched.overrun == ("Quiet", "Filter")
+
+
+def test_plugins_of_this_project_always_have_the_budget() -> None:
+    watched = guard(budget=0.5)
+    watched.limit = 0.01
+    began = watched.timer()
+    with Watchdog(watched), pytest.raises(PluginOverrun):
+        watched.call(ours(), "Filter", hang)
+    assert watched.timer() - began >= 0.5
+
+
+def test_between_nodes_the_limit_in_force_counts() -> None:
+    now = 0.0
+    watched = Guard(Metrics(), budget=5.0, timer=lambda: now)
+    watched.limit = 1.0
+
+    def ask(asked: fw.Filter) -> None:
+        nonlocal now
+        now += 2.0
+        watched.check_budget(asked, "Filter")
+
+    watched.call(ours(), "Filter", ask, ours())
+    assert watched.overrun is None
+    with pytest.raises(PluginOverrun):
+        watched.call(plugin(), "Filter", ask, plugin())
+
+
+def test_an_answer_between_limit_and_budget_is_good_but_noted() -> None:
+    now = 0.0
+
+    def dawdle() -> int:
+        nonlocal now
+        now += 2.0
+        return 7
+
+    watched = Guard(Metrics(), budget=5.0, timer=lambda: now)
+    watched.limit = 1.0
+    assert watched.call(ours(), "Filter", dawdle) == 7
+    assert watched.overrun is None
+    assert watched.call(plugin(), "Filter", dawdle) == 7
+    assert watched.overrun == ("Quiet", "Filter")
 
 
 class Endless(Exception):

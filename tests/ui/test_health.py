@@ -118,3 +118,13 @@ def test_logs_changes_and_not_every_probe(caplog: pytest.LogCaptureFixture) -> N
         "health check passes again",
     ]
     assert vars(caplog.records[0])["checks"] == {"sched-handler-sync": "a"}
+
+
+def test_shows_notes_in_full_results_and_fails_for_none() -> None:
+    checks = Checks()
+    note = ""
+    checks.health.add_note("plugins", lambda: note, on=["readyz"])
+    assert "plugins" not in checks.health.check("readyz", verbose=True).text
+    note = "on probation: X"
+    assert checks.health.check("readyz") == HealthResult(True, "ok")
+    assert "[+]plugins ok: on probation: X\n" in checks.health.check("readyz", verbose=True).text

@@ -97,6 +97,7 @@ class Component:
         rng: random.Random | None = None,
     ) -> None:
         self._metrics = metrics
+        self.renew_deadline: float = (election or Election(name="")).renew_deadline  # seconds
         self._grace = grace
         self._delay_informers = delay_informers
         self._to_close: list[_Closable] = []

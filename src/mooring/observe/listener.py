@@ -190,6 +190,25 @@ class HttpListener:
         actual: int = self._socket.getsockname()[1]
         return actual
 
+    @property
+    def listening(self) -> socket.socket:
+        """On which it listens, once it has started."""
+        assert self._socket is not None
+        return self._socket
+
+    def adopt(self, listening: socket.socket) -> None:
+        """Instead of `start`: accept from a socket of another process while `resume` says so."""
+        self._socket = listening
+        self._server = self._new_server()
+
+    def pause(self) -> None:
+        """Leave new connections to others that listen on the same socket."""
+        asyncio.get_running_loop().remove_reader(self.listening)
+
+    def resume(self) -> None:
+        """Accept again."""
+        self._listen()
+
     async def close(self, grace: float = 1.0) -> None:
         """Stop accepting; requests in progress get `grace` seconds to end."""
         if self._socket is None or self._server is None:

@@ -155,6 +155,15 @@ class Metrics(ComponentMetrics):
             ("plugin", "extension_point", "profile"),
             stability="BETA",
         )
+        self.plugin_overruns: MetricFamily[MetricValue] = self.counter(
+            "mooring_plugin_overruns_total",
+            "Calls of a plugin that took longer, or more memory, than they may.",
+            ("plugin", "point"),
+        )
+        self.plugins_on_probation: MetricFamily[MetricValue] = self.gauge(
+            "mooring_plugins_on_probation",
+            "Plugins that overran lately: pods of a new kind are tried in a process of their own.",
+        )
         self.permit_wait: MetricFamily[Histogram] = self.histogram(
             "scheduler_permit_wait_duration_seconds",
             "Duration of waiting on permit.",

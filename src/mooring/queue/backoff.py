@@ -65,7 +65,7 @@ class BackoffQueue:
         return queued.backoff_until
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
-        if backoff_duration(queued, self._options) == 0:
+        if queued.backoff_until is None and backoff_duration(queued, self._options) == 0:
             return False
         return self.expiry(queued) >= math.floor(now)
 

@@ -26,6 +26,7 @@ is a new pod. Single-threaded and synchronous; callbacks must not call back into
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -56,6 +57,7 @@ log = logging.getLogger(__name__)
 _ADDED: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD).label
 _UPDATED: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE).label
 _ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
+_PUT_BACK: Final = "PluginOverrun"
 _BACKOFF_COMPLETE: Final = "BackoffComplete"
 _POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 _FORCE_ACTIVATE: Final = ClusterEvent(ANY_RESOURCE, Action.ALL, "ForceActivate")
@@ -109,6 +111,11 @@ class SchedulingQueue:
 
     def __contains__(self, key: object) -> bool:
         return key in self._sub_queues
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether this very pod is in a queue."""
+        held = self._sub_queues.find(pod.key)
+        return held is not None and held.pod.uid == pod.uid
 
     def where(self, key: str) -> QueueName | None:
         """Which queue holds the pod "namespace/name"; None also while it is in flight."""
@@ -179,11 +186,11 @@ class SchedulingQueue:
         self._settle()
         return queued
 
-    def add_unschedulable(self, queued: QueuedPod) -> None:
+    def add_unschedulable(self, queued: QueuedPod, penalty: float = 0.0) -> None:
         """The attempt failed; the pod carries the plugins that refused it, or none after an error.
 
         Ends its flight: if something happened meanwhile that may help, it is retried without
-        waiting for another event.
+        waiting for another event. With a `penalty`, in seconds, the backoff after an error is that.
         """
         key, uid = queued.pod.key, queued.pod.uid
         observed_events = self.in_flight.since(uid)
@@ -203,9 +210,29 @@ class SchedulingQueue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
+        if penalty and not has_rejectors(queued):
+            queued.backoff_until = math.floor(queued.timestamp + penalty)
         requeue = self._requeue_after_attempt(queued, observed_events)
         self._sub_queues.readmit(queued, requeue, _ATTEMPT_FAILED, queued.timestamp)
         self._settle()
+
+    def put_back(self, queued: QueuedPod, seconds: float) -> None:
+        """The pod was not tried after all: it waits in backoff, or until `activate`."""
+        self.in_flight.done(queued.pod.uid)
+        queued.attempts -= 1
+        queued.backoff_until = math.floor(self._now() + seconds)
+        self._place(queued, Requeue.AFTER_BACKOFF, _PUT_BACK)
+        self._settle()
+
+    def take_back(self, pod: Pod) -> QueuedPod | None:
+        """The pod out of backoff and in flight, as if by `pop`; None if it is not there."""
+        queued = self._sub_queues.backoff.get(pod.key)
+        if queued is None or queued.pod.uid != pod.uid or not self.in_flight.start(queued.pod):
+            return None
+        self._sub_queues.backoff.remove(pod.key)
+        queued.backoff_until = None
+        queued.attempts += 1
+        return queued
 
     def done(self, uid: str) -> None:
         """The attempt is over and the pod will not come back."""

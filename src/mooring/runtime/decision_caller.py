@@ -19,7 +19,7 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.errors import PluginError
+from mooring.errors import PluginError, PluginOverrun
 from mooring.framework import plugin as contract
 from mooring.framework._internal import InternalPlugin, ScoreByLabel, ScoresByLabel
 from mooring.framework.results import OnlyNodes
@@ -236,8 +236,7 @@ class DecisionCaller(PluginCaller):
                 answer = self.guard.call(plugin, point, call, state, pod, nodes, scores)
                 scores = self._checked_scores(plugin, point, answer, len(nodes)).copy()
             except PluginError as error:
-                text = f'running Normalize on Score plugins: plugin "{plugin.name}" failed with'
-                raise PluginFault(accident(text, error), raised=True) from error
+                raise PluginFault(accident(_normalizing(plugin), error), raised=True) from error
         if not is_in_range(scores):
             raise PluginFault(out_of_range(plugin, scores))
         return scores
@@ -305,9 +304,25 @@ def out_of_range(plugin: contract.Score, scores: IntArray) -> Status:
     ).by(plugin.name)
 
 
-def _filtering(plugin: contract.Filter) -> str:
+def overrun(plugin: contract.Base, point: str, what: str) -> Status:
+    """What a plugin that was tried elsewhere did there, as the status of the pod."""
+    error = PluginOverrun(what, plugin=plugin.name, point=point)
+    if point == "Filter":
+        return accident(_filtering(plugin), error)
+    if point == "Score":
+        return accident(_scoring(plugin), error)
+    if point == "ScoreExtensionNormalize":
+        return accident(_normalizing(plugin), error)
+    return accident(running(point, plugin), error)
+
+
+def _filtering(plugin: contract.Base) -> str:
     return f'running "{plugin.name}" filter plugin'
 
 
-def _scoring(plugin: contract.Score) -> str:
+def _scoring(plugin: contract.Base) -> str:
     return f'running Score plugins: plugin "{plugin.name}" failed with'
+
+
+def _normalizing(plugin: contract.Base) -> str:
+    return f'running Normalize on Score plugins: plugin "{plugin.name}" failed with'

@@ -18,7 +18,8 @@ import types
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeVar, cast
 
-from mooring.errors import PluginError
+from mooring.errors import PluginError, PluginOverrun
+from mooring.framework._internal import InternalPlugin
 from mooring.framework.plugin import Base
 from mooring.framework.state import Failed
 from mooring.framework.status import Code, Status
@@ -30,6 +31,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEFAULT_BUDGET: Final = 5.0  # seconds; half of what a leader may stay silent
+STALL_LIMIT: Final = (
+    0.25  # seconds; a call of a decision that takes longer is tried elsewhere first
+)
 
 
 class PluginTimeout(texts.Overrun):
@@ -37,7 +41,12 @@ class PluginTimeout(texts.Overrun):
 
 
 class Guard:
-    """The one door into plugin code of a profile."""
+    """The one door into plugin code of a profile.
+
+    `limit` is what a synchronous call may take at the moment: the budget, or while a pod is decided
+    the `decision_limit`, which may be less. Plugins of this project always have the budget: in a
+    large cluster they may need it.
+    """
 
     def __init__(
         self,
@@ -47,11 +56,23 @@ class Guard:
         timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.metrics = metrics
-        self.budget = budget
+        self._budget = budget
+        self.limit: float = budget  # seconds of the call that comes next
+        self.decision_limit: float = budget  # seconds of a call at a point of a decision
         self.timer = timer
+        self.overrun: tuple[str, str] | None = None  # plugin and point, of the last; for the caller
         self.record_plugins = False  # set per cycle: plugin times are sampled
         self.deadline: float | None = None  # while plugin code runs; read by the watchdog
         self._logged: set[tuple[str, ...]] = set()  # what failed, and in which line
+
+    @property
+    def budget(self) -> float:
+        """Seconds that a call may take at most."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, seconds: float) -> None:
+        self._budget = self.limit = self.decision_limit = seconds
 
     def call(self, plugin: Base, point: str, function: Callable[..., T], *args: Any) -> T:
         """Call a plugin; raises PluginError, or KeyboardInterrupt for Ctrl-C, and nothing else.
@@ -65,7 +86,7 @@ class Guard:
             # The inner block ends within the outer one, so a watchdog that strikes between the
             # answer and the reset is still caught.
             try:
-                self.deadline = started + self.budget
+                self.deadline = started + self.limit
                 answer = function(*args)
             finally:
                 self.deadline = outer
@@ -75,7 +96,7 @@ class Guard:
             failure = self.failure(plugin, point, error)
             raise failure from failure.__cause__
         took = timer() - started
-        if self.record_plugins or took > self.budget:
+        if self.record_plugins or took > self.limit:
             self._finish(plugin, point, answer, took)
         return answer
 
@@ -102,7 +123,7 @@ class Guard:
             started = timer()
             try:
                 try:  # as in `call`, and for the same reason
-                    self.deadline = started + self.budget
+                    self.deadline = started + self._budget
                     if inner is None:
                         inner = function(*args).__await__()
                     waited_for = inner.send(sent) if thrown is None else inner.throw(thrown)
@@ -123,17 +144,17 @@ class Guard:
                 sent = yield waited_for
             except BaseException as error:  # cancellation and failures belong to the inner code
                 thrown = error
-        if stands and busy > self.budget:
+        if stands and busy > self._budget:
             extra = {"plugin": plugin.name, "point": point, "seconds": busy}
             log.warning("plugin blocked the event loop", extra=extra)
-        elif self.record_plugins or busy > self.budget:
+        elif self.record_plugins or busy > self._budget:
             self._finish(plugin, point, answer, busy)
         return answer
 
     def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
         """The accident as an error that names its author, with a likeness of what was raised."""
         kind = type(error)  # and not `isinstance`, which may run code of the plugin's
-        if kind is PluginError:
+        if kind is PluginError or kind is PluginOverrun:
             return cast("PluginError", error)
         is_late = issubclass(kind, PluginTimeout)
         shown = None if is_late else self._watched(lambda: texts.safe_copy(error))
@@ -158,20 +179,28 @@ class Guard:
         return PluginError(text, plugin=plugin.name, point=point)
 
     def too_slow(self, plugin: Base, point: str) -> PluginError:
+        self.overrun = (plugin.name, point)
         text = f"took longer than its budget of {self.budget:g}s"
-        return PluginError(text, plugin=plugin.name, point=point)
+        return PluginOverrun(text, plugin=plugin.name, point=point)
 
     def check_budget(self, plugin: Base, point: str) -> None:
         """Between the nodes of a per-node plugin: stop when the whole pass took too long."""
-        if self.deadline is not None and self.timer() > self.deadline:
+        if self.deadline is not None and self.timer() > self.deadline and self.is_late(plugin):
             raise self.too_slow(plugin, point)
+
+    def is_late(self, plugin: Base | None) -> bool:
+        """Whether the call under way, of this plugin, must not go on."""
+        if self.deadline is None:
+            return False
+        more = self._budget - self.limit if isinstance(plugin, InternalPlugin) else 0.0
+        return self.timer() > self.deadline + more
 
     def _watched(self, look: Callable[[], T]) -> T | None:
         """What is read after a call can be code of the plugin's as well; None if that hangs."""
         outer = self.deadline
         try:
             try:  # as in `call`, and for the same reason
-                self.deadline = self.timer() + self.budget
+                self.deadline = self.timer() + self.limit
                 return look()
             finally:
                 self.deadline = outer
@@ -180,8 +209,10 @@ class Guard:
 
     def _finish(self, plugin: Base, point: str, answer: object, took: float) -> None:
         """What is left to do with an answer that took too long, or whose time is on record."""
-        if took > self.budget:
+        if took > self._budget:
             raise self.too_slow(plugin, point)
+        if took > self.limit and not isinstance(plugin, InternalPlugin):
+            self.overrun = (plugin.name, point)  # its answer is good nevertheless
         if self.record_plugins:
             code = answer.code if type(answer) is Status else Code.SUCCESS
             self.metrics.plugin_duration.labels(plugin.name, point, code.label).observe(took)
@@ -220,7 +251,7 @@ class Watchdog:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("the watchdog works by signals and needs the main thread")
         self._previous = signal.signal(signal.SIGALRM, self._look)
-        interval = self._guard.budget / 4
+        interval = min(self._guard.budget / 4, STALL_LIMIT / 2)
         signal.setitimer(signal.ITIMER_REAL, interval, interval)
         return self
 
@@ -228,8 +259,20 @@ class Watchdog:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._previous)
 
-    def _look(self, _signal: int, _frame: object) -> None:
-        deadline = self._guard.deadline
-        if deadline is not None and self._guard.timer() > deadline:
-            self._guard.deadline = self._guard.timer() + self._guard.budget  # time to unwind
-            raise PluginTimeout
+    def _look(self, _signal: int, frame: types.FrameType | None) -> None:
+        guard = self._guard
+        deadline = guard.deadline
+        if deadline is None or guard.timer() <= deadline or not guard.is_late(_called_in(frame)):
+            return
+        guard.deadline = guard.timer() + guard.budget  # time to unwind
+        raise PluginTimeout
+
+
+def _called_in(frame: types.FrameType | None) -> Base | None:
+    """The plugin whose call is under way in this frame; looked up here and not noted per call."""
+    while frame is not None:
+        if frame.f_code is Guard.call.__code__:
+            plugin: Base = frame.f_locals["plugin"]
+            return plugin
+        frame = frame.f_back
+    return None

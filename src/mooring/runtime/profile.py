@@ -7,9 +7,10 @@ plugins live.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -21,13 +22,14 @@ from mooring.config.managed_resources import with_managed_resources
 from mooring.errors import ConfigError, Problem
 from mooring.framework._internal import InternalPlugin
 from mooring.framework.handle import Handle
-from mooring.framework.plugin import POINTS, Args, Base
+from mooring.framework.plugin import POINTS, Args, Base, Bind, QueueSort
 from mooring.framework.scores import MAX_SCORE
 from mooring.observe.texts import named
 from mooring.runtime.registry import Registry
 
 log = logging.getLogger(__name__)
 P = TypeVar("P", bound=Base)
+_NEEDED: Final = (Bind, QueueSort)  # points without which a profile can't work
 
 
 class ProfilePlan(msgspec.Struct, frozen=True):
@@ -80,6 +82,16 @@ class Profile:
     def at(self, point: type[P]) -> tuple[P, ...]:
         """The plugins of a point, in order: `at(Filter)`."""
         return cast("tuple[P, ...]", self._points[point])
+
+    def without(self, names: frozenset[str]) -> Profile:
+        """The same plugins but for these; they still sort and bind, where one is needed."""
+        other = copy.copy(self)
+        other.plugins = {name: one for name, one in self.plugins.items() if name not in names}
+        other._points = {
+            point: tuple(one for one in plugins if point in _NEEDED or one.name not in names)
+            for point, plugins in self._points.items()
+        }
+        return other
 
     def close(self) -> None:
         """Tell every plugin that the scheduler stops; a failure is logged and the rest go on."""

@@ -19,6 +19,7 @@ from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.scoring import Scores, best_row
+from mooring.errors import InternalError
 from mooring.extender.calling.chain import Extenders
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
@@ -107,6 +108,16 @@ class Cycle:
         decision = await self._decide(evaluation)
         (self._by_class if evaluation.by_class else self._in_full).add()
         return decision
+
+    def decide_alone(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        """As `decide`, but no extender is asked any more: for a forked copy of the process."""
+        self._extenders = None
+        deciding = self.decide(state, pod, nodes)
+        try:
+            deciding.send(None)
+        except StopIteration:
+            return
+        raise InternalError("a decision without extenders has waited")
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
         if evaluation.outcome.status is OK:

@@ -59,12 +59,13 @@ class FailureHandler:
         announced: str = "",
         *,
         is_moot: bool = False,
+        penalty: float = 0.0,
     ) -> None:
         """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it.
 
         `announced` is a nomination that this attempt has written and that the watch may not have
         shown us yet. With `is_moot` the pod is gone, as the watch will tell us, too, or it is for
-        another replica to decide: the failure is not reported.
+        another replica to decide: the failure is not reported. `penalty` as in the queue.
         """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
@@ -76,7 +77,7 @@ class FailureHandler:
         if latest is not None and latest.uid != pod.uid:
             self._queue.done(pod.uid)  # another pod has its name now
             return
-        self._requeue(queued, latest)
+        self._requeue(queued, latest, penalty)
         if latest is None or is_moot:
             return  # it is gone, or another scheduler has bound it
         self._queue.nominator.nominate(latest, nominate)
@@ -91,7 +92,7 @@ class FailureHandler:
         reason = "Unschedulable" if status.rejected else "SchedulerError"
         self._spawn(self._patch(latest, reason, message, nominate, announced))
 
-    def _requeue(self, queued: QueuedPod, latest: Pod | None) -> None:
+    def _requeue(self, queued: QueuedPod, latest: Pod | None, penalty: float) -> None:
         pod = queued.pod
         if latest is None:
             bound = self._cache.get_pod(pod.uid)
@@ -100,7 +101,7 @@ class FailureHandler:
             self._queue.done(pod.uid)
             return
         queued.pod = latest
-        self._queue.add_unschedulable(queued)
+        self._queue.add_unschedulable(queued, penalty)
 
     async def _patch(
         self, pod: Pod, reason: str, message: str, nominate: str | None, announced: str

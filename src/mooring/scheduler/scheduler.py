@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.errors import ConfigError, InternalError, Problem
+from mooring.errors import ConfigError, InternalError, PluginOverrun, Problem
 from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Client, Clock, Recorder
@@ -31,7 +32,7 @@ from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
-from mooring.runtime.guard import DEFAULT_BUDGET, Guard
+from mooring.runtime.guard import DEFAULT_BUDGET, STALL_LIMIT, Guard
 from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -49,9 +50,11 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.overruns import Overruns, Policy
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
 from mooring.scheduler.task_pool import TaskPool
+from mooring.scheduler.trials import Trials
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ _FLUSH_UNSCHEDULABLE_EVERY: Final = 30.0
 _CHECK_BINDS_EVERY: Final = 5.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
 _LONGEST_TURN: Final = 0.005  # seconds, and one decision
+_REST: Final = 0.1  # seconds for others on the loop after a decision that took too long
 _PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
 
 
@@ -132,6 +136,7 @@ class Scheduler:
         self._ready = asyncio.Event()
         self._stopping = False
         self._holds: set[str] = set()
+        self._rests_after = math.inf  # seconds of a turn
 
         handles: dict[str, ProfileHandle] = {}
         profiles: dict[str, Profile] = {}
@@ -187,6 +192,15 @@ class Scheduler:
             metrics=self.metrics,
             spawn=self._spawn,
         )
+        self.overruns: Overruns = Overruns(
+            guard=self.guard,
+            queue=self.queue,
+            recorder=recorder,
+            metrics=self.metrics,
+            runtimes=self.runtimes,
+            fail=self._fail_trial,
+            without=self._without_plugins,
+        )
 
     # --- wiring --------------------------------------------------------------------------------
 
@@ -209,12 +223,24 @@ class Scheduler:
             on_ready=self._ready.set,
         )
 
-    def _make_runtime(self, profile: Profile, handle: ProfileHandle) -> ProfileRuntime:
+    def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
+        """Fork this process to try pods for which a plugin may hang; it must be ours alone."""
+        self.overruns.enable(Trials(self.guard, self.cache), policies)
+        self._rests_after = STALL_LIMIT
+
+    def _without_plugins(self, runtime: ProfileRuntime, names: frozenset[str]) -> ProfileRuntime:
+        return self._make_runtime(runtime.profile.without(names), runtime.handle, is_own=False)
+
+    def _make_runtime(
+        self, profile: Profile, handle: ProfileHandle, *, is_own: bool = True
+    ) -> ProfileRuntime:
+        """With `is_own`, it is the one that plugins reach by their handle."""
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
         nominator, is_ours = self.queue.nominator, self.handlers.is_ours
         evaluator = PodEvaluator(plugins, nominator, self.cache.objects, is_ours=is_ours)
-        handle.attach(nominator, evaluator.what_if, self.queue.activate)
+        if is_own:
+            handle.attach(nominator, evaluator.what_if, self.queue.activate)
         committer = Committer(profile, self.guard)
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:
@@ -267,6 +293,7 @@ class Scheduler:
                 self._tasks.drain()
         finally:
             self._tasks = None
+            self.overruns.close()
             for runtime in self.runtimes.values():
                 runtime.profile.close()
 
@@ -298,8 +325,11 @@ class Scheduler:
             if not self._holds and await self.schedule_one():
                 decided += 1
                 # One that evicts takes as long as a hundred others, and its victims should go.
-                if decided >= _TURN or loop.time() >= until:
-                    await asyncio.sleep(0)  # bindings, watches and timers get their turn
+                late = loop.time() - until
+                if decided >= _TURN or late >= 0:
+                    # Bindings, watches and timers get their turn. To renew the lease takes several
+                    # of them, so after a long decision there must be time for more than one.
+                    await asyncio.sleep(_REST if late > self._rests_after else 0)
                     decided, until = 0, loop.time() + _LONGEST_TURN
             else:
                 # Nothing can have become ready since: no event is handled between pop and here.
@@ -311,6 +341,8 @@ class Scheduler:
             now = self._clock.now()
             await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
+            if self.overruns.is_active:
+                self.overruns.expire()
 
     async def _flush_unschedulable(self) -> None:
         while True:
@@ -362,14 +394,30 @@ class Scheduler:
         return True
 
     async def _attempt(self, runtime: ProfileRuntime, queued: QueuedPod) -> None:
-        started = self.guard.timer()
-        self.guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
+        guard, overruns = self.guard, self.overruns
+        limit = guard.decision_limit
+        if overruns.is_active:
+            admission = overruns.admit(runtime, queued)
+            if admission is None:
+                return
+            runtime, limit = admission.runtime, admission.limit
+        started = guard.timer()
+        guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
+        guard.limit = limit
+        guard.overrun = None
         state = CycleState()
         try:
             decision = await runtime.cycle.decide(state, queued.pod, self.cache.nodes)
         except Exception as error:
             decision = Decision(_broken("deciding", queued.pod, error), nominate="")
-        self._counts.decided.observe(self.guard.timer() - started)
+        took = guard.timer() - started
+        self._counts.decided.observe(took)
+        is_void = False
+        if guard.overrun is not None or limit != guard.decision_limit:
+            is_void = overruns.attempted(runtime, queued, decision.status, took)
+        guard.limit = guard.budget
+        if is_void:
+            return
         if self._on_attempt is not None:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
@@ -460,6 +508,8 @@ class Scheduler:
     def _bound(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
         queued, pod = assignment.queued, assignment.pod
         self._evictor.forget(pod.uid)
+        if self.overruns.is_active:
+            self.overruns.forget(pod.uid)
         self._count(runtime, assignment.started, "scheduled")
         self._counts.bound(queued, self._clock.now())
         node = assignment.node_name
@@ -499,11 +549,18 @@ class Scheduler:
         why: Decision | Refusal,
     ) -> None:
         self._count(runtime, started, "unschedulable" if status.rejected else "error")
+        penalty = 0.0
+        if isinstance(status.cause, PluginOverrun):
+            penalty = self.overruns.penalty(queued.pod)
+        handle, found = self._failures.handle, why.diagnosis
         if isinstance(why, Decision):
-            self._failures.handle(queued, status, why.diagnosis, why.nominate)
+            handle(queued, status, found, why.nominate, penalty=penalty)
         else:
-            told = why.announced
-            self._failures.handle(queued, status, why.diagnosis, "", told, is_moot=why.is_moot)
+            told, is_moot = why.announced, why.is_moot
+            handle(queued, status, found, "", told, is_moot=is_moot, penalty=penalty)
+
+    def _fail_trial(self, runtime: ProfileRuntime, queued: QueuedPod, status: Status) -> None:
+        self._fail(runtime, queued, self.guard.timer(), status, Decision(status, nominate=""))
 
     def _count(self, runtime: ProfileRuntime, started: float, result: str) -> None:
         took = self.guard.timer() - started

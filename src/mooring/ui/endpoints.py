@@ -82,12 +82,16 @@ class Endpoints:
     async def close(self) -> None:
         await self._listener.close()
 
+    @property
+    def listener(self) -> HttpListener:
+        return self._listener
+
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         try:
             response = await self._respond(request)
         except Exception:
             log.exception("answering a request broke", extra={"path": request.path})
-            response = _denied(Denial(500, "InternalError", "Internal error occurred"))
+            response = refusal(Denial(500, "InternalError", "Internal error occurred"))
         response.headers.update(_HEADERS)
         response.force_close()
         return response
@@ -102,10 +106,10 @@ class Endpoints:
             certified=certified_user(request.get_extra_info("peercert")),
         )
         if denial is not None:
-            return _denied(denial)
+            return refusal(denial)
         if request.method not in _METHODS:
             text = "the server does not allow this method on the requested resource"
-            return _denied(Denial(405, "MethodNotAllowed", text))
+            return refusal(Denial(405, "MethodNotAllowed", text))
         page = self._pages.get(path)
         if page is not None:
             shown = page()
@@ -126,7 +130,8 @@ class Endpoints:
         return self._health.single(endpoint, check)
 
 
-def _denied(denial: Denial) -> web.Response:
+def refusal(denial: Denial) -> web.Response:
+    """A Status, as from any Kubernetes component."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

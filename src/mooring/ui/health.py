@@ -40,6 +40,7 @@ class Health:
             "livez": {"ping": _ping},
             "readyz": {},
         }
+        self._notes: dict[Endpoint, dict[str, Check]] = {one: {} for one in ENDPOINTS}
         self._failing: dict[Endpoint, tuple[str, ...]] = {}  # as last logged
 
     def add(self, name: str, check: Check, *, on: Iterable[Endpoint]) -> None:
@@ -48,6 +49,11 @@ class Health:
             if name in self._checks[endpoint]:
                 raise ValueError(f"{endpoint} has a check called {name} already")
             self._checks[endpoint][name] = check
+
+    def add_note(self, name: str, note: Check, *, on: Iterable[Endpoint]) -> None:
+        """Show what `note` says, if anything, in verbose results; it fails nothing."""
+        for endpoint in on:
+            self._notes[endpoint][name] = note
 
     def check(
         self, endpoint: Endpoint, *, verbose: bool = False, exclude: Collection[str] = ()
@@ -64,6 +70,10 @@ class Health:
             if reason:
                 failed[name] = reason
             lines.append(f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok")
+        for name, note in self._notes[endpoint].items():
+            text = _run(note)
+            if text:
+                lines.append(f"[+]{name} ok: {text}")
         unknown = sorted(set(exclude) - checks.keys())
         if unknown:
             names = ",".join(map(json.dumps, unknown))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from mooring.cli.run.options import ComponentOptions
 from mooring.client.component import Component
 from mooring.observe.component import ComponentMetrics
 from mooring.observe.signals import run_until_signalled
 from mooring.runtime.guard import Guard, Watchdog
+
+Note: TypeAlias = Callable[[], str]
 
 
 async def run_component(
@@ -20,21 +23,23 @@ async def run_component(
     options: ComponentOptions,
     metrics: ComponentMetrics,
     document: Any = None,
+    notes: Mapping[str, Note] = MappingProxyType({}),
 ) -> None:
     """Run until SIGTERM or SIGINT, with endpoints unless their port is 0.
 
-    `run` runs the component; `document` is the configuration in force, if there is one.
+    `run` runs the component; `document` is the configuration in force, if there is one; `notes`
+    are shown by /readyz?verbose.
     """
 
     async def run_with_endpoints() -> None:
         # Half a second of imports that a process without endpoints does not need.
         from mooring.cli.run.endpoints import ComponentEndpoints
 
-        endpoints = ComponentEndpoints(options, component, metrics, document)
+        endpoints = ComponentEndpoints(options, component, metrics, document, notes)
         try:
             await endpoints.start()
             async with asyncio.TaskGroup() as tasks:
-                looking = tasks.create_task(endpoints.run(), name="client CA")
+                looking = tasks.create_task(endpoints.run(), name="endpoints")
                 await run()
                 looking.cancel()
         finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from mooring import __version__
@@ -21,6 +22,7 @@ from mooring.ui.health import Health
 from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
 from mooring.ui.serving_tls import ServingTls
+from mooring.ui.stand_in import StandIn
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ class ComponentEndpoints:
         component: Component,
         metrics: ComponentMetrics,
         document: Any = None,
+        notes: Mapping[str, Callable[[], str]] = MappingProxyType({}),
     ) -> None:
         self._reader = component.reader
         self._looks_up = not options.authentication_skip_lookup
@@ -53,15 +56,18 @@ class ComponentEndpoints:
             cipher_suites=_listed(options.tls_cipher_suites),
             client_ca_file=options.client_ca_file,
         )
+        open_paths = _open_paths(options.authorization_always_allow_paths)
+        deadline = component.renew_deadline
+        self._stand_in = StandIn(options.bind_address, self._tls, open_paths, deadline)
         self._endpoints = Endpoints(
             address=options.bind_address,
             port=options.secure_port,
             tls=self._tls,
-            health=_health(component),
+            health=_health(component, notes),
             pages=_pages(metrics, document),
             access=Access(
                 _reviewer(options, component, metrics),
-                open_paths=_open_paths(options.authorization_always_allow_paths),
+                open_paths=open_paths,
                 token_ttl=options.authentication_token_webhook_cache_ttl.seconds,
                 allowed_ttl=options.authorization_webhook_cache_authorized_ttl.seconds,
                 denied_ttl=options.authorization_webhook_cache_unauthorized_ttl.seconds,
@@ -72,10 +78,17 @@ class ComponentEndpoints:
         """Start serving; the port."""
         if self._looks_up and self._must_find:
             await self._look_up()
-        return await self._endpoints.start()
+        port = await self._endpoints.start()
+        self._stand_in.start(self._endpoints.listener.listening)
+        return port
 
     async def run(self) -> None:
-        """Follow the client CA that the cluster publishes."""
+        """Follow the client CA that the cluster publishes, and show that the loop runs."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._stand_in.run(), name="heartbeat")
+            tasks.create_task(self._follow_client_ca(), name="client CA")
+
+    async def _follow_client_ca(self) -> None:
         while self._looks_up:
             try:
                 await self._look_up()
@@ -84,6 +97,7 @@ class ComponentEndpoints:
             await asyncio.sleep(_LOOK_AGAIN)
 
     async def close(self) -> None:
+        self._stand_in.close()
         await self._endpoints.close()
 
     async def _look_up(self) -> None:
@@ -95,7 +109,7 @@ class ComponentEndpoints:
             self._known_ca = authority
 
 
-def _health(component: Component) -> Health:
+def _health(component: Component, notes: Mapping[str, Callable[[], str]]) -> Health:
     """Healthy while the lease is renewed; ready while all informers are synced."""
     election, informers = component.election, component.informers
 
@@ -114,6 +128,8 @@ def _health(component: Component) -> Health:
     health.add("sched-handler-sync", say_if_syncing, on=("readyz",))
     health.add("informers", lambda: "; ".join(informers.problems()), on=("readyz",))
     health.add("permissions", lambda: component.permissions.problem, on=("readyz",))
+    for name, note in notes.items():
+        health.add_note(name, note, on=("readyz",))
     return health
 
 

@@ -77,6 +77,13 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
         help="accepted for gates that stand as asked; see docs/reference/flags.md",
     )
     add(
+        "--on-overrun",
+        action="append",
+        default=[],
+        metavar="PLUGIN=fail|skip|isolate",
+        help="what follows when a plugin takes too long (fail); * for all; may be repeated",
+    )
+    add(
         "--pod-max-in-unschedulable-pods-duration",
         type=duration,
         default="5m",

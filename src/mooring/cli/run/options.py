@@ -64,4 +64,5 @@ class RunOptions(ComponentOptions, frozen=True, kw_only=True):
     feature_gates: Sequence[str]
     pod_max_in_unschedulable_pods_duration: Duration
     check_decisions: float
+    on_overrun: Sequence[str]
     ignored: Sequence[str]  # flags that were given and have no effect

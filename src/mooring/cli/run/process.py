@@ -53,6 +53,7 @@ async def run_process(settings: Settings) -> None:
         user_agent=USER_AGENT,
     )
     scheduler = connected.scheduler
+    scheduler.try_in_copies(settings.policies)
     if not options.config and not options.master:
         log.warning(
             "without --config the pods of default-scheduler are scheduled: kube-scheduler's"
@@ -67,6 +68,7 @@ async def run_process(settings: Settings) -> None:
         options,
         metrics,
         settings.to_document(),
+        {"plugins": scheduler.overruns.note},
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
 import yaml
@@ -19,6 +20,7 @@ from mooring.client.lease import Election, refuse_foreign_lease
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.scheduler.overruns import ALL_PLUGINS, POLICIES, Policy
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[type[Base], ...]  # of --plugin
     known_plugins: tuple[str, ...]
     feature_gates: frozenset[str]  # that are turned on
+    policies: dict[str, Policy]  # by plugin: what follows when it overruns
     options: RunOptions
 
     def to_document(self) -> Any:
@@ -61,8 +64,28 @@ def complete_settings(options: RunOptions) -> Settings:
         plugins=plugin_classes(registry, options.plugin),
         known_plugins=tuple(registry.names),
         feature_gates=feature_gates,
+        policies=_policies(options.on_overrun, plans),
         options=options,
     )
+
+
+def _policies(given: Sequence[str], plans: Sequence[ProfilePlan]) -> dict[str, Policy]:
+    """The values of --on-overrun, by plugin."""
+    known = {ALL_PLUGINS}.union(*(plan.classes for plan in plans))
+    policies: dict[str, Policy] = {}
+    problems = []
+    for text in given:
+        plugin, _, policy = text.partition("=")
+        if policy not in POLICIES:
+            expected = f"expected PLUGIN={'|'.join(POLICIES)}, got {text!r}"
+            problems.append(Problem("--on-overrun", expected))
+        elif plugin not in known:
+            problems.append(Problem("--on-overrun", f"no profile enables the plugin {plugin!r}"))
+        else:
+            policies[plugin] = cast("Policy", policy)
+    if problems:
+        raise ConfigError(problems)
+    return policies
 
 
 def warn_of_ignored(options: RunOptions) -> None:

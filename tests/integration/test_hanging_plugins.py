@@ -1,0 +1,154 @@
+"""A plugin that hangs for some pods stops no others, and leadership stays where it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.controlplane.admin import Object
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.invariants import audit, binds
+from tests.controlplane.objects import namespace as namespace_object
+from tests.controlplane.objects import nodes, pod, pods
+from tests.controlplane.waiting import wait_until
+from tests.integration.chaos.load import Feeder
+from tests.integration.chaos.test_replicas import leads, lease
+from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
+
+GOOD = 300
+BAD = 20
+RATE = 75.0  # good pods created a second
+PATIENCE = 1.0  # seconds, of a probe
+SHARE = 0.8  # of the usual rate, that is left beside bad pods
+FAILED = 'running Score plugins: plugin "Hanging" failed with: took '
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What came of one run."""
+
+    seconds: float  # from the first good pod created to the last one bound
+    late: int  # probes of /livez in a row that had no answer in time, at most
+
+
+class Probing:
+    """Asks /livez over and over, in the background."""
+
+    def __init__(self, mooring: Mooring) -> None:
+        self._mooring = mooring
+        self._late = self._in_a_row = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        self._stopped.set()
+        self._thread.join()
+        return self._late
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.1):
+            is_alive = self._mooring.get("/livez", timeout=PATIENCE).code == 200
+            self._in_a_row = 0 if is_alive else self._in_a_row + 1
+            self._late = max(self._late, self._in_a_row)
+
+
+def start(control_plane: ControlPlane, name: str, *flags: str) -> Mooring:
+    enabled = {"multiPoint": {"enabled": [{"name": "Hanging"}]}}
+    return start_mooring(
+        control_plane,
+        name=name,
+        user=scheduler_user(control_plane, name),
+        config={"profiles": [{"schedulerName": NAME, "plugins": enabled}]},
+        flags=["--leader-elect=true", "--plugin", "hanging_plugin:Hanging", *flags],
+        env={"PYTHONPATH": str(Path(__file__).parent)},
+    )
+
+
+def bad_pods(namespace: str, how: str) -> list[Object]:
+    """Each of a kind of its own, or all of the same kind as the good ones."""
+    if how == "name":
+        return pods(BAD, prefix="bad", namespace=namespace, scheduler=NAME, cpu="1m", memory="1Mi")
+    return [
+        pod(f"bad-{i:06}", namespace=namespace, scheduler=NAME, labels={"hang": how, "n": str(i)})
+        for i in range(BAD)
+    ]
+
+
+def wait_for_failure(control_plane: ControlPlane, namespace: str) -> None:
+    def failures() -> list[Object]:
+        events = control_plane.admin.list("events.k8s.io/v1/Event", namespace)
+        told = [event for event in events if event["reason"] == "FailedScheduling"]
+        return [event for event in told if event["note"].startswith(FAILED)]
+
+    wait_until(failures, what="a bad pod says why it failed")
+
+
+def run(control_plane: ControlPlane, leader: Mooring, namespace: str, how: str) -> Seen:
+    """Bad pods, and right after them the good ones; until all of those are bound."""
+    admin = control_plane.admin
+    admin.create(namespace_object(namespace))
+    probing = Probing(leader)
+    admin.create_many(bad_pods(namespace, how))
+    began = time.time()
+    good = pods(GOOD, prefix="good", namespace=namespace, scheduler=NAME, cpu="1m", memory="1Mi")
+    Feeder(admin, good, RATE).start().wait()
+
+    def bound() -> list[float]:
+        trail = binds(control_plane, namespace)
+        return [one.time.timestamp() for one in trail if one.pod.startswith("good")]
+
+    wait_until(lambda: len(bound()) >= GOOD, 60.0, what="all good pods are bound", every=0.2)
+    return Seen(max(bound()) - began, probing.stop())
+
+
+@pytest.mark.parametrize(
+    ("flags", "ways"),
+    [
+        ((), ("sleep", "name", "regex")),
+        ((), ("locked",)),  # the first call stops the loop for two seconds
+        (("--on-overrun", "Hanging=isolate"), ("gil", "numpy", "memory")),
+    ],
+    ids=["interruptible", "not interruptible", "isolated"],
+)
+def test_pods_that_hang_a_plugin_stop_no_others(
+    control_plane: ControlPlane, namespace: str, flags: tuple[str, ...], ways: tuple[str, ...]
+) -> None:
+    control_plane.admin.create_many(nodes(3, cpu="64", pods=3000))
+    leader = start(control_plane, "first", *flags)
+    wait_until(lambda: leads(control_plane, leader), what="the first one leads")
+    start(control_plane, "second", *flags)
+    before = lease(control_plane)
+    usual = run(control_plane, leader, f"{namespace}-usual", "no")
+    for how in ways:
+        name = f"{namespace}-{how}"
+        seen = run(control_plane, leader, name, how)
+        print(f"{how}: {seen.seconds:.1f} s, usually {usual.seconds:.1f} s; {seen.late} late")
+        assert usual.seconds / seen.seconds >= SHARE, how
+        # A probe whose connection was accepted just before the loop stood still is lost.
+        assert seen.late <= usual.late + 1, how
+        assert audit(control_plane, name).broken == ()
+        if how not in ("numpy", "locked"):  # they end, and their pods are bound in time
+            wait_for_failure(control_plane, name)
+        control_plane.admin.delete_all("Pod", name)
+    after = lease(control_plane)
+    for field in ("holderIdentity", "leaseTransitions"):
+        assert after[field] == before[field]
+    assert "[+]plugins ok: on probation after overruns: Hanging" in (
+        leader.get("/readyz?verbose").text
+    )
+
+
+def test_a_process_that_stands_still_too_long_is_unhealthy(control_plane: ControlPlane) -> None:
+    times = ("lease-duration=3s", "renew-deadline=2s", "retry-period=500ms")
+    mooring = start(control_plane, "first", *(f"--leader-elect-{text}" for text in times))
+    wait_until(lambda: leads(control_plane, mooring), what="it leads")
+    mooring.process.pause()
+    seen = [mooring.get("/livez").code]
+    wait_until(lambda: mooring.get("/livez").code == 500, what="/livez is red")
+    mooring.process.resume()
+    wait_until(lambda: mooring.get("/livez").text == "ok", what="/livez is green again")
+    wait_until(lambda: mooring.is_ready, what="it is ready again")
+    assert seen == [200]
