@@ -213,3 +213,24 @@ def test_nodes_that_leave_or_enter_together_change_the_scores_of_all_others(coun
             chosen = cache.nodes.names[evaluation.row]
             assert chosen.rpartition("-")[0] == ("" if labels else "large")
             assert chosen != "small"
+
+
+def test_rows_that_left_together_and_came_back_with_another_score_count_with_that_one() -> None:
+    size = 600
+    raw = np.full(size, 1, dtype=np.int64)
+    raw[:30] = 2
+    feasible = FeasibleNodes(MANY_NODES[size], np.ones(size, dtype=np.bool_), None)
+    scores = NormalizedScores(Declared.__new__(Declared), feasible, raw)
+    for _ in range(2):  # the second time, the thirty rows with the score 2 are listed
+        scores.refresh(normal)
+    gone = np.arange(20)
+    feasible.set_feasible_rows(gone, np.zeros(20, dtype=np.bool_))
+    scores.many_left(gone)
+    scores.change(gone, np.int64(1))
+    for row in gone.tolist():
+        feasible.set_feasible(row, True)
+        scores.entered(row)
+    scores.refresh(normal)
+    scores.change(np.array([599]), np.int64(4))
+    scores.refresh(normal)
+    assert scores.counted.tolist() == [50] * 20 + [100] * 10 + [50] * 569 + [200]
