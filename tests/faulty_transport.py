@@ -44,7 +44,7 @@ class Fault:
     done: bool = False
 
     async def answer(self, request: Request) -> Response:
-        raise NotImplementedError
+        raise AssertionError(f"{type(self).__name__} is a fault of watches only")
 
 
 @dataclass(frozen=True)

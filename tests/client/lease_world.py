@@ -59,7 +59,7 @@ class LeaseServer(LocalTransport):
         return str(self.spec["holderIdentity"]) if self.lease else ""
 
     def put(self, *, holder: str, duration: int | None = 15, **fields: Any) -> None:
-        """A lease as somebody else would leave it."""
+        """A lease as another holder would leave it."""
         meta = {"name": NAME, "namespace": NAMESPACE, "uid": "u", **fields.pop("metadata", {})}
         spec = {"holderIdentity": holder, "leaseTransitions": 3, **fields}
         if duration is not None:

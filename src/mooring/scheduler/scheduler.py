@@ -81,9 +81,9 @@ class Scheduler:
 
     `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
     dice, `extenders` are those of the configuration, ready to be called; with `node_of` their binds
-    are checked. Feed what the cluster does
-    to `handlers`, then `await run()`. With a `check_share` that part of the decisions by class is
-    made again in full and compared. `feature_gates` are those to turn on.
+    are checked. Feed what the cluster does to `handlers`, then `await run()`. With a `check_share`
+    that part of the decisions by class is made again in full and compared. `feature_gates` are
+    those to turn on.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ async def test_knows_callers_by_certificates_of_its_authority() -> None:
 @in_loop
 async def test_does_not_accept_certificates_of_others() -> None:
     recorder = Recorder()
-    stranger = Authority("somebody else").client("system:admin", ["system:masters"])
+    stranger = Authority("another authority").client("system:admin", ["system:masters"])
     async with serving(recorder, identity=lambda server: stranger) as (_, client):
         with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
             await client.ask("/api/v1/pods", token="")
@@ -152,7 +152,7 @@ async def test_tells_the_same_to_those_who_ask_as_it_does_itself() -> None:
         authorize=lambda caller, asked: "no nodes" if asked.resource == "nodes" else "",
     ) as (_, client):
         reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
-        for token, name in (("t-jane", "jane"), ("t-admin", "system:admin"), ("nobody", None)):
+        for token, name in (("t-jane", "jane"), ("t-admin", "system:admin"), ("unknown", None)):
             asked = {"spec": {"token": token}}
             _, _, body = await client.ask(reviews, "POST", json=asked)
             assert json.loads(body)["status"]["user"].get("username") == name

@@ -234,7 +234,7 @@ async def test_waits_for_slow_readers_without_making_others_wait() -> None:
             tap.lines.put_nowait(b"x" * 1_000_000)
         for _ in range(50):
             assert (await client.ask("/"))[0] == 200
-        assert tap.lines.qsize() > 50  # nobody reads, so nothing more is taken
+        assert tap.lines.qsize() > 50  # they are not read, so nothing more is taken
         assert len(await answer.content.readexactly(100_000_000)) == 100_000_000
 
 
