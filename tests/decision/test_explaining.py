@@ -12,8 +12,9 @@ import mooring.framework as fw
 from mooring.cache.cache import Cache
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
+from mooring.lens.snapshot import ClusterState
 from mooring.simulator.evaluate import Evaluator
-from mooring.simulator.scenario import ClusterState, Scenario
+from mooring.simulator.scenario import Scenario
 from mooring.testing import node, pod
 
 SIZE = 30

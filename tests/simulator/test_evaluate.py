@@ -3,8 +3,9 @@
 from typing import Any
 
 import mooring.framework as fw
+from mooring.lens.snapshot import ClusterState
 from mooring.simulator.evaluate import Evaluator
-from mooring.simulator.scenario import ClusterState, Scenario
+from mooring.simulator.scenario import Scenario
 from mooring.testing import node, pod
 
 

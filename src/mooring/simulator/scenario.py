@@ -13,35 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.api import codec, core
-from mooring.api.apps import ReplicaSet, StatefulSet
-from mooring.api.meta import Object
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
-
-
-class ClusterState(msgspec.Struct, frozen=True):
-    """The objects of the cluster, in lists without order."""
-
-    nodes: tuple[core.Node, ...] = ()
-    pods: tuple[core.Pod, ...] = ()
-    namespaces: tuple[core.Namespace, ...] = ()
-    services: tuple[core.Service, ...] = ()
-    replicationcontrollers: tuple[core.ReplicationController, ...] = ()
-    replicasets: tuple[ReplicaSet, ...] = ()
-    statefulsets: tuple[StatefulSet, ...] = ()
-    persistentvolumes: tuple[PersistentVolume, ...] = ()
-    persistentvolumeclaims: tuple[PersistentVolumeClaim, ...] = ()
-    storageclasses: tuple[StorageClass, ...] = ()
-    csinodes: tuple[CSINode, ...] = ()
-    csidrivers: tuple[CSIDriver, ...] = ()
-    csistoragecapacities: tuple[CSIStorageCapacity, ...] = ()
-    poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
-
-    def other_objects(self) -> Iterator[Object]:
-        for field in self.__struct_fields__:
-            if field not in ("nodes", "pods"):
-                yield from getattr(self, field)
+from mooring.lens.snapshot import ClusterState
 
 
 class Scenario(msgspec.Struct, frozen=True):

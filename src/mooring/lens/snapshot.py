@@ -1,0 +1,71 @@
+"""The objects of a cluster at one moment: what every offline answer starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from mooring.api import core
+from mooring.api.apps import ReplicaSet, StatefulSet
+from mooring.api.meta import Object
+from mooring.api.policy import PodDisruptionBudget
+from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+
+
+class ClusterState(msgspec.Struct, frozen=True):
+    """The objects of the cluster, in listing order: ties between nodes depend on it."""
+
+    nodes: tuple[core.Node, ...] = ()
+    pods: tuple[core.Pod, ...] = ()
+    namespaces: tuple[core.Namespace, ...] = ()
+    services: tuple[core.Service, ...] = ()
+    replicationcontrollers: tuple[core.ReplicationController, ...] = ()
+    replicasets: tuple[ReplicaSet, ...] = ()
+    statefulsets: tuple[StatefulSet, ...] = ()
+    persistentvolumes: tuple[PersistentVolume, ...] = ()
+    persistentvolumeclaims: tuple[PersistentVolumeClaim, ...] = ()
+    storageclasses: tuple[StorageClass, ...] = ()
+    csinodes: tuple[CSINode, ...] = ()
+    csidrivers: tuple[CSIDriver, ...] = ()
+    csistoragecapacities: tuple[CSIStorageCapacity, ...] = ()
+    poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
+
+    def other_objects(self) -> Iterator[Object]:
+        for field in self.__struct_fields__:
+            if field not in ("nodes", "pods"):
+                yield from getattr(self, field)
+
+
+class MissingKind(msgspec.Struct, frozen=True):
+    """A kind that could not be read; answers that depend on it say so."""
+
+    resource: str  # "poddisruptionbudgets.policy"
+    problem: str
+
+
+class QueuedState(msgspec.Struct, frozen=True):
+    """What the queue of a running scheduler knew about one pod; times in seconds since 1970."""
+
+    uid: str
+    queue: str  # active, backoff, unschedulable, gated, in flight, waiting at Permit
+    attempts: int = 0
+    added_at: float = 0.0  # first time in the queue
+    retry_at: float | None = None  # end of backoff
+    plugins: tuple[str, ...] = ()  # that refused it last
+    message: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster, the configuration in force, and what the queue of a scheduler knew of its pods."""
+
+    cluster: ClusterState = ClusterState()
+    config: dict[str, Any] | None = None  # a KubeSchedulerConfiguration; None: not known
+    queue: tuple[QueuedState, ...] | None = None  # None: no scheduler was asked
+    missing: tuple[MissingKind, ...] = ()
+    at: float = 0.0  # seconds since 1970
+    seq: int = 0  # decisions made before
+    redacted: bool = False
+    scheduler: str = ""  # the program and version that wrote it
