@@ -90,7 +90,7 @@ class Endpoints:
         try:
             response = await self._respond(request)
         except Exception:
-            log.exception("answering a request broke", extra={"path": request.path})
+            log.exception("a request handler failed", extra={"path": request.path})
             response = refusal(Denial(500, "InternalError", "Internal error occurred"))
         response.headers.update(_HEADERS)
         response.force_close()

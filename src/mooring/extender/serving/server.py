@@ -154,7 +154,7 @@ class Server:
             return _failure_reply(verb, 500, str(failure))
         except Exception as error:
             self._metrics.errors.labels(verb.name, "").add()
-            log.exception("answering a request broke", extra={"verb": verb.name})
+            log.exception("a request handler failed", extra={"verb": verb.name})
             return _failure_reply(verb, 500, f"the extender broke: {type_name(error)}")
         finally:
             self._held -= sum(map(len, held))
