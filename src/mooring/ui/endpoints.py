@@ -1,7 +1,7 @@
 """The HTTPS server of a running process: health, and pages that need authorisation.
 
     GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
-    GET <page>                      whatever `pages` holds: /metrics, /configz, /version
+    GET <page>                      one of `pages`: /metrics, /configz, /version
 
 One request per connection. A refusal is a Status, as from any Kubernetes component.
 """
