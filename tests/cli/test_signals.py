@@ -110,7 +110,7 @@ def test_a_second_signal_does_not_wait_for_work_under_way(folder: Path, cluster:
         running.send(signal.SIGTERM)
         running.until("Requested to terminate, exiting")
         assert running.stop() == -signal.SIGTERM
-        assert "asked twice to stop: going at once" in running.all()
+        assert "second signal: exiting at once" in running.all()
 
 
 def test_the_cluster_goes_on_answering(folder: Path, cluster: Running) -> None:

@@ -305,7 +305,7 @@ class Reads(OnlySsd):
 @pytest.mark.parametrize(
     ("plugins", "why"),
     [
-        ([Late], "plugin Late: no verb of an extender carries what it does: postBind"),
+        ([Late], "plugin Late: no verb of an extender serves its extension points: postBind"),
         ([Reads], "plugins look up Service: that needs a cluster"),
         ([], "there is nothing to serve: no plugin, no function"),
     ],

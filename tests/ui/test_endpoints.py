@@ -131,7 +131,7 @@ async def test_survives_a_page_that_breaks(caplog: pytest.LogCaptureFixture) -> 
         assert reply.status == 500
         assert "secret" not in reply.text
         assert (await client.get("/healthz")).status == 200
-    assert [line.message for line in caplog.records] == ["answering a request broke"]
+    assert [line.message for line in caplog.records] == ["a request handler failed"]
 
 
 async def test_serves_over_tls_and_renews_its_certificate_live(tmp_path: Path) -> None:

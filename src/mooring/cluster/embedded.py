@@ -46,7 +46,7 @@ from mooring.scheduler.scheduler import Attempt, Scheduler
 if TYPE_CHECKING:
     from mooring.cluster.apiserver.http import HttpServer
 
-_PHASE: Final = "status.phase"  # a field of field selectors
+_PHASE: Final = "status.phase"  # the field selector for a pod's phase
 _POLL: Final = 0.05  # seconds between checks of a condition
 _GRACE: Final = 5.0  # seconds for binds under way when a scheduler stops
 _MAX_EVENTS: Final = 20_000  # waiting to be written
@@ -151,7 +151,7 @@ class EmbeddedCluster:
 
     @property
     def unexpected_errors(self) -> int:
-        """How many exceptions controllers raised by mistake; they are in the log."""
+        """The number of unexpected exceptions of controllers; they are in the log."""
         return self._controllers.queue.unexpected_errors if self._controllers is not None else 0
 
     # --- access ---------------------------------------------------------------------------------

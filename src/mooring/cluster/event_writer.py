@@ -38,13 +38,13 @@ class EventWriter:
         component: str,
         host: str = "",
     ) -> None:
-        """Write an Event about an object; if the server refuses it, only the log says so."""
+        """Write an Event about an object; a refusal by the server is only logged."""
         if self._warnings_only and type_ == NORMAL:
             return
         meta = about["metadata"]
         now = self._clock.now()
         time = format_time(now)
-        # Several may happen in one reading of the clock; their names must differ.
+        # Several Events may have the same time; their names must differ.
         self._last_nanos = max(int(now * 1e9), self._last_nanos + 1)
         namespace = meta.get("namespace") or "default"
         event = {

@@ -15,7 +15,7 @@ from mooring.api.taints import parse_taint
 from mooring.api.wellknown import HOSTNAME, REGION, ZONE
 from mooring.cluster.apiserver.store import Object
 
-MAX_NODES: Final = 65_536  # so many have an address of their own
+MAX_NODES: Final = 65_536  # the number of node addresses
 
 _IDENTITY: Final = uuid.UUID("5a6d7c2e-8f52-5b8e-9a0b-6d6f6f72696e")  # same name, same machine id
 _CONDITIONS: Final = (
@@ -26,7 +26,7 @@ _CONDITIONS: Final = (
 
 
 class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """Some nodes of one kind.
+    """A number of equal nodes.
 
     `name` may contain `{i}`, counted from 0 within the template, `{zone}` and `{region}`; formats
     such as `{i:03}` work. Nodes are spread over the zones in turn, zones over the regions.
@@ -68,8 +68,8 @@ def make_nodes(
             name = node["metadata"]["name"]
             if name in names:
                 raise ValueError(
-                    f"nodes of template {template.name!r}: {name!r} is not the only one of its"
-                    " name; expected a pattern with {i}"
+                    f"nodes of template {template.name!r}: the name {name!r} is taken;"
+                    " expected a pattern with {i}"
                 )
             names.add(name)
             nodes.append(node)
@@ -106,7 +106,7 @@ def _node(template: NodeTemplate, i: int, number: int, time: str) -> Object:
 
 
 def _address(number: int) -> str:
-    place = number + 1  # the first one would be that of the network
+    place = number + 1  # the first address is that of the network
     return f"172.{16 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
 
 

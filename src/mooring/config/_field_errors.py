@@ -13,28 +13,28 @@ _LONGEST = 80
 
 
 def invalid(path: str, value: object, text: str) -> Problem:
-    """The value is of the right type, and still not acceptable."""
+    """A value of the right type that breaks a rule."""
     return Problem(path, f"Invalid value: {quote(value)}: {text}")
 
 
 def required(path: str, text: str = "") -> Problem:
-    """A value has to be given here."""
+    """A value is missing."""
     return Problem(path, f"{REQUIRED}: {text}" if text else REQUIRED)
 
 
 def duplicate(path: str, value: object) -> Problem:
-    """The value was given before, and may only be given once."""
+    """A value that may be given once is given again."""
     return Problem(path, f"Duplicate value: {quote(value)}")
 
 
 def unsupported(path: str, value: object, supported: Iterable[str]) -> Problem:
-    """The value is none of the few that are possible."""
+    """The value is not in the list of supported values."""
     choices = ", ".join(map(quote, supported))
     return Problem(path, f"Unsupported value: {quote(value)}: supported values: {choices}")
 
 
 def quote(value: object) -> str:
-    """Write a value so that text can be told from numbers, and cut it when it is long."""
+    """A value as JSON, so that text differs from numbers; long values are cut."""
     if isinstance(value, Duration):
         return str(value)
     try:

@@ -1,9 +1,9 @@
 """Plain data into msgspec Structs, reporting every problem with its YAML path.
 
-msgspec stops at the first problem; to fix a file one wants the whole list. So the decoder walks
-data and types side by side and converts the smallest pieces first: the error of a piece becomes one
-problem, and the walk continues. A Struct without problems in its pieces is then converted itself,
-which runs its `__post_init__` and checks the constraints that concern it as a whole.
+msgspec stops at the first problem; a user who fixes a file needs the whole list. So the decoder
+walks data and types side by side and converts the smallest pieces first: the error of a piece
+becomes one problem, and the walk continues. A Struct without problems in its pieces is then
+converted itself, which runs its `__post_init__` and checks the constraints on it as a whole.
 
 As in Kubernetes, `null` for a field that has a default means that the field was left out.
 
@@ -32,7 +32,7 @@ _PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>[^`]*)`$")
 _GOT = re.compile(r"got `(?:str|int|float|bool)`$")
 
 
-UNUSABLE: Final = object()  # stands for data of which nothing can be kept
+UNUSABLE: Final = object()  # the result for data that can't be decoded, not even partly
 
 
 def decode(raw: object, type_: type[T], path: str = "") -> tuple[T | None, list[Problem]]:
@@ -53,7 +53,7 @@ def decode_partly(raw: object, type_: type[T], path: str = "") -> tuple[T | None
     try:
         return _convert(kept, type_), walk.problems
     except msgspec.ValidationError:
-        # A Struct may well refuse what is left of it.
+        # Without the fields that have problems, the Struct may refuse the others.
         return None, walk.problems
 
 
@@ -107,7 +107,7 @@ class _Walk:
         try:
             _convert(kept, type_)
         except msgspec.ValidationError as error:
-            # After a loss the refusal may only be about what is missing now.
+            # If values were left out, the error may only be a consequence of that.
             if self.losses == before:
                 self.explain(error, raw, shape, path)
             return UNUSABLE
@@ -150,11 +150,11 @@ class _Walk:
             for index, (item, type_) in enumerate(zip(raw, expected, strict=False))
         ]
         kept += raw[len(kept) :]  # a wrong length is reported for the list as a whole
-        # Leaving one item out would move the others to paths that are not theirs.
+        # Without one item the others would have wrong paths.
         return UNUSABLE if any(item is UNUSABLE for item in kept) else kept
 
     def explain(self, error: msgspec.ValidationError, raw: object, shape: Any, path: str) -> None:
-        message = str(error).replace(" | null`", "`")  # leaving a field out needs no null
+        message = str(error).replace(" | null`", "`")  # null only says that the field is optional
         place = _PLACE.search(message)
         if place:
             message = message[: place.start()]

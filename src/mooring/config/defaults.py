@@ -1,8 +1,8 @@
 """The defaults of a configuration.
 
 Two independent steps. `apply_defaults` fills in single fields and is run by `load`.
-`merge_plugins` lays the user's plugin sets over the default ones; it needs to know which plugins
-this build carries, so the callers that know them run it: the runtime, and `show`.
+`merge_plugins` merges the user's plugin sets into the default ones; it needs to know which plugins
+are installed, so the callers that know them run it: the runtime, and `show`.
 """
 
 from collections.abc import Callable, Collection
@@ -51,7 +51,7 @@ DEFAULT_EXTENDER_TIMEOUT = Duration.of(5)
 
 
 def apply_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Fill in what depends on other fields, and what an explicit zero stands for.
+    """Set the defaults that depend on other fields or replace an explicit zero.
 
     As in kube-scheduler, zero durations, rates and names in `leaderElection`,
     `clientConnection` and an extender's `httpTimeout` count as unset. Applying it twice changes
@@ -73,14 +73,14 @@ def apply_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigura
 def default_plugins(available: Collection[str]) -> tuple[PluginRef, ...]:
     """The default list, restricted to the plugins in `available`.
 
-    A build may not carry every plugin that Kubernetes has; the names it does not carry are left
-    out, so that an empty configuration always works.
+    Default plugins of Kubernetes that are not installed are left out, so that an empty
+    configuration always works.
     """
     return tuple(ref for ref in DEFAULT_MULTIPOINT if ref.name in available)
 
 
 def merge_plugins(defaults: Plugins, user: Plugins) -> Plugins:
-    """Lay the user's sets over the default ones, point by point.
+    """Merge the user's sets into the default ones, point by point.
 
     Disabling removes default entries only, and is remembered for the expansion. A default that
     the user enables again keeps its place and takes the user's weight; everything else the user
@@ -93,7 +93,7 @@ def merge_plugins(defaults: Plugins, user: Plugins) -> Plugins:
 
 
 def effective_plugins(profile: KubeSchedulerProfile, available: Collection[str]) -> Plugins:
-    """The profile's plugins laid over the defaults that this build carries."""
+    """The profile's plugins, merged into the defaults that are installed."""
     defaults = Plugins(multi_point=PluginSet(enabled=default_plugins(available)))
     return merge_plugins(defaults, profile.plugins)
 
@@ -121,7 +121,7 @@ def resolve_names(plugins: Plugins, resolve: Callable[[str], str]) -> Plugins:
 def _merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet:
     disabled = tuple(PluginRef(ref.name) for ref in (*user.disabled, *defaults.disabled))
     dropped = {ref.name for ref in disabled}
-    # Of a name enabled twice the last takes the default's place; the expansion then objects.
+    # If a name is enabled twice, the last entry counts; `expand_point` reports the repetition.
     replacements = {ref.name: index for index, ref in enumerate(user.enabled)}
     kept: list[PluginRef] = []
     placed: set[int] = set()
@@ -142,7 +142,7 @@ _S = TypeVar("_S", LeaderElectionConfiguration, ClientConnection)
 
 
 def _without_zeros(section: _S, defaults: _S) -> _S:
-    """Replace zero values; a boolean is a decision and stays, whatever it says."""
+    """Replace zero values by defaults; `false` is a value, not an unset field."""
     unset = {
         name: getattr(defaults, name)
         for name in section.__struct_fields__

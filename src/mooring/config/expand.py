@@ -6,9 +6,9 @@
     2. the other multiPoint plugins that implement the point, in multiPoint order
     3. the rest of the point's own list
 
-so a plugin enabled at a point only runs after all of multiPoint. `disabled` at the point takes
-multiPoint plugins away, `*` takes all of them. The runtime calls this once per profile and point,
-with the sets that `merge_plugins` has merged.
+so a plugin that is enabled at the point alone runs after all of multiPoint. `disabled` at the point
+removes multiPoint plugins, `*` removes all of them. The runtime calls this once per profile and
+point, with the sets that `merge_plugins` has merged.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def expand_point(
     ]
     if point not in SCORING_POINTS:
         return tuple(map(PluginRef, names))
-    # The point's own entry comes last and so wins, even when it names no weight.
+    # The point's own entry comes last and wins, even without a weight.
     weights = {ref.name: ref.weight or 1 for ref in (*shared.enabled, *chosen.enabled)}
     return tuple(PluginRef(name, weights[name]) for name in names)
 

@@ -28,7 +28,7 @@ HEADER = {"apiVersion": API_VERSION, "kind": KIND}
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A configuration, and how it came about."""
+    """A configuration, its document and its notes."""
 
     config: KubeSchedulerConfiguration
     notes: tuple[Note, ...]
@@ -98,7 +98,7 @@ def read_text(
         raise ConfigError([*problems, Problem(found.source, message)], source)
     problems += _missing_header(raw)
     if foreign := _foreign_header(raw):
-        # It is another kind of file, so its fields are not checked.
+        # The file is of another kind: its fields are not checked.
         raise ConfigError([*problems, *foreign], source)
     findings = Findings()
     version = _version(raw)
@@ -173,7 +173,7 @@ def _foreign_header(raw: dict[Any, object]) -> list[Problem]:
 
 
 def _is_consequence(problem: Problem, earlier: list[Problem]) -> bool:
-    """Whether a rule may be broken only because decoding had to leave something out."""
+    """Whether the problem may only be due to a value that could not be decoded."""
     return any(_contains(problem.path, other.path) for other in earlier) or any(
         _contains(other.path, problem.path) for other in earlier
     )

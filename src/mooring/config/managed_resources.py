@@ -1,4 +1,4 @@
-"""Resources that extenders manage and that the scheduler is to ignore."""
+"""Resources that an extender manages and the scheduler ignores (`ignoredByScheduler`)."""
 
 from __future__ import annotations
 

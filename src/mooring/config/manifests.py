@@ -18,7 +18,7 @@ ConfigMaps = dict[tuple[str, str], dict[str, str]]
 
 
 class LocatedConfiguration(NamedTuple):
-    """A configuration, the name for it in messages, and what was found beside it."""
+    """A configuration, its name in messages, and the ConfigMaps around it."""
 
     text: str
     source: str
@@ -30,7 +30,7 @@ _Candidate = tuple[str, LocatedConfiguration]  # its kind, and itself
 
 
 def find_configuration(text: str, source: str) -> LocatedConfiguration:
-    """The one configuration of a text; a Policy counts when there is nothing that refers to it."""
+    """The one configuration of a text; a Policy counts if no configuration refers to it."""
     documents = parse_documents(text, source)
     if len(documents) == 1 and _kind(documents[0].data) not in ("ConfigMap", "List"):
         return LocatedConfiguration(text, source, {}, {})
@@ -97,7 +97,7 @@ def _kind_of_text(text: str) -> str:
     try:
         return _configuration_kind(parse_yaml(text)[0])
     except ConfigError:
-        # A configuration with a syntax error is one still; the error is reported when it is loaded.
+        # A configuration with a syntax error still counts; loading it reports the error.
         return KIND if KIND in text else ""
 
 

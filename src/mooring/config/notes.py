@@ -8,7 +8,7 @@ from mooring.errors import Problem
 
 @dataclass(frozen=True, order=True, slots=True)
 class Note:
-    """One thing that changed, or that has no counterpart; the path is that of the file given."""
+    """A change, or a field without a counterpart, with its path in the given file."""
 
     path: str
     text: str
@@ -21,7 +21,7 @@ class Findings:
     """Collects notes and problems; the caller raises."""
 
     def __init__(self, place: str = "") -> None:
-        self.place = place  # another file, put in front of every path
+        self.place = place  # the name of another file, a prefix of every path
         self.notes: list[Note] = []
         self.problems: list[Problem] = []
 

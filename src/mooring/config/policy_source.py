@@ -24,7 +24,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 
 class PolicyFetcher(msgspec.Struct, frozen=True):
-    """Looks in the given place, and then beside the configuration."""
+    """Reads the Policy from the given place, or else from beside the configuration."""
 
     folder: Path | None  # of the configuration, where it is a file
     siblings: Mapping[str, str]

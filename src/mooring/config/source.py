@@ -25,11 +25,11 @@ _JSON_FLOAT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 
 
 class _Loader(PythonLoader):
-    """With JSON's floats."""
+    """The loader, with JSON's floats."""
 
 
 class Dumper(yaml.SafeDumper):
-    """The safe dumper; quotes what the loader would take for a float and never aliases."""
+    """The safe dumper, without aliases; quotes text that the loader would read as a float."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -49,10 +49,10 @@ class YamlDocument(NamedTuple):
 
 
 def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Problem]]:
-    """Read one document; give its data and a problem for every key that is set twice.
+    """The data of the one document, and a problem for every key that is set twice.
 
-    Raises ConfigError when there is no data to give: the text is not YAML, has no document or
-    more than one, or contains itself.
+    Raises ConfigError if the text is not YAML, has no document or more than one, or has an anchor
+    that contains itself.
     """
     documents = parse_documents(text, source, most=2)
     if len(documents) > 1:

@@ -1,7 +1,7 @@
 """The shape of a KubeSchedulerConfiguration, version kubescheduler.config.k8s.io/v1.
 
-Field names and defaults are kube-scheduler's. A default written here is what *absence* means;
-defaults that depend on another field, or that also replace an explicit zero, are filled in by
+Field names and defaults are kube-scheduler's. A default here is the value of an absent field;
+defaults that depend on another field, or that also replace an explicit zero, are set by
 `defaults.apply_defaults`. Nothing is checked here beyond the types: see `validate`.
 """
 
@@ -21,10 +21,10 @@ class Section(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class LeaderElectionConfiguration(Section, frozen=True, kw_only=True):
-    """How replicas agree on which of them schedules.
+    """Leader election among replicas.
 
-    An unset `resource_name` becomes the first profile's schedulerName: the lease that
-    kube-scheduler would take by default is kube-scheduler's own.
+    An unset `resource_name` becomes the first profile's schedulerName, because kube-scheduler's
+    default is the name of its own lease.
     """
 
     leader_elect: bool = True
@@ -37,7 +37,7 @@ class LeaderElectionConfiguration(Section, frozen=True, kw_only=True):
 
 
 class ClientConnection(Section, frozen=True, kw_only=True):
-    """How to reach the API server, and how hard to lean on it."""
+    """How to reach the API server, and the rate limit of requests to it."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -54,7 +54,7 @@ class PluginRef(Section, frozen=True):
 
 
 class PluginSet(Section, frozen=True, kw_only=True):
-    """What to add to and take from one extension point; `*` in `disabled` takes everything."""
+    """The plugins to enable and to disable at one extension point; `*` disables all."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
@@ -112,7 +112,7 @@ class PluginConfig(Section, frozen=True, kw_only=True):
 
 
 class KubeSchedulerProfile(Section, frozen=True, kw_only=True):
-    """One schedulerName, and the plugins that decide for the pods that ask for it."""
+    """One schedulerName, and the plugins that decide about its pods."""
 
     scheduler_name: str = ""
     percentage_of_nodes_to_score: int | None = None
@@ -134,7 +134,7 @@ class ExtenderTLS(Section, frozen=True, kw_only=True):
 
 
 class ManagedResource(Section, frozen=True, kw_only=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
@@ -160,8 +160,8 @@ class Extender(Section, frozen=True, kw_only=True):
 class KubeSchedulerConfiguration(Section, frozen=True, kw_only=True):
     """The whole file, without its apiVersion and kind.
 
-    An unset `percentage_of_nodes_to_score` stays None, because here it means every node, where
-    kube-scheduler would adapt the share to the size of the cluster.
+    An unset `percentage_of_nodes_to_score` stays None and means every node; kube-scheduler would
+    adapt the share to the size of the cluster.
     """
 
     parallelism: int = 16

@@ -1,7 +1,7 @@
 """Validation beyond the types: ranges, names, and rules between fields.
 
-The texts are kube-scheduler's. `load` calls `validate` after the
-defaults are in, and reports the problems together with those of decoding.
+The texts are kube-scheduler's. `load` calls `validate` after defaulting, and reports the problems
+together with those of decoding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def _leader_election(election: LeaderElectionConfiguration) -> Iterator[Problem]
         if period.nanoseconds <= 0:
             yield invalid(f"leaderElection.{name}", period, "must be greater than zero")
     if lease <= renew:
-        # The value shown is the deadline, as in kube-scheduler: it is the bound that was missed.
+        # The value in the message is the deadline, as in kube-scheduler.
         text = "must be greater than `RenewDeadline`"
         yield invalid("leaderElection.leaseDuration", renew, text)
     if not election.resource_lock:

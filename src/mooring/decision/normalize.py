@@ -1,12 +1,12 @@
-"""Scores that are normalized over the feasible nodes, brought up to date for each choice.
+"""Normalized scores of the feasible nodes, brought up to date for each choice.
 
 Many nodes have the same raw score, and with a declared normalizer the normalized score depends only
-on it, the least and the most of them: so rows are grouped by raw score, and only the few different
-numbers are normalized. With a `normalize_score` of the plugin's own, or with too many different
-scores, all of them are normalized for each choice.
+on the raw score and on the lowest and highest one. So rows are grouped by raw score, and only the
+few different numbers are normalized. With a `normalize_score` of the plugin's own, or with too many
+different scores, the scores of all rows are normalized for each choice.
 
-What stands in the totals of `FeasibleNodes` for a row is `counted[row]`, for feasible rows only: it
-is zero for all others. `_groups` are the feasible rows by raw score; None: not known.
+`counted[row]` is the part of a row's total in `FeasibleNodes` that comes from this plugin; it is
+zero for infeasible rows. `_groups` are the feasible rows by raw score; None: not known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW: Final = 64  # up to so many rows of a group are listed
 _MOST_NEW: Final = 256
 
 Normalize = Callable[[IntArray, IntArray], IntArray]
-"""From rows and their raw scores to weighted scores, normalized over just these."""
+"""Weighted scores of rows, from their raw scores, normalized over these rows alone."""
 
 
 class _Group:
@@ -35,11 +35,11 @@ class _Group:
 
     def __init__(self, count: int, rows: set[int] | None) -> None:
         self.count = count
-        self.rows = rows  # None: many, or not looked for
+        self.rows = rows  # None: too many, or not listed
 
 
 class NormalizedScores:
-    """The scores of one plugin by row, and what they add to the totals."""
+    """The raw scores of one plugin by row, and their weighted part in the totals."""
 
     def __init__(self, plugin: Score, feasible: FeasibleNodes, raw: IntArray) -> None:
         self.plugin: Score = plugin
@@ -55,12 +55,12 @@ class NormalizedScores:
         self._counts_nothing = True  # `counted` is zero everywhere
         self._new: list[int] = []  # rows that became feasible, or have another score
         self._many_new: list[IntArray] = []
-        self._is_unsettled = True  # too much changed for the groups to be known
+        self._is_unsettled = True  # too many changes: the groups are not known
 
     # --- changes -------------------------------------------------------------------------------
 
     def entered(self, row: int) -> None:
-        """A row is feasible now; nothing is counted for it yet."""
+        """A row became feasible; its score is not in the totals yet."""
         self._join(row, self._raw_cells[row])
 
     def left(self, row: int) -> None:
@@ -68,7 +68,7 @@ class NormalizedScores:
         self._part(row, self._raw_cells[row])
 
     def many_entered(self, rows: IntArray, score: int | None = None) -> None:
-        """As `entered`, or with another raw score: this one, if it is known to be that of all."""
+        """Rows became feasible or got another raw score: `score`, if it is the same for all."""
         if len(self._many_new) > _MOST_NEW:
             self._forget_groups()
         self._many_new.append(rows)
@@ -85,7 +85,7 @@ class NormalizedScores:
         self._many_parted(rows)
 
     def change(self, rows: IntArray, scores: IntArray | np.int64) -> None:
-        """The plugin gives these rows other scores; one number is for all of them."""
+        """These rows have other raw scores; a single number is for all of them."""
         if len(rows) <= _FEW:
             given = scores.tolist() if isinstance(scores, np.ndarray) else [int(scores)] * len(rows)
             for row, new in zip(rows.tolist(), given, strict=True):
@@ -102,7 +102,7 @@ class NormalizedScores:
                 self.many_entered(inside, None if isinstance(scores, np.ndarray) else int(scores))
 
     def _join(self, row: int, score: int) -> None:
-        if len(self._new) > _MOST_NEW:  # long since a choice was made
+        if len(self._new) > _MOST_NEW:  # no choice was made for long
             self._forget_groups()
         self._new.append(row)
         groups = self._groups
@@ -130,7 +130,7 @@ class NormalizedScores:
     def _many_parted(self, rows: IntArray) -> None:
         score: int | None
         if self._groups is not None and len(self._groups) == 1:
-            [score] = self._groups  # as all feasible rows
+            [score] = self._groups  # all feasible rows have this score
         else:
             score = self._shared_by(rows)
         if self._groups is not None and score is not None:
@@ -141,14 +141,14 @@ class NormalizedScores:
                 del self._groups[score]
 
     def _forget_groups(self) -> None:
-        """All feasible rows will be counted again."""
+        """Drop the groups, so that all feasible rows are normalized again."""
         self._groups = None
         self._weighted = {}
         self._new.clear()
         self._many_new.clear()
 
     def _shared_by(self, rows: IntArray) -> int | None:
-        """The raw score of all these rows; if they differ, groups are no longer known."""
+        """The common raw score of these rows; if scores differ, the groups are dropped."""
         if self._groups is None:
             self._is_unsettled = True
             return None
@@ -169,7 +169,7 @@ class NormalizedScores:
         groups = self._groups
         if groups is not None and len(groups) > _MOST_GROUPS:
             groups = self._groups = None
-            self._can_group = False  # not worth looking for them again
+            self._can_group = False  # grouping is not tried again
         if groups is None:
             self._refresh_all(normalize)
         else:
@@ -182,7 +182,7 @@ class NormalizedScores:
         self._is_unsettled = False
 
     def _find_groups(self) -> dict[int, _Group] | None:
-        """The groups, if they are easily found or there is hope that they last."""
+        """The groups, if they are cheap to find or likely to last."""
         scores = self.raw[self._feasible.rows]
         least, most = scores.item(scores.argmin()), scores.item(scores.argmax())
         if least == most:
@@ -196,7 +196,7 @@ class NormalizedScores:
     def _refresh_groups(self, groups: dict[int, _Group], normalize: Normalize) -> None:
         values = sorted(groups)
         if len(values) == 1:
-            weighted = {values[0]: 0}  # what all have changes nothing
+            weighted = {values[0]: 0}  # a score that all nodes have decides nothing
         else:
             found = normalize(np.arange(len(values)), np.array(values))
             weighted = dict(zip(values, found.tolist(), strict=True))

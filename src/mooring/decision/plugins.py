@@ -49,31 +49,31 @@ class DecisionPlugins:
         self.filter_names: frozenset[str] = _names(self.filters)
         self.pre_scorer_names: frozenset[str] = _names(self.pre_scorers)
         self.scorer_names: frozenset[str] = _names(self.scorers)
-        # Those whose answers are followed as tables by topology domain if they are not kept.
+        # Plugins with tables by topology domain, which are used where results are not cached.
         self.domain_filters: Mapping[str, DomainFilter] = {
             one.name: one for one in self.filters if isinstance(one, DomainFilter)
         }
         self.domain_scorers: Mapping[str, DomainScore] = {
             one.name: one
             for one in self.scorers
-            # With a normalizer of its own, equal scores of all nodes would have to be looked at.
+            # With a `normalize_score` of its own, a plugin may turn equal scores into others.
             if isinstance(one, DomainScore) and not overrides_normalize_score(one)
         }
-        # Otherwise a total and its tie-break rank do not fit into one number.
+        # Beyond this, a total and its tie-break rank do not fit into one number.
         self.totals_fit: bool = MAX_SCORE * sum(self.weights.values()) < MAX_TOTAL
 
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
-    """What PreFilter said: a status, and the only nodes that can be meant."""
+    """The result of PreFilter: a status, and the nodes it restricts the decision to."""
 
     status: Status
     only: frozenset[str] | None = None  # None: no restriction
     restricted_by: tuple[str, ...] = ()  # the plugins that restricted, sorted
-    ended_by: str = ""  # the plugin after which no other was asked
+    ended_by: str = ""  # the plugin whose answer ended PreFilter
 
     @property
     def elsewhere(self) -> Status:
-        """The status of the nodes outside."""
+        """The status of the nodes that PreFilter excludes."""
         names = " ".join(self.restricted_by)
         return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
@@ -91,9 +91,9 @@ def run_pre_filter(
     only: Sequence[PreFilter] | None = None,
     kept_only: bool = False,
 ) -> PreFilterOutcome:
-    """Ask the plugins in order; kept answers are read, those of all others asked for.
+    """Run PreFilter of the plugins in order; cached results are read instead of a call.
 
-    With `only`, of these plugins; with `kept_only`, of those whose answers are kept.
+    With `only`, run these plugins; with `kept_only`, read cached results alone.
     """
     allowed: frozenset[str] | None = None
     restricted_by: list[str] = []
@@ -121,7 +121,7 @@ def run_pre_filter(
         elif answer.skipped:
             skipped.add(plugin.name)
         elif answer.code is Code.UNSCHEDULABLE:
-            result = answer  # go on: preemption needs the state of all plugins
+            result = answer  # continue: preemption needs the state of all plugins
         elif not answer.ok:
             return PreFilterOutcome(answer, ended_by=plugin.name)
     if result is OK and allowed is None:
@@ -130,7 +130,7 @@ def run_pre_filter(
 
 
 def _nothing_left(plugins: list[str], ended_by: str) -> PreFilterOutcome:
-    """The sets of the plugins have no node in common."""
+    """The outcome if the sets of the plugins have no node in common."""
     names = tuple(sorted(plugins))
     if len(names) == 1:
         text = f"node(s) didn't satisfy plugin {names[0]}"

@@ -1,7 +1,7 @@
-"""One plugin's answers about every node, for all pods that have one cache key.
+"""The cached results of one plugin for all nodes and one cache key.
 
-Pods with equal keys share them, whatever else they differ in. Filter answers are a number per row
-and the statuses behind the numbers, as in `Verdicts`; Score answers are raw scores.
+Pods with equal cache keys share them. Filter results are a number per row and the statuses behind
+the numbers, as in `Verdicts`; Score results are raw scores.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from mooring.runtime import (
 )
 
 FEW: Final = 2  # up to this many changed rows, the per-node form is called
-_MOST_STATUSES: Final = 64  # then statuses that no row has any more are dropped
+_MOST_STATUSES: Final = 64  # beyond it, statuses that no row has any more are dropped
 
 
 Column = NDArray[np.int64] | NDArray[np.uint8]
-"""Raw scores; a byte each if they count as they are, from 0 to 100."""
+"""Raw scores; a byte each if they need no normalization, being 0 to 100."""
 
 
 class StaleColumns(Exception):
-    """Rows came or went, or the columns are too old to tell what changed since: make them anew."""
+    """Nodes were added or removed, or the journal does not reach back: columns are made anew."""
 
 
 class ChangedRows:
-    """The rows that changed since a mark: `rows` for any reason, `nodes` where the node did."""
+    """The rows that changed since a mark: `rows` all, `nodes` those whose node object changed."""
 
     __slots__ = ("_array", "nodes", "rows")
 
@@ -76,7 +76,7 @@ class ChangedRows:
 
 
 class Changes:
-    """What changed until now, since any mark; results with equal marks share the answer."""
+    """The changed rows since any mark; results with equal marks share them."""
 
     __slots__ = ("_known", "_some", "_views", "nodes", "now")
 
@@ -99,7 +99,7 @@ class Changes:
         return found
 
     def some(self, rows: IntArray) -> Nodes:
-        """These rows; mostly all plugins are asked about the same ones, one after the other."""
+        """The nodes of these rows; kept, because plugins mostly need the same ones in turn."""
         found = self._some
         if found is None or found[0] is not rows:
             found = self._some = (rows, self.nodes.take(rows))
@@ -113,7 +113,7 @@ class Changes:
 
 
 class Shape:
-    """Counts how often any results got a kind of answer that they did not have before."""
+    """Counts how often any results got their first refusal, or scores that differ."""
 
     def __init__(self) -> None:
         self.first_refusals: int = 0
@@ -121,9 +121,9 @@ class Shape:
 
 
 class Results:
-    """What one plugin says at PreFilter, Filter, PreScore and Score.
+    """The results of one plugin at PreFilter, Filter, PreScore and Score.
 
-    `sees_pods` if the answers depend on the pods of a node, and not only on the node's object.
+    `sees_pods` if they depend on the pods of a node, not only on the node object.
     """
 
     def __init__(
@@ -136,24 +136,24 @@ class Results:
     ) -> None:
         self.plugin: Base = plugin
         self.sees_pods: bool = sees_pods
-        self.state: CycleState = CycleState()  # what the plugin stored, and nothing else
+        self.state: CycleState = CycleState()  # what this plugin stored
         self.pre_filter: Status | OnlyNodes = OK
-        self.verdicts: Verdicts | None = None  # None: no Filter, or no need to ask
+        self.verdicts: Verdicts | None = None  # None: no Filter, or not needed
         self.verdict_cells: memoryview | None = None  # None: no row was ever refused
         self.skips_score: bool = False  # SKIP at PreScore
-        self.scores: Column | None = None  # raw; None: no Score, or no need to ask
+        self.scores: Column | None = None  # raw; None: no Score, or not needed
         self.score_cells: memoryview | None = None
         self.varies: bool = False  # whether scores were ever different
         self.normalizes: bool = normalizes(plugin)
-        # By a method that may look at anything; a declared normalizer looks at scores alone.
+        # An override may depend on anything; a declared normalizer depends on the scores alone.
         self._normalizes_itself = isinstance(plugin, Score) and overrides_normalize_score(plugin)
         self._caller = caller
         self._shape = shape
         self._filter: Filter | None = None
         self._score: Score | None = None
-        self.mark: Mark | None = None  # as of when the columns are; None: not made
+        self.mark: Mark | None = None  # up to which the columns are current; None: not made
 
-    # --- made ----------------------------------------------------------------------------------
+    # --- first evaluation ----------------------------------------------------------------------
 
     def run_pre_filter(self, pod: Pod, nodes: Nodes) -> None:
         plugin = self.plugin
@@ -214,21 +214,21 @@ class Results:
 
     @property
     def has_failed(self) -> bool:
-        """Whether PreFilter broke: that is the answer for one pod, and not to be kept."""
+        """Whether PreFilter failed: a failure is the result for one pod and is not cached."""
         answer = self.pre_filter
         return isinstance(answer, Status) and answer.code is Code.ERROR
 
     @property
     def matters(self) -> bool:
-        """Whether raw scores can make a difference: equal ones stay equal once normalized."""
+        """Whether the scores can decide: equal raw scores stay equal after normalization."""
         return self.varies or self._normalizes_itself
 
     @property
     def has_columns(self) -> bool:
-        """Whether there is anything to bring up to date."""
+        """Whether there are verdicts or scores to update."""
         return self.verdicts is not None or self.scores is not None
 
-    # --- brought up to date --------------------------------------------------------------------
+    # --- updates -------------------------------------------------------------------------------
 
     def is_current(self, now: Mark) -> bool:
         """Whether nothing has changed that these results depend on."""
@@ -238,9 +238,9 @@ class Results:
         return mark == now if self.sees_pods else mark.nodes == now.nodes
 
     def follow(self, pod: Pod, changes: Changes) -> None:
-        """Ask again about rows that changed. Raises PluginFault, StaleColumns."""
+        """Call the plugin again for changed rows. Raises PluginFault, StaleColumns."""
         mark = self.mark
-        if mark is None:  # it failed half way for another class
+        if mark is None:  # an update for another class failed half way
             raise StaleColumns
         if mark == changes.now:
             return
@@ -258,8 +258,8 @@ class Results:
     def ask_again(
         self, pod: Pod, changes: Changes, changed: ChangedRows, rows: Collection[int]
     ) -> None:
-        """About these of the changed rows: all, or those whose node did. Raises PluginFault."""
-        self.mark = None  # what fails half way has to be made anew
+        """Call the plugin for these changed rows. Raises PluginFault."""
+        self.mark = None  # if the update fails half way, the columns are made anew
         if len(rows) <= FEW:
             for row in rows:
                 self._update_one(pod, changes, row)
@@ -325,6 +325,6 @@ class Results:
         verdicts = self.verdicts
         assert verdicts is not None
         assert verdicts.index is not None
-        # A plugin may keep the array that it answered with.
+        # A copy, because the plugin may keep the array that it returned.
         verdicts.index = verdicts.index.astype(np.int64)
         self.verdict_cells = verdicts.index.data

@@ -16,7 +16,7 @@ NOTHING_ASKED: Mapping[str, tuple[IntArray, IntArray]] = {}
 
 
 class PluginScores(msgspec.Struct, frozen=True):
-    """What one plugin gave each feasible node: raw, and normalized to 0..100 before its weight."""
+    """The scores of one plugin for the feasible nodes: raw, and normalized to 0..100."""
 
     plugin: str
     weight: int
@@ -42,8 +42,8 @@ def score(
 ) -> Scores:
     """PreScore and Score for these nodes. Raises PluginFault.
 
-    Kept scores are read; `rows` are the rows of these nodes there. So are those that were `asked`
-    for already, raw and normalized.
+    Cached scores are read; `rows` are the rows of these nodes there. `asked` are scores that were
+    computed already, raw and normalized.
     """
     caller = plugins.caller
     for pre_scorer in plugins.pre_scorers:
@@ -73,7 +73,7 @@ def score(
 
 
 def best_row(nodes: Nodes, rows: IntArray, totals: IntArray) -> int:
-    """The row of the best node, whose `totals` are those of `rows`; ties fall by listing order."""
+    """The row with the highest of `totals`, one per row; ties are broken by listing order."""
     by_row = np.full(len(nodes), -1, dtype=np.int64)
     by_row[rows] = totals
     listing = listing_of(nodes)

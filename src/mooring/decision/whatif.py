@@ -1,8 +1,8 @@
 """The filters of a profile on hypothetical nodes.
 
-Preemption filters nodes without some of their pods; every pod is filtered with the pods that are
-nominated for a node. One node at a time is the specification. Filters that look at no more than the
-node, by their `depends_on`, are called for many nodes at once, in columns.
+Preemption filters nodes without some of their pods; every pod is filtered also with the pods that
+are nominated for a node. The form for one node is the specification. Filters with `depends_on` look
+at nothing but the node, so they are called for many nodes at once, in columns.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class WhatIfs:
         return walk.verdicts
 
     def verdicts_of(self, plugin: Filter, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts:
-        """What one plugin says of every node. Raises PluginFault."""
+        """The verdicts of one plugin on every node. Raises PluginFault."""
         walk = Filtering(self._caller, [plugin], state, pod, nodes)
         walk.run_vectorised()
         walk.run_per_node()
@@ -78,7 +78,7 @@ class WhatIfs:
     # --- one node ------------------------------------------------------------------------------
 
     def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """All filters on one node, as it is handed in; an ERROR ends the attempt."""
+        """All filters on one node, as it is passed; an ERROR ends the attempt."""
         for plugin in self.active_filters(state):
             self._caller.filtered[plugin.name].add()
             try:
@@ -97,7 +97,7 @@ class WhatIfs:
         return self.filter_node(state, pod, node)
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
-        """The filters' answer as if the nominated pods were there; None if there are none."""
+        """The status with the nominated pods on the node; None if there are none."""
         nominated = self._nominated_on(node.name, pod)
         if not nominated:
             return None
@@ -110,12 +110,12 @@ class WhatIfs:
         return self.filter_node(hypothetical, pod, node)
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status:
-        """Keep the PreFilter state true for a node with one pod more."""
+        """Update the PreFilter state for a pod that is added to the node."""
         asks = [(one, one.add_pod) for one in self._following]
         return self._tell("PreFilterExtensionAddPod", asks, state, pod, added, node)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status:
-        """Keep the PreFilter state true for a node with one pod less."""
+        """Update the PreFilter state for a pod that is removed from the node."""
         asks = [(one, one.remove_pod) for one in self._following]
         return self._tell("PreFilterExtensionRemovePod", asks, state, pod, removed, node)
 
@@ -134,7 +134,7 @@ class WhatIfs:
         return OK
 
     def fixed(self, pod: Pod) -> frozenset[str]:
-        """The names of the filters that do not look at the pods of a node."""
+        """The names of the filters that do not depend on the pods of a node."""
         return frozenset(
             plugin.name for plugin in self._filters if depends_on_of(plugin, pod) is NODE
         )
@@ -199,7 +199,7 @@ class WhatIfs:
         rows: Sequence[int],
         without: Sequence[Sequence[Pod]],
     ) -> NodesWithoutPods | None:
-        """These nodes without some pods each; None if filters must be asked one by one."""
+        """These nodes without some pods each; None if filters must run node by node."""
         if not self._are_all(self._leading_filters(state, pod), state):
             return None
         nominated = self._nominated_by_place(pod, nodes, rows)
@@ -211,7 +211,7 @@ class WhatIfs:
         )
 
     def fits_all(self, state: CycleState, pod: Pod, nodes: NodesWithoutPods) -> Verdicts | None:
-        """As `fits` for each of them; None if something broke."""
+        """As `fits` for each of them; None if a filter failed."""
         filters, with_nominated = self.active_filters(state), nodes.with_nominated
         verdicts = self._filter_hypothetical(filters, state, pod, nodes)
         if with_nominated is None or verdicts is None:
@@ -230,11 +230,11 @@ class WhatIfs:
         try:
             filtering.run_in_order()
         except PluginFault:
-            return None  # the per-node form will say where it failed
+            return None  # the per-node form will show on which node
         return filtering.verdicts
 
     def _leading_filters(self, state: CycleState, pod: Pod) -> list[Filter]:
-        """The first filters, up to one that looks further than the node or has `add_pod`."""
+        """The first filters, up to one that depends on other nodes or has `add_pod`."""
         return list(
             takewhile(
                 lambda plugin: (
@@ -273,7 +273,7 @@ class WhatIfs:
     def active_filters(self, state: CycleState) -> list[Filter]:
         skipped = state.skip_filter
         count, found = state.active_filters
-        if count != len(skipped):  # they only become more
+        if count != len(skipped):  # plugins are only added
             found = [plugin for plugin in self._filters if plugin.name not in skipped]
             state.active_filters = (len(skipped), found)
         active: list[Filter] = found
@@ -281,13 +281,13 @@ class WhatIfs:
 
 
 def _refused(with_nominated: NodesWithMorePods, verdicts: Verdicts) -> Iterator[tuple[int, Status]]:
-    """The places at the origin where a pod would not fit beside others."""
+    """The places in the original nodes where a pod does not fit beside nominated pods."""
     refused = np.flatnonzero(~verdicts.passed)
     places = with_nominated.places[refused].tolist()
     return zip(places, map(verdicts.status, refused.tolist()), strict=True)
 
 
 def follows_pods(plugin: PreFilter) -> bool:
-    """Whether a plugin keeps state that a pod coming or going changes."""
+    """Whether a plugin has state that depends on the pods of nodes."""
     own, base = type(plugin), PreFilter
     return own.add_pod is not base.add_pod or own.remove_pod is not base.remove_pod

@@ -1,8 +1,8 @@
 """The verbs of the extender protocol, and their payloads as JSON.
 
-The field names are those of the Go types, `Pod` and not `pod`; since Go reads them in any case,
-and Kubernetes 1.15 wrote them in lower case, any case is read here too. Pods and nodes travel as
-the raw JSON that the API server wrote: our own structs hold only some of their fields.
+The field names are those of the Go types, `Pod` and not `pod`. Go matches them regardless of case,
+and Kubernetes 1.15 wrote them in lower case, so any case is read here too. Pods and nodes are sent
+as the raw JSON of the API server, because the structs of `mooring.api` lack most of their fields.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_SCORE: Final = 10
 
 
 class Payload(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True, gc=False):
-    """Base of all payloads; what is None or empty is written all the same, as Go does."""
+    """Base of all payloads; empty fields are written, as in Go."""
 
 
 class NodeList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A v1.NodeList, whose nodes are left as they came."""
+    """A v1.NodeList, whose nodes stay raw JSON."""
 
     metadata: dict[str, Any] = {}
     items: tuple[msgspec.Raw, ...] | None = ()
@@ -39,7 +39,7 @@ class NodeList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class ExtenderArgs(Payload, frozen=True, gc=False):
-    """The arguments of filter and prioritize; of nodes and node names one is None."""
+    """The arguments of filter and prioritize; either nodes or node names is None."""
 
     pod: msgspec.Raw
     nodes: NodeList | None = None
@@ -47,12 +47,12 @@ class ExtenderArgs(Payload, frozen=True, gc=False):
 
 
 class ExtenderFilterResult(Payload, frozen=True, gc=False):
-    """The nodes that fit, in the form they were asked about, and why the others do not."""
+    """The feasible nodes, in the form of the request, and the reasons of the others."""
 
     nodes: NodeList | None = None
     node_names: tuple[str, ...] | None = None
-    failed_nodes: dict[str, str] | None = None  # eviction of pods may help
-    failed_and_unresolvable_nodes: dict[str, str] | None = None  # nothing will
+    failed_nodes: dict[str, str] | None = None  # evictions may help
+    failed_and_unresolvable_nodes: dict[str, str] | None = None  # evictions can't help
     error: str = ""
 
 
@@ -92,7 +92,7 @@ class MetaVictims(Payload, frozen=True, gc=False):
 
 
 class ExtenderPreemptionArgs(Payload, frozen=True, gc=False):
-    """Candidate nodes with their victims; of the two forms one is None."""
+    """Candidate nodes with their victims; one of the two forms is None."""
 
     pod: msgspec.Raw
     node_name_to_victims: dict[str, Victims] | None = None
@@ -124,7 +124,7 @@ class ExtenderBindingResult(Payload, frozen=True, gc=False):
 
 
 class Verb(msgspec.Struct, Generic[A, R], frozen=True):
-    """What both sides have to know about a verb: an extender serves `filter` at /filter."""
+    """A verb, for the calling and the serving side: an extender serves `filter` at /filter."""
 
     name: str
     args: type[A]
@@ -136,7 +136,7 @@ class Verb(msgspec.Struct, Generic[A, R], frozen=True):
     sends_running_pods: bool = False  # likewise
 
     def path_at(self, extender: cfg.Extender) -> str:
-        """The path of a configuration, such as `filterVerb`; empty: the extender is not asked."""
+        """The path in a configuration, such as `filterVerb`; empty: the verb is not called."""
         path: str = getattr(extender, f"{self.name}_verb")
         return path
 
@@ -182,7 +182,7 @@ def encode(payload: Any) -> bytes:
 def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
     """Read a payload; `DecodeError` says what is wrong with it, and where."""
     try:
-        # As schedulers of today write it. Whatever else it is takes the longer way.
+        # The spelling of current schedulers; anything else is read field by field.
         return msgspec.json.decode(data, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found: T = _read(data, type_, "$")
@@ -198,16 +198,16 @@ class _Bare(msgspec.Struct):
 
 
 def name_of(item: msgspec.Raw) -> str:
-    """The name of a node that was left as it came."""
+    """The name of a node in raw JSON."""
     found: str = _parsed(item, _Bare, "$").metadata.name
     return found
 
 
-# --- in any case ---------------------------------------------------------------------------------
+# --- names in any case ---------------------------------------------------------------------------
 
 
 def _read(data: bytes | msgspec.Raw, type_: Any, path: str) -> Any:
-    """Read JSON whose names may be in any case; what we do not know is left out, as in Go."""
+    """Read JSON whose names may be in any case; unknown fields are ignored, as in Go."""
     if type_ is msgspec.Raw:
         return data if isinstance(data, msgspec.Raw) else msgspec.Raw(data)
     origin = get_origin(type_)

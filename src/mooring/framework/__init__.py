@@ -4,8 +4,8 @@
 
 Pods and nodes come in as read-only views, statuses and scores go out. This room owns the words of
 the scheduling framework: *plugin*, *extension point*, *status*, *verdict*, *score*, *cycle state*,
-*event*. It imports only values (`api`, `cache`) and nothing that runs. What only plugins of this
-project need is in `_internal`, and may change without notice.
+*event*. It imports only values (`api`, `cache`) and nothing that runs. `_internal` holds what only
+plugins of this project need; it may change without notice.
 """
 
 from typing import TYPE_CHECKING
@@ -87,8 +87,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker reports unknown names itself
 
     def __getattr__(name: str) -> None:
-        # Here, because a plugin with an old name fails while it is imported, before anything else
-        # can say what to write instead.
+        # A plugin that uses a renamed name fails at its import, so the hint has to be given here.
         from mooring.framework._renamed import NAMES
 
         text = f"module {__name__!r} has no attribute {name!r}"

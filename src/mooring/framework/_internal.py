@@ -1,8 +1,8 @@
-"""What plugins of this project have beyond the public contract.
+"""The private part of the contract, for plugins of this project only.
 
-For plugins of this project only: all of it may change without notice. Plugins of users inherit from
-none of these classes. The decision engine asks which ones a plugin has when a profile is built, or
-when columns are made, and not for each pod.
+All of it may change without notice; plugins of users inherit from none of these classes. The
+decision engine looks for these classes when a profile is built or columns are made, not for each
+pod.
 """
 
 from __future__ import annotations
@@ -35,84 +35,84 @@ S = TypeVar("S", np.bool_, np.int64)
 T = TypeVar("T")
 
 
-# --- what answers depend on -----------------------------------------------------------------------
+# --- dependencies of results ----------------------------------------------------------------------
 
 
 class InternalPlugin(Base):
-    """A plugin of this project that says more about itself than others can."""
+    """A plugin of this project, with further declarations."""
 
     key_from_spec: ClassVar[bool] = False
-    """Whether `applies_to`, `depends_on_for` and `cache_key` look at nothing else of the pod than
-    its spec; and at nothing else at all, unless there is a `key_version`."""
+    """Whether `applies_to`, `depends_on_for` and `cache_key` depend on the pod's spec alone; with a
+    `key_version` they may also depend on what that version stands for."""
 
     skip_is_final: ClassVar[bool] = False
-    """Whether SKIP at PreFilter also means that there is nothing to reserve or to prepare."""
+    """Whether SKIP at PreFilter also means that Reserve and PreBind have nothing to do."""
 
     feature_gates: frozenset[str] = frozenset()
-    """The feature gates that are on, of those that are off by default; set for each profile."""
+    """The enabled feature gates among those that are off by default; set for each profile."""
 
     def depends_on_for(self, pod: Pod) -> DependsOn | None:
-        """As `depends_on`, if it is not the same for all pods."""
+        """`depends_on` for one pod, for plugins where it differs from pod to pod."""
         return self.depends_on
 
     def key_version(self) -> Hashable:
-        """A value that differs when a pod may have another `cache_key`; None: it always may.
+        """A value that changes when cache keys may change; None: they may change at any time.
 
-        A plugin that overrides it also answers for the objects that it reads.
+        A plugin that overrides it covers the objects of `reads` as well.
         """
         return None
 
 
 def depends_on_of(plugin: Base, pod: Pod) -> DependsOn | None:
-    """What the answers of any plugin for pods like this one depend on; None: they are not kept."""
+    """The dependencies of a plugin's results for such pods; None: results are not cached."""
     if isinstance(plugin, InternalPlugin):
         return plugin.depends_on_for(pod)
     return plugin.depends_on
 
 
 def depends_on_for(plugin: Base) -> Callable[[Pod], DependsOn | None] | None:
-    """What to call for what the answers of any plugin depend on; None: it is `depends_on`."""
+    """The function that gives a plugin's dependencies by pod; None: `depends_on` is for all."""
     if isinstance(plugin, InternalPlugin) and may_depend_by_pod(type(plugin)):
         return plugin.depends_on_for
     return None
 
 
 def may_depend_by_pod(plugin_class: type[InternalPlugin]) -> bool:
-    """Whether `depends_on` is not the same for all pods."""
+    """Whether the dependencies of a plugin differ from pod to pod."""
     return plugin_class.depends_on_for is not InternalPlugin.depends_on_for
 
 
 def may_depend_on(plugin_class: type[Base]) -> bool:
-    """Whether a plugin has a `depends_on`, at least for some pods."""
+    """Whether results of a plugin can be cached, at least for some pods."""
     if plugin_class.depends_on is not None:
         return True
     return issubclass(plugin_class, InternalPlugin) and may_depend_by_pod(plugin_class)
 
 
 def has_key_from_spec(plugin: Base) -> bool:
-    """Whether the cache key of any plugin follows from the pod's spec."""
+    """Whether a plugin's cache key depends on the pod's spec alone."""
     return isinstance(plugin, InternalPlugin) and plugin.key_from_spec
 
 
 def has_key_version(plugin: Base) -> bool:
-    """Whether any plugin says when its cache keys may be others."""
+    """Whether a plugin has a version of its cache keys."""
     if not isinstance(plugin, InternalPlugin):
         return False
     return type(plugin).key_version is not InternalPlugin.key_version
 
 
 def key_version_of(plugin: Base) -> Callable[[], Hashable]:
-    """What to call for the version of the cache keys of any plugin."""
+    """The function that gives the version of a plugin's cache keys."""
     return plugin.key_version if isinstance(plugin, InternalPlugin) else lambda: None
 
 
 def skip_is_final(plugin: Base) -> bool:
-    """Whether any plugin has nothing to reserve or to prepare after SKIP at PreFilter."""
+    """Whether Reserve and PreBind of a plugin have nothing to do after SKIP at PreFilter."""
     return isinstance(plugin, InternalPlugin) and plugin.skip_is_final
 
 
 def vouches_for_reads(plugin: Base) -> bool:
-    """Whether a plugin's own key says all that matters of the objects it reads."""
+    """Whether a plugin's cache key covers the objects that it reads."""
     return has_key_from_spec(plugin) or has_key_version(plugin)
 
 
@@ -120,7 +120,7 @@ def vouches_for_reads(plugin: Base) -> bool:
 
 
 def is_assigned_or_nominated(pod: Pod) -> bool:
-    """Whether a pod has a node, or a claim on one: its change or deletion may help other pods."""
+    """Whether a pod has a node or is nominated: its change or deletion may help other pods."""
     return bool(pod.node_name or pod.nominated_node_name)
 
 
@@ -128,10 +128,10 @@ def is_assigned_or_nominated(pod: Pod) -> bool:
 
 
 class DomainTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
-    """By topology domain: an entry depends on the pods in the domain, and otherwise on the basis.
+    """A table by topology domain: an entry depends on the pods in its domain and on the basis.
 
-    As long as the basis is equal to the one before, which may be that of a pod with another cache
-    key, entries are asked for only where pods came or went; when nodes change, all are.
+    As long as the basis equals the one before (even that of a pod with another cache key), entries
+    are read only for domains whose pods changed; when nodes change, all are read.
     """
 
     basis: Hashable
@@ -139,16 +139,16 @@ class DomainTable(msgspec.Struct, Generic[S], frozen=True, eq=False):
 
 
 class DomainFilter(InternalPlugin, Filter):
-    """A Filter that knows a node only by its topology domains: by the values of some labels.
+    """A Filter that depends on a node only by its topology domains: the values of some labels.
 
-    If it has to be asked for every pod, it is asked for tables instead of about every node.
+    If its results are not cached, it is called for tables instead of for every node.
     """
 
     @abc.abstractmethod
     def filter_by_domain(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Mapping[str, BoolArray | DomainTable[np.bool_]]:
-        """Which nodes `filter` refuses, by label key and code; one table that refuses is enough.
+        """The nodes that `filter` refuses, by label key and code; any table can refuse a node.
 
         Each table has an entry for every code (`nodes.label_count`), code 0 for nodes without the
         label, and is kept: it must not change later. A `DomainTable` is cheaper to follow.
@@ -156,45 +156,45 @@ class DomainFilter(InternalPlugin, Filter):
 
 
 class DomainScore(InternalPlugin, Score):
-    """A Score that knows a node only by its topology domains: by the values of some labels.
+    """A Score that depends on a node only by its topology domains: the values of some labels.
 
-    If it has to be asked for every pod, `pre_score` is told of all nodes, whether or not they fit.
+    If its results are not cached, `pre_score` gets all nodes, feasible or not.
     """
 
     @abc.abstractmethod
     def score_by_domain(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> Mapping[str, IntArray | DomainTable[np.int64]]:
-        """The points of `score`, by label key and code: what all tables say of a node is added up.
+        """The scores of `score`, by label key and code: a node gets the sum over all tables.
 
         As with `filter_by_domain`, tables are kept.
         """
 
 
 def has_tables(plugin: Base) -> bool:
-    """Whether any plugin gives tables by topology domain."""
+    """Whether a plugin gives tables by topology domain."""
     return isinstance(plugin, DomainFilter | DomainScore)
 
 
 class ScoresByLabel(msgspec.Struct, frozen=True, eq=False):
-    """Final scores, 0 to 100, of nodes that are told apart by one label only."""
+    """Final scores, 0 to 100, that depend on one label of a node."""
 
     key: str
     points: IntArray  # per label code, code 0 for nodes without the label; int64
 
 
 class ScoreByLabel(InternalPlugin, Score):
-    """A Score whose normalized scores may depend on one label of the nodes alone."""
+    """A Score whose normalized scores may depend on one label of a node."""
 
     @abc.abstractmethod
     def normalized_by_label(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> ScoresByLabel | None:
-        """What the nodes that fit get in the end, if that depends on one label of theirs.
+        """The final scores of the feasible nodes, if they depend on one label of a node.
 
-        The points of `score_all`, normalised if they are: with an entry for every label code
-        (`nodes.label_count`), also for those of no node that fits. It is much cheaper where a
-        plugin has to be asked for every pod. None: it does not depend on one label alone.
+        They equal `score_all`, normalized, and have an entry for every label code
+        (`nodes.label_count`), also for codes of infeasible nodes. Much cheaper for a plugin whose
+        results are not cached. None: the scores do not depend on one label.
         """
 
 
@@ -202,10 +202,10 @@ class ScoreByLabel(InternalPlugin, Score):
 
 
 def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
-    """What was stored for an earlier pod of the same class, if there was one.
+    """The value that was stored for an earlier pod of the same class, if there was one.
 
-    It may spare a plugin to find the same out again; it must not be changed. For a plugin with
-    tables by domain that pod had an equal key; for one that is asked for each pod it may be any.
+    A plugin may reuse it instead of computing it again, and must not change it. For a plugin with
+    tables by domain the earlier pod had an equal cache key; otherwise it may be any pod.
     """
     earlier = state._earlier
     return None if earlier is None else earlier.get(key)
@@ -215,27 +215,27 @@ def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
 
 
 class InternalWhatIf(WhatIf, Protocol):
-    """The profile's filters, asked about many nodes as they might be."""
+    """The profile's filters on many hypothetical nodes."""
 
     def without_pods(
         self, state: CycleState, pod: Pod, nodes: Nodes, rows: Sequence[int], without: PodLists
     ) -> NodesWithoutPods | None:
-        """Many nodes at once, each without some of its pods, which can be put back.
+        """Many nodes at once, each without some of its pods, which can be added back.
 
-        None if some filter of this pod has to be told, or looks further than the node: then they
-        have to be asked about one by one.
+        None if a filter of this pod has `add_pod` and `remove_pod` or depends on other nodes: then
+        the nodes have to be tried one by one.
         """
         ...
 
     def fits_all(self, state: CycleState, pod: Pod, nodes: NodesWithoutPods) -> Verdicts | None:
-        """As `fits`, for each of them. None if something broke: one by one it will be clear."""
+        """As `fits`, for each of them. None if a filter failed; `fits` then says on which node."""
         ...
 
     def fixed(self, pod: Pod) -> frozenset[str]:
-        """Filters that say the same of a node whichever pods are on it: once is enough."""
+        """The filters that do not depend on the pods of a node, so that one call is enough."""
         ...
 
 
 def what_if_of(handle: Handle) -> InternalWhatIf:
-    """All of what any handle of ours offers."""
+    """The what-ifs of a handle, with the private methods."""
     return cast("InternalWhatIf", handle.what_if)

@@ -1,7 +1,7 @@
-"""Words of earlier versions of the contract, and what to write instead.
+"""Names of earlier versions of the contract, and their replacements.
 
-A plugin that still uses one is refused at the start, with the new word: to ignore it would make the
-plugin slow, or its pods wrongly placed, without any error.
+A plugin that still uses one is refused at the start with the new name: if it were ignored, the
+plugin would be slow, or its pods would be placed wrongly, without any error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a plugin's answers depend on, so that they can be kept."""
+"""What a plugin's results depend on, so that they can be cached."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mooring.cache.pods import Pod
 
 
 class DependsOn(enum.Enum):
-    """Besides the pod's cache key, by default its namespace, labels, annotations, controller, spec.
+    """What a plugin's results depend on besides the pod's cache key.
 
-    A plugin whose answers depend on the pod's name, on the time, on random numbers or on anything
-    outside the cluster declares none of these: it is asked for every pod.
+    A plugin whose results depend on the pod's name, on the time, on random numbers or on anything
+    outside the cluster declares none of these and is called for every pod.
     """
 
     NODE = "node"
@@ -28,14 +28,14 @@ NODE_AND_PODS: Final = DependsOn.NODE_AND_PODS
 
 
 def everything_of(pod: Pod) -> tuple[Any, ...]:
-    """What a plugin may look at of a pod, but for its name and its status.
+    """The default cache key: all of a pod but its name and its status.
 
-    A volume without a source, such as the one with a service account's token, has a name of its
-    own in every pod, and no influence.
+    Volumes without a source, such as that of a service account token, are left out: their names
+    differ from pod to pod and influence nothing.
     """
     meta, spec = pod.api.metadata, pod.api.spec
     if spec.volumes:
         volumes = tuple([volume for volume in spec.volumes if volume.has_source])
         spec = structs.replace(spec, volumes=volumes)
-    # What is soon compared, and often differs, first.
+    # Fields that are compared fast and often differ come first.
     return (meta.namespace, meta.labels, meta.annotations, meta.controller, spec)

@@ -1,7 +1,7 @@
 """Cluster events: what may make a refused pod schedulable again.
 
-A plugin that can refuse a pod names the events that could change its mind in `wakes_on`. The queue
-wakes only pods whose refusing plugin asked for the event that came in, and then asks its `hint`.
+A plugin that can refuse a pod lists the events that may help such a pod in `wakes_on`. On an event,
+the queue considers only pods that were refused by a plugin registered for it, and calls its `hint`.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ UNSCHEDULABLE_POD: Final = "UnschedulablePod"
 NODE: Final = "Node"
 
 
-_EVERY_ACTION: Final = Action.ALL  # to look a member up in its enum takes its time
+_EVERY_ACTION: Final = Action.ALL  # looking a member up in its enum is slow
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """Something that happened, or that a plugin waits for."""
+    """An event that happened, or that a plugin waits for."""
 
     resource: str
     action: Action
@@ -84,7 +84,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         return self.resource == ANY_RESOURCE and self.action == _EVERY_ACTION
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event is concerned by `incoming`."""
+        """Whether `incoming` is one of the events that a plugin registered for with this one."""
         if self.is_wildcard:
             return True
         same_resource = self.resource in (incoming.resource, ANY_RESOURCE) or (
@@ -142,4 +142,4 @@ DEFAULT_WAKES_ON: Final[tuple[ClusterEvent, ...]] = (
     _every("resource.k8s.io/ResourceClaim"),
     _every("resource.k8s.io/DeviceClass"),
 )
-"""What wakes the pods of a plugin that declares nothing: any change a scheduler sees."""
+"""The events of a plugin without `wakes_on`: any change that a scheduler sees."""

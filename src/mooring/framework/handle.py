@@ -1,7 +1,7 @@
-"""What a plugin may ask its scheduler for, and the seams to the world behind it.
+"""The handle of a plugin: nodes, objects, clock, client, Events, waiting and nominated pods.
 
-The protocols here are implemented by `runtime`, `queue` and `scheduler`, and by what writes to a
-cluster: the simulator in process, or a client over the network.
+The protocols here are implemented by `runtime`, `queue` and `scheduler`; `Client` is implemented by
+the simulator, in process, and by the API client, over the network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.framework.status import Status
 
 
 class Clock(Protocol):
-    """Time, handed in so that tests can move it."""
+    """The time; tests use a clock that they move themselves."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -42,13 +42,13 @@ class Client(Protocol):
         ...
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete this pod, and no other of the same name; fine if it is gone already."""
+        """Delete this pod, by uid; succeeds if the pod is already gone."""
         ...
 
     async def update(self, value: Object) -> None:
-        """Bring an object to this state; fails if it changed since `value` was read.
+        """Update an object to this state; fails if it changed since `value` was read.
 
-        What our structs do not know of an object is left as it is.
+        Fields that the structs of `mooring.api` do not have are left unchanged.
         """
         ...
 
@@ -59,12 +59,12 @@ class Recorder(Protocol):
     def event(
         self, pod: Pod, type_: str, reason: str, action: str, note: str, related: Pod | None = None
     ) -> None:
-        """Tell about `pod`; `related` is another pod that has to do with it."""
+        """Record an Event about `pod`; `related` is the Event's related object."""
         ...
 
 
 class WaitingPod(Protocol):
-    """A pod held at Permit. The first signal wins."""
+    """A pod that waits at Permit. The first `reject` or last `allow` decides."""
 
     @property
     def pod(self) -> Pod: ...
@@ -74,20 +74,20 @@ class WaitingPod(Protocol):
 
     @property
     def pending_plugins(self) -> Sequence[str]:
-        """The plugins that still hold it."""
+        """The plugins that have not allowed it yet."""
         ...
 
     def allow(self, plugin: str) -> None:
-        """Withdraw one plugin's hold; the pod goes on when no plugin holds it any more."""
+        """Allow the pod on behalf of one plugin; it is bound once all its plugins have."""
         ...
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """Send the pod back to the queue; False if it was decided already."""
+        """Reject the pod, which returns to the queue; False if it was decided already."""
         ...
 
 
 class WaitingPods(Protocol):
-    """All pods held at Permit, of every profile."""
+    """All pods that wait at Permit, of every profile."""
 
     def __iter__(self) -> Iterator[WaitingPod]: ...
 
@@ -95,7 +95,7 @@ class WaitingPods(Protocol):
 
 
 class Nominator(Protocol):
-    """Which pending pods have a claim on which node, after preemption made room for them."""
+    """The pending pods that are nominated for a node, usually after a preemption."""
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]: ...
 
@@ -103,10 +103,10 @@ class Nominator(Protocol):
 
 
 class WhatIf(Protocol):
-    """The profile's filters, asked about a node as it might be.
+    """The profile's filters on a hypothetical node.
 
-    Clone the state, change the node in thought (`node.with_pod`, `node.without_pod`), tell the
-    plugins with `add_pod`/`remove_pod`, then ask `fits`.
+    Clone the state, take a changed node (`node.with_pod`, `node.without_pod`), update the state
+    with `add_pod`/`remove_pod`, then call `fits`.
     """
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: Node) -> Status: ...
@@ -114,7 +114,7 @@ class WhatIf(Protocol):
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: Node) -> Status: ...
 
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """All Filter plugins on this node, with and without the pods that have a claim on it."""
+        """All Filter plugins on this node, with and without the pods nominated for it."""
         ...
 
     def is_ours(self, pod: Pod) -> bool:
@@ -123,7 +123,7 @@ class WhatIf(Protocol):
 
 
 class Handle(Protocol):
-    """The few things a plugin may ask for. A twelfth member needs an ADR; see 0007."""
+    """The services that a scheduler offers its plugins. A twelfth member needs an ADR; see 0007."""
 
     @property
     def scheduler_name(self) -> str:
@@ -137,7 +137,7 @@ class Handle(Protocol):
 
     @property
     def objects(self) -> Objects:
-        """Everything that is neither pod nor node: services, claims, classes and so on."""
+        """The objects of the kinds in `reads`: services, claims, storage classes and so on."""
         ...
 
     @property

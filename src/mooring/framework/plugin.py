@@ -5,10 +5,10 @@ A plugin inherits from the points it serves, and from `Plugin[ItsArgs]` if it ta
     class Headroom(Plugin[HeadroomArgs], Filter, Score): ...
     class ByName(Score): ...
 
-The per-node methods are the specification and always exist. The `*_all` methods answer for every
-node at once; without one the base class asks node by node. Both must agree:
-`mooring.testing.check_plugin` proves it. Decisions are plain `def`; only `pre_bind`, `bind` and
-`post_bind` may wait for the world.
+The per-node methods are the specification and always exist. The `*_all` methods answer for all
+nodes in one call; by default they call the per-node method for each node. Both must agree:
+`mooring.testing.check_plugin` checks that. Methods of a decision are plain `def`; only `pre_bind`,
+`bind` and `post_bind` are `async` and may do I/O.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ A = TypeVar("A", bound=Args)
 
 
 class Base(abc.ABC):
-    """What every plugin has, whatever its points."""
+    """The base of every plugin: declarations, and methods that belong to no extension point."""
 
     name: ClassVar[str]
     """The name in configuration files, metrics and messages."""
 
     wakes_on: ClassVar[tuple[ClusterEvent, ...] | None] = None
-    """Events that may make a pod schedulable that this plugin refused. None: any; (): none."""
+    """The events that may help a pod that this plugin refused. None: any event; (): none."""
 
     reads: ClassVar[tuple[type[Object], ...]] = ()
     """Kinds that this plugin looks up through `handle.objects`. Only these are watched for it."""
@@ -70,9 +70,9 @@ class Base(abc.ABC):
     depends_on: ClassVar[DependsOn | None] = None
     """What PreFilter, Filter, PreScore and Score depend on: NODE, NODE_AND_PODS; None: anything.
 
-    With `depends_on`, the plugin is asked once for all pods with equal cache keys, and then only
-    about nodes that changed. What it stores in the cycle state is shared by those pods. When an
-    object of `reads` changes, everything is asked again.
+    With `depends_on`, results are cached: the plugin is called once for all pods with equal cache
+    keys, and then only for nodes that changed. Those pods share what it stores in the cycle state.
+    When an object of `reads` changes, the cached results are discarded.
     """
 
     args_type: ClassVar[type[Args]] = Args
@@ -90,28 +90,27 @@ class Base(abc.ABC):
                     cls.args_type = argument
 
     def applies_to(self, pod: Pod) -> bool:
-        """Whether this plugin has anything to say for such a pod, by the pod alone.
+        """Whether this plugin matters for such a pod; it must depend on the pod alone.
 
-        If it has none, PreFilter, Filter, PreScore, Score, Reserve, Permit and PreBind leave this
-        plugin out.
+        If not, PreFilter, Filter, PreScore, Score, Reserve, Permit and PreBind skip this plugin.
         """
         return True
 
     def cache_key(self, pod: Pod) -> Hashable:
-        """All that the answers depend on besides `depends_on`; pods with equal keys share them.
+        """Everything besides `depends_on` that results depend on; pods with equal keys share them.
 
         By default the pod's namespace, labels, annotations, controller and spec. A key may also
-        hold what is known of other nodes or of objects; it is asked for again when a node, an
-        object, or an affinity rule of a pod on a node has changed. Answers are also asked for about
-        nodes that other filters refuse.
+        contain data about other nodes or objects: it is computed again when a node, an object, or
+        an affinity rule of a pod on a node has changed. Cached results cover all nodes, also those
+        that other filters refuse.
         """
         return everything_of(pod)
 
     def hint(self, event: ClusterEvent, pod: Pod, old: object | None, new: object | None) -> bool:
-        """Whether this event may really help this pod.
+        """The queueing hint: whether this event may help this pod.
 
-        Asked only for events of `wakes_on`. Pods come as `Pod`, other objects as `mooring.api`
-        values.
+        Called only for events of `wakes_on`. Pods are passed as `Pod`, other objects as values of
+        `mooring.api`.
         """
         return True
 
@@ -135,23 +134,23 @@ class QueueSort(Base):
     def less(self, a: QueuedPod, b: QueuedPod) -> bool: ...
 
     def sort_key(self, queued: QueuedPod) -> object | None:
-        """A key that sorts as `less` does, if there is one: much cheaper for a long queue."""
+        """A sort key in the order of `less`, if there is one: much cheaper for a long queue."""
         return None
 
 
 class PreEnqueue(Base):
-    """May this pod enter the queue at all? Any refusal gates it."""
+    """Whether a pod may enter the active queue. A refused pod is gated."""
 
     @abc.abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status: ...
 
 
 class PreFilter(Base):
-    """Once per attempt, before the nodes are looked at.
+    """Runs once per attempt, before Filter.
 
-    SKIP: this plugin's Filter has nothing to say about this pod. `OnlyNodes`: look no further than
-    these. `add_pod`/`remove_pod` keep what was stored in the state true when a what-if moves a pod;
-    the node they are given has been changed already.
+    SKIP: this plugin's Filter does not run for this pod. `OnlyNodes`: only these nodes are
+    evaluated. `add_pod` and `remove_pod` update the stored state when a what-if adds or removes a
+    pod; the node they get already has the change.
     """
 
     @abc.abstractmethod
@@ -165,7 +164,7 @@ class PreFilter(Base):
 
 
 class Filter(Base):
-    """Can this pod run on that node?"""
+    """Whether a pod can run on a node."""
 
     @abc.abstractmethod
     def filter(self, state: CycleState, pod: Pod, node: Node) -> Status: ...
@@ -175,10 +174,10 @@ class Filter(Base):
 
 
 class PostFilter(Base):
-    """No node fits. `verdicts` says why, node by node; `Nominate` claims room that will be made."""
+    """Runs if no node is feasible. `verdicts` are the reasons by node; `Nominate` names a node."""
 
     evicts: ClassVar[bool] = True
-    """Whether it may name victims. Without any such plugin, no right to delete pods is needed."""
+    """Whether it may name victims. Without such a plugin, the scheduler need not delete pods."""
 
     @abc.abstractmethod
     def post_filter(
@@ -187,14 +186,14 @@ class PostFilter(Base):
 
 
 class PreScore(Base):
-    """Once per attempt, with the nodes that fit. SKIP: this plugin's Score does not count."""
+    """Runs once per attempt, with the feasible nodes. SKIP: this plugin's Score does not run."""
 
     @abc.abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status: ...
 
 
 class Score(Base):
-    """How good is that node? Any int64; 0 to 100 once normalised."""
+    """Scores a node for a pod: any int64, and 0 to 100 after normalization."""
 
     normalizer: ClassVar[Normalizer | None] = None
     """How raw scores become 0 to 100: BEST_IS_100, LEAST_IS_100, MIN_MAX; None: they are already.
@@ -206,7 +205,7 @@ class Score(Base):
     def score(self, state: CycleState, pod: Pod, node: Node) -> int: ...
 
     def score_all(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-        # index() refuses floats, which an int64 array would cut off without a word.
+        # index() refuses floats, which an int64 array would silently truncate.
         scores = [operator.index(self.score(state, pod, node)) for node in nodes]
         return np.array(scores, dtype=np.int64)
 
@@ -215,15 +214,15 @@ class Score(Base):
     ) -> IntArray:
         """The raw scores of the feasible nodes as scores from 0 to 100.
 
-        Without an override, the declared `normalizer` does it; that is cheaper.
+        By default the declared `normalizer` is applied, which is cheaper than an override.
         """
         return scores if self.normalizer is None else self.normalizer.normalize(scores)
 
 
 class Reserve(Base):
-    """The node is chosen: set aside what the pod needs.
+    """Reserves resources for the pod on the chosen node.
 
-    `unreserve` must cope with being called although `reserve` never was, and must not fail.
+    `unreserve` must not fail, even if `reserve` was not called.
     """
 
     @abc.abstractmethod
@@ -234,20 +233,20 @@ class Reserve(Base):
 
 
 class Permit(Base):
-    """Let the pod go on to binding, refuse it, or make it wait."""
+    """Allows the binding of a pod, refuses it, or makes the pod wait."""
 
     @abc.abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | Wait: ...
 
 
 class PreBind(Base):
-    """Prepare the world for this pod on that node.
+    """Prepares for the bind, for example volumes on the node.
 
-    `pre_flight` says beforehand whether there will be anything to do: OK or SKIP.
+    `pre_flight` says beforehand whether `pre_bind` will have anything to do: OK or SKIP.
     """
 
     parallel: ClassVar[bool] = False
-    """May run at the same time as neighbouring PreBind plugins that say so too."""
+    """Whether it may run at the same time as adjacent PreBind plugins that allow it as well."""
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return OK
@@ -257,21 +256,21 @@ class PreBind(Base):
 
 
 class Bind(Base):
-    """Make it so. SKIP leaves it to the next Bind plugin."""
+    """Binds the pod. SKIP: the next Bind plugin is called."""
 
     @abc.abstractmethod
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status: ...
 
 
 class PostBind(Base):
-    """The pod is bound; tidy up. Cannot fail the pod any more."""
+    """Runs after the bind, for cleanup. The pod can no longer fail."""
 
     @abc.abstractmethod
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
 
 
 class ExtensionPoint(NamedTuple):
-    """What the rest of the code has to know about a point besides its class."""
+    """The properties of an extension point besides its class."""
 
     name: str  # in configuration files
     contract: type[Base]
@@ -284,7 +283,7 @@ _TABLE: Final = (
     ExtensionPoint("queueSort", QueueSort),
     ExtensionPoint("preFilter", PreFilter, can_refuse=True, in_decision=True),
     ExtensionPoint("filter", Filter, can_refuse=True, in_decision=True),
-    # While the victims of a nomination leave, the pod is gated in the name of the plugin.
+    # A preemptor is gated, in the name of the plugin, until its victims are gone.
     ExtensionPoint("postFilter", PostFilter, can_refuse=True),
     ExtensionPoint("preScore", PreScore, in_decision=True),
     ExtensionPoint("score", Score, in_decision=True),

@@ -12,7 +12,7 @@ from mooring.framework.status import OK, Status
 
 
 class OnlyNodes(msgspec.Struct, frozen=True):
-    """PreFilter: yes, but only these nodes can be meant. Several plugins' sets are intersected."""
+    """The result of a PreFilter that admits only these nodes; sets of several are intersected."""
 
     names: frozenset[str]
 
@@ -28,7 +28,7 @@ class OnlyNodes(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Permit: hold the pod until every holder allows it, at most this many seconds."""
+    """The result of a Permit that makes the pod wait, at most this many seconds."""
 
     timeout: float
 
@@ -38,23 +38,22 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node where a pod fits once these pods are gone."""
+    """A node that a pod fits on once these pods are evicted."""
 
     node_name: str
-    victims: tuple[Pod, ...]  # by falling importance, never empty
+    victims: tuple[Pod, ...]  # most important first, never empty
     pdb_violations: int = 0  # victims whose eviction no budget allows
 
 
 class Nominate(msgspec.Struct, frozen=True):
-    """PostFilter: the node this pod may expect to fit on soon; "" withdraws a nomination.
+    """The result of a PostFilter that nominates a node for the pod; "" withdraws a nomination.
 
-    `victims` are the pods that have to go; the scheduler evicts them, the plugin only chooses.
-    Together with a status that is not OK it counts as a refusal that also (un)nominates. `report`
-    explains the decision; the scheduler does not look into it.
+    `victims` are the pods to evict; the scheduler evicts them. With a status that is not OK it is a
+    refusal that also sets or withdraws the nomination. `report` explains the decision; the
+    scheduler does not read it.
 
-    Where others have a say in evictions (extenders do), they are asked about all `candidates`, and
-    `choose` is called with those they agree to, or with the error that came instead: what it
-    returns counts then.
+    If extenders have a preempt verb, they get all `candidates`, and `choose` is called with the
+    remaining ones, or with the error of the extenders; its result replaces this one.
     """
 
     node_name: str
@@ -103,11 +102,11 @@ class QueuedPod:
         self.consecutive_errors: int = 0
         self.unschedulable_plugins: frozenset[str] = frozenset()
         self.pending_plugins: frozenset[str] = frozenset()
-        self.gated_by: str = ""  # the PreEnqueue plugin that holds it outside
+        self.gated_by: str = ""  # the PreEnqueue plugin that gates it
         self.was_flushed: bool = False
 
     def __copy__(self) -> QueuedPod:
-        # Every pod is copied on its way into the queue, and the general way is ten times as slow.
+        # Every queued pod is copied, and `copy.copy` is ten times as slow.
         other = QueuedPod(self.pod, self.timestamp)
         other.first_attempt_at = self.first_attempt_at
         other.attempts = self.attempts

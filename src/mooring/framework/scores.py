@@ -17,8 +17,8 @@ MAX_SCORE = 100
 class Normalizer(enum.Enum):
     """How raw scores of the feasible nodes become scores from 0 to 100.
 
-    What a raw score becomes depends on it, on the least and on the most of them, and on nothing
-    else: so nodes with equal raw scores are normalized once.
+    A normalized score depends only on the raw score and on the lowest and highest raw score, so
+    nodes with equal raw scores are normalized once.
     """
 
     BEST_IS_100 = "best is 100"
@@ -39,11 +39,11 @@ class Normalizer(enum.Enum):
 
 
 BEST_IS_100: Final = Normalizer.BEST_IS_100
-"""100 * score // most, for scores that are not negative; if all are 0, all stay 0."""
+"""100 * score // highest, for scores that are not negative; if all are 0, all stay 0."""
 LEAST_IS_100: Final = Normalizer.LEAST_IS_100
-"""100 - 100 * score // most, for scores that are not negative; if all are 0, all become 100."""
+"""100 - 100 * score // highest, for non-negative scores; if all are 0, all become 100."""
 MIN_MAX: Final = Normalizer.MIN_MAX
-"""100 * (score - least) / (most - least), rounded down; if all are equal, all become 0."""
+"""100 * (score - lowest) / (highest - lowest), rounded down; if all are equal, all become 0."""
 
 
 def _min_max(scores: IntArray) -> IntArray:
@@ -53,8 +53,8 @@ def _min_max(scores: IntArray) -> IntArray:
     width = float(most - least)
     if width <= 0:
         return np.zeros_like(scores)
-    # In floats, in this order and cut off: as InterPodAffinity.NormalizeScore, where 29 of 100
-    # becomes 28.
+    # In floats, in this order, and truncated, as InterPodAffinity.NormalizeScore: 29 of 100 becomes
+    # 28.
     shares = (scores - least) / width
     normal: IntArray = (MAX_SCORE * shares).astype(np.int64)
     return normal

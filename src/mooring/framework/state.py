@@ -1,4 +1,4 @@
-"""What plugins remember between the points of one scheduling attempt.
+"""The cycle state: data that plugins store between the extension points of one attempt.
 
 A plugin declares a typed key once, `SPREAD: StateKey[Counts] = StateKey("spread")`, and
 `state[SPREAD]` is a `Counts`: no strings, no casts.
@@ -13,17 +13,17 @@ T = TypeVar("T")
 
 
 class Failed(Exception):
-    """Raise it to fail an attempt with exactly this text, where an answer holds no status.
+    """Raised by a method that returns no status, to fail the attempt with exactly this text.
 
-    Any other exception is taken for a bug: its traceback is logged and its type named.
+    Any other exception counts as a bug: its traceback is logged, and its type is in the message.
     """
 
 
 class StateKey(Generic[T]):
     """The name of one value in the cycle state. Keys are compared by identity.
 
-    `missing` is what the attempt fails with if a plugin finds no value, because the point that
-    should have stored it is disabled.
+    `missing` is the error of the attempt if a plugin finds no value, because the extension point
+    that stores it is disabled.
     """
 
     __slots__ = ("missing", "name")
@@ -37,10 +37,10 @@ class StateKey(Generic[T]):
 
 
 class CycleState:
-    """One attempt's memory.
+    """The state of one scheduling attempt.
 
-    `clone` is taken before a what-if (nominated pods, preemption): values with a `clone` method are
-    cloned by it, others are shared, so a value that `add_pod`/`remove_pod` changes needs one.
+    It is cloned before a what-if (nominated pods, preemption): values with a `clone` method are
+    cloned, others are shared, so a value that `add_pod` or `remove_pod` changes needs the method.
     """
 
     __slots__ = (
@@ -61,29 +61,29 @@ class CycleState:
         self._skip_score: set[str] = set()
         self._skip_pre_bind: set[str] = set()
         self._pods_to_activate: set[str] = set()
-        # For the runtime alone: how many filters are skipped, and which are not.
+        # For the runtime: the number of skipped filters, and the filters that are not skipped.
         self.active_filters: tuple[int, Any] = (-1, None)
         # The state of an earlier pod of the same class, if there was one: see `_internal`.
         self._earlier: CycleState | None = None
 
     @property
     def exhaustive(self) -> bool:
-        """Whether to look at everything, whatever limits are configured, to explain a decision."""
+        """Whether to ignore configured limits and evaluate everything, to explain a decision."""
         return self._exhaustive
 
     @property
     def skip_filter(self) -> set[str]:
-        """The plugins that are not to be asked to filter; SKIP at PreFilter puts them here."""
+        """The plugins whose Filter is skipped; SKIP at PreFilter adds them."""
         return self._skip_filter
 
     @property
     def skip_score(self) -> set[str]:
-        """Likewise for PreScore and Score."""
+        """The plugins whose Score is skipped."""
         return self._skip_score
 
     @property
     def skip_pre_bind(self) -> set[str]:
-        """Likewise for `pre_flight` and PreBind."""
+        """The plugins whose PreBind is skipped."""
         return self._skip_pre_bind
 
     @property
@@ -115,12 +115,12 @@ class CycleState:
         return self._values.get(key)
 
     def begin_like(self, other: CycleState, earlier: CycleState | None = None) -> None:
-        """Forget everything and take over what another state holds, without cloning it.
+        """Replace the content by that of another state, without cloning it.
 
-        `earlier` is the state of a pod before, for `_internal.earlier_value`.
+        `earlier` is the state of an earlier pod, for `_internal.earlier_value`.
         """
         if earlier is not None:
-            earlier._earlier = None  # one pod back, and no further
+            earlier._earlier = None  # only the state of one earlier pod is kept
         self._earlier = earlier
         self._values = dict(other._values)
         self._skip_filter = set(other._skip_filter)
@@ -128,7 +128,7 @@ class CycleState:
         self.active_filters = other.active_filters
 
     def absorb(self, other: CycleState) -> None:
-        """Take over what another state holds besides what is here, without cloning it."""
+        """Add the content of another state, without cloning it."""
         if other._values:
             self._values.update(other._values)
         if other._skip_filter:

@@ -1,7 +1,7 @@
 """The answer of a plugin: a code, the reasons, and the plugin.
 
-"No" is a value with reasons; an exception is a bug or an outage. Codes keep kube-scheduler's
-numbers and names, because metrics, events and other schedulers' users already know them.
+A refusal is a value with reasons; an exception is a bug or an outage. Codes have kube-scheduler's
+numbers and names, as in metrics and Events.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LABELS = (
     "Skip",
     "Pending",
 )
-# By name, as to look a member up in its enum takes longer than the question it is needed for.
+# Module names, because looking a member up in its enum is slow.
 _SUCCESS: Final = Code.SUCCESS
 _SKIP: Final = Code.SKIP
 _REJECTED: Final = frozenset(
@@ -60,7 +60,7 @@ class Status(msgspec.Struct, frozen=True):
     cause: BaseException | None = None
 
     def __post_init__(self) -> None:
-        # Here, so that the traceback shows the author's own line.
+        # Checked here, so that the traceback shows the line of the plugin.
         if not isinstance(self.code, Code):
             raise TypeError(f"the code of a Status must be a Code, not {self.code!r}")
         is_right = isinstance(self.reasons, tuple)
@@ -71,22 +71,22 @@ class Status(msgspec.Struct, frozen=True):
 
     @classmethod
     def unschedulable(cls, *reasons: str) -> Status:
-        """No, and evicting pods might change that."""
+        """A refusal that evictions may change."""
         return cls(Code.UNSCHEDULABLE, reasons)
 
     @classmethod
     def unresolvable(cls, *reasons: str) -> Status:
-        """No, and evicting pods would not change that."""
+        """A refusal that evictions can't change."""
         return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
     @classmethod
     def pending(cls, *reasons: str) -> Status:
-        """No, until something outside happens; then the pod is retried without backoff."""
+        """A refusal until an external event occurs; then the pod is retried without backoff."""
         return cls(Code.PENDING, reasons)
 
     @classmethod
     def error(cls, *reasons: str, cause: BaseException | None = None) -> Status:
-        """Something broke; the pod is retried after a backoff."""
+        """A failure; the pod is retried after a backoff."""
         return cls(Code.ERROR, reasons, "", cause)
 
     @property
@@ -107,7 +107,7 @@ class Status(msgspec.Struct, frozen=True):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same answer, signed by a plugin, with no more than 4 KiB of reasons."""
+        """The same status with the name of a plugin and at most 4 KiB of reasons."""
         reasons = cut_all(self.reasons)
         if reasons is self.reasons and type(self.plugin) is str and self.plugin == plugin:
             return self

@@ -1,4 +1,4 @@
-"""Yes or no for every node at once: the vectorised form of a Filter answer."""
+"""Verdicts: the Filter results of all nodes, from the vectorised form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mooring.cache.arrays import BoolArray, IntArray, any_of, frozen
 from mooring.framework.status import OK, Status
 
-_FEW: Final = 3  # up to so many numbers are faster looked for one by one
+_FEW: Final = 3  # up to so many numbers, a scan is faster
 
 
 class Verdicts:
@@ -18,7 +18,7 @@ class Verdicts:
 
     Row i passes when `index` is None or `index[i] == 0`; otherwise its answer is
     `statuses[index[i] - 1]`. The first rejection of a row stays: later `reject` calls do not
-    overwrite it, just as a node meets no further filter after the first that refuses it.
+    overwrite it, as a node that a filter refuses is not passed to further filters.
     """
 
     __slots__ = ("index", "size", "statuses")
@@ -68,7 +68,7 @@ class Verdicts:
         return self.reject(np.ones(self.size, dtype=np.bool_), status)
 
     def set(self, row: int, status: Status) -> None:
-        """Give one row its status, whatever it had."""
+        """Set the status of one row."""
         if self.index is None:
             if status.ok:
                 return
@@ -76,7 +76,7 @@ class Verdicts:
         self._own(self.index)[row] = 0 if status.ok else self._number(status)
 
     def add(self, answers: Verdicts) -> BoolArray | None:
-        """Take over refusals of rows that still pass: of which; None: of none."""
+        """Add the refusals of rows that still pass; returns these rows, None if there are none."""
         if answers.index is None:
             return None
         index = answers.index.astype(np.int64)  # a copy
@@ -96,7 +96,7 @@ class Verdicts:
         return fresh
 
     def replace(self, rows: IntArray, answers: Verdicts) -> None:
-        """Give these rows other answers, whatever they had; `answers` has one for each."""
+        """Set the statuses of these rows; `answers` has one for each."""
         if answers.index is None:
             if self.index is not None:
                 self._own(self.index)[rows] = 0
@@ -108,7 +108,7 @@ class Verdicts:
         self._own(self.index)[rows] = np.array([0, *numbers], dtype=np.int64).take(answers.index)
 
     def drop_unused(self) -> None:
-        """Forget statuses that no row has any more; the same array holds the new numbers."""
+        """Drop statuses that no row has any more; the index array is renumbered in place."""
         if self.index is None:
             return
         used = [number for number, count in enumerate(self.counts(), 1) if count]
@@ -118,28 +118,28 @@ class Verdicts:
         self.index[:] = numbers.take(self.index)
 
     def copy(self) -> Verdicts:
-        """The same answers, to be changed without changing these."""
+        """An independent copy."""
         other = Verdicts(self.size)
         other.index = None if self.index is None else self.index.copy()
         other.statuses = list(self.statuses)
         return other
 
     def to_read(self) -> Verdicts:
-        """The same answers, for as long as these stay as they are: only a change makes a copy."""
+        """A view that shares the index; a change of the view copies it first."""
         other = Verdicts(self.size)
         other.index = None if self.index is None else frozen(self.index[:])
         other.statuses = list(self.statuses)
         return other
 
     def _own(self, index: IntArray) -> IntArray:
-        """The index, to be written to."""
+        """The index as an array of its own, which may be changed."""
         if not index.flags.writeable:
             self.index = index = index.copy()
         return index
 
     @property
     def is_well_formed(self) -> bool:
-        """Whether every row has an answer; nothing stops a plugin from setting the fields."""
+        """Whether every row has a valid status; a plugin may have set the fields itself."""
         index, statuses = self.index, self.statuses
         if not isinstance(statuses, list) or not all(isinstance(s, Status) for s in statuses):
             return False

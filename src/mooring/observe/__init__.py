@@ -1,5 +1,5 @@
 """Logs and metrics, and the HTTP listener that serves them.
 
-Every room may import this one, which imports nothing of ours but the error types. It owns the words
+Every room may import this one; it imports nothing of mooring but the error types. It owns the words
 *metric*, *bucket* and *label*.
 """

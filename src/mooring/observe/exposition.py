@@ -1,8 +1,8 @@
-"""Metrics as Prometheus reads them: text format 0.0.4, spelled as Go programs spell it.
+"""Metrics in Prometheus' text format 0.0.4, with numbers as Go writes them.
 
-The same sample gets the same text as from kube-scheduler, down to `le="1e-05"` and the order of the
-labels, so that recorded series continue. Families that have no child yet are listed, too, so that
-every name can be found.
+A sample has the same text as from kube-scheduler, down to `le="1e-05"` and the order of the labels,
+so that recorded series continue. Families without a child are listed as well, so that every name
+can be found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Exposition:
 
 
 def number(value: float) -> str:
-    """A number as Go prints it: the fewest digits that say it, with an exponent from 1e+06 on."""
+    """A number as Go prints it: the fewest digits that identify it, in exponents from 1e+06 on."""
     value = float(value)
     if value.is_integer() and abs(value) < 1_000_000:
         return str(int(value))

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms cheap enough for the scheduling cycle.
 
 A child (one set of label values) is looked up once and kept by the caller; observing then costs one
-bisect and two adds. Single-threaded, like everything that writes to it.
+bisect and two adds. Not thread-safe: one thread writes metrics.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 log = logging.getLogger(__name__)
 
 Kind = Literal["counter", "gauge", "histogram"]
-Stability = Literal["STABLE", "BETA", "ALPHA", ""]  # kube's stability level; "" for none
+Stability = Literal["STABLE", "BETA", "ALPHA", ""]  # Kubernetes' stability level; "" for none
 
 MOST_CHILDREN: Final = 2_000
-OTHER: Final = "other"  # every label of the child that stands for those that are too many
+OTHER: Final = "other"  # the labels of the child that counts all label sets beyond the limit
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -107,7 +107,7 @@ class MetricFamily(Generic[Child]):
             return self._overflow
         if len(self._children) >= self.limit:
             log.warning(
-                "a metric has too many label values; further ones are counted together",
+                "a metric has too many label sets; further ones are counted together",
                 extra={"metric": self.name, "limit": self.limit},
             )
             values = (OTHER,) * len(self.label_names)
@@ -164,7 +164,7 @@ class MetricsRegistry:
         )
 
     def before_scrape(self, refresh: Callable[[], None]) -> None:
-        """Call this before every scrape, to set gauges that are not kept current in between."""
+        """Call `refresh` before every scrape, to set gauges that are not kept current."""
         self._refreshers[refresh] = True
 
     def refresh(self) -> None:

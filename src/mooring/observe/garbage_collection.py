@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-# Allocations between two collections. Python's default, 700, took 5 % of the time, to find little.
+# Allocations between two collections. Python's default, 700, took 5 % of the time and found little.
 _THRESHOLD: Final = 50_000
 
 

@@ -1,13 +1,13 @@
 """Accepts the connections of an HTTP server, with limits on their number and their time.
 
 aiohttp speaks HTTP on the connections; here they are accepted, wrapped in TLS, counted and closed.
-A slow client, in the handshake, with the request or with reading the answer, only delays itself:
+A client that is slow in the handshake, with its request or in reading the answer delays no other:
 
     lifetime         a connection is closed after so many seconds, whatever it does
     header_seconds   a request whose head is not complete in time is cut off; idle ones may stay
-    max_connections  beyond it a connection is closed: the oldest of the client address that has
-                     most of them, so that a flood from one address only closes its own. Unless
-                     `evict_busy`, only an idle one; if there is none the new one is refused
+    max_connections  beyond it a connection is closed: the oldest of the client address with the
+                     most connections, so that a flood from one address closes only its own. Unless
+                     `evict_busy`, only idle ones are closed; without one, the new one is refused
     max_line         longer request lines and headers are refused, in bytes
 
 With `cancels_handlers`, a handler is cancelled when its client disconnects.
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _BACKLOG: Final = 1024  # connections that wait to be accepted
 _HANDSHAKE: Final = 10.0  # seconds
 _TLS_SHUTDOWN: Final = 2.0  # for the client to close its side
-_LINGER: Final = 1.0  # for a client that is being refused to stop sending
+_LINGER: Final = 1.0  # for a refused client to stop sending
 _MAX_LINE: Final = 8190  # bytes
 
 # aiohttp logs every malformed request; malformed requests must not fill our log.
@@ -46,7 +46,7 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class ServerTls(Protocol):
-    """Where the TLS context of the next connection comes from."""
+    """Gives the TLS context of the next connection."""
 
     def context(self) -> ssl.SSLContext: ...
 
@@ -74,12 +74,12 @@ class _Connection(web.RequestHandler):
         self._cut: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """A whole head has been read."""
+        """A request begins: its head has been read."""
         self.is_busy = True
         self._stop_clock()
 
     def end(self) -> None:
-        """The request has been answered."""
+        """The request ends: it has been answered."""
         self.is_busy = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -192,17 +192,17 @@ class HttpListener:
 
     @property
     def listening(self) -> socket.socket:
-        """On which it listens, once it has started."""
+        """The listening socket, once started."""
         assert self._socket is not None
         return self._socket
 
     def adopt(self, listening: socket.socket) -> None:
-        """Instead of `start`: accept from a socket of another process while `resume` says so."""
+        """Instead of `start`: accept from a socket of another process, after `resume`."""
         self._socket = listening
         self._server = self._new_server()
 
     def pause(self) -> None:
-        """Leave new connections to others that listen on the same socket."""
+        """Leave new connections to other processes that listen on the same socket."""
         asyncio.get_running_loop().remove_reader(self.listening)
 
     def resume(self) -> None:
@@ -256,7 +256,7 @@ class HttpListener:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return  # the client has gone
         except OSError as error:
-            # Most likely no file descriptor is left; wait until others are closed.
+            # Probably out of file descriptors; wait until others are closed.
             log.warning("could not accept a connection", extra={"error": str(error)})
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._socket)
@@ -291,7 +291,7 @@ class HttpListener:
         if connection is not None and connection.unused is not None:  # cancelled before it began
             connection.unused.close()
         if not task.cancelled() and task.exception() is not None:
-            log.error("serving a connection broke", exc_info=task.exception())
+            log.error("a connection failed", exc_info=task.exception())
 
     async def _serve(self, client: socket.socket, connection: _Connection) -> None:
         """One connection, from the handshake to its end."""
@@ -312,17 +312,17 @@ class HttpListener:
                     lambda: connection, client, **options
                 )
                 await connection.closed
-        except OSError as error:  # not TLS, or with another certificate; gone; or out of time
+        except OSError as error:  # not TLS, a wrong certificate, disconnected, or timed out
             log.debug("connection ended early", extra={"error": str(error)})
         finally:
             is_gone = connection.closed.done() and not connection.closed.cancelled()
             if transport is not None and not is_gone:  # a TLS transport that is gone can't abort
                 transport.abort()
-            self._open.pop(task)  # at once, so that the next one to be accepted is not too many
+            self._open.pop(task)  # at once, so that it no longer counts against the limit
 
 
 def _network(address: str) -> bytes:
-    """What clients are told apart by: an IPv4 address, or the 64 bits that one IPv6 host gets."""
+    """The identity of a client: its IPv4 address, or the /64 network of its IPv6 address."""
     parsed = ipaddress.ip_address(address)
     if isinstance(parsed, ipaddress.IPv4Address):
         return parsed.packed

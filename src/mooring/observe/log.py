@@ -3,13 +3,13 @@
     I1115 22:04:05.123456    1234 scheduler.py:331] "Successfully bound pod to node" pod="default/a"
     {"ts":1794780245123.456,"caller":"scheduler.py:331","msg":"Successfully bound…","v":2,"pod":…}
 
-Code logs with the standard library: a constant message, and fields in `extra`. `--v` chooses how
-much is shown. ERROR and WARNING always are; an INFO line counts as v2 and a DEBUG line as v4 unless
-its `extra` says `{"v": …}`. What comes from the cluster can't break out of its line: newlines and
+Code logs with the standard library: a constant message, and fields in `extra`. `--v` sets how much
+is shown. ERROR and WARNING are always shown; an INFO line counts as v2 and a DEBUG line as v4
+unless its `extra` has `{"v": …}`. Text from the cluster can't break out of its line: newlines and
 control characters are escaped.
 
 In the rooms that run for every pod, INFO and DEBUG are switched off at the logger below v2 and v4,
-where they cost least. There `{"v": 0}` does not bring a line back; a WARNING is always seen.
+where they cost least. There `{"v": 0}` has no effect; a WARNING is always shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Format = Literal["text", "json"]
 _INFO_COUNTS_AS: Final = 2
 _DEBUG_COUNTS_AS: Final = 4
 _PER_POD: Final = ("cache", "framework", "plugins", "preemption", "queue", "runtime", "scheduler")
-_LIBRARIES: Final = ("aiohttp", "asyncio")  # what they tell below WARNING is about themselves
+_LIBRARIES: Final = ("aiohttp", "asyncio")  # below WARNING they log only about themselves
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "v"}
 _LONGEST_BACKLOG: Final = 1024 * 1024  # bytes of lines that wait for a reader
 _ATOMIC: Final = select.PIPE_BUF  # bytes that a pipe with room takes without waiting
@@ -42,7 +42,7 @@ _RESERVED: Final = frozenset({"ts", "caller", "severity", "stacktrace"})
 
 
 def configure(verbosity: int, format: Format, stream: TextIO) -> logging.Handler:
-    """Send everything that is logged to `stream`; once more replaces what was said before."""
+    """Send all log lines to `stream`; a second call replaces the first."""
     root = logging.getLogger()
     for known in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
         root.removeHandler(known)
@@ -53,7 +53,7 @@ def configure(verbosity: int, format: Format, stream: TextIO) -> logging.Handler
 
     level = _level(verbosity)
     root.setLevel(level)
-    # Elsewhere a single line may be worth showing at v0, so all of them come as far as the handler.
+    # Elsewhere a line may have `{"v": 0}`, so all lines reach the handler.
     logging.getLogger("mooring").setLevel(min(level, logging.INFO))
     for room in _PER_POD:
         logging.getLogger(f"mooring.{room}").setLevel(level)
@@ -81,8 +81,8 @@ def _level(verbosity: int) -> int:
 class _Handler(logging.StreamHandler[TextIO]):
     """Writes lines without ever waiting for the reader of a pipe, a socket or a terminal.
 
-    What can't be written at once is left to a thread that ends when all is written. A backlog of
-    more than 1 MiB is not kept: further lines are dropped and counted.
+    Lines that can't be written at once are left to a thread that ends when all are written. Lines
+    beyond a backlog of 1 MiB are dropped and counted.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -123,7 +123,7 @@ class _Handler(logging.StreamHandler[TextIO]):
         return f"{self.format(record)}\n".encode(self.stream.encoding or "utf-8", _ON_ERROR)
 
     def _write(self, file: int, line: bytes) -> bytes:
-        """Write as much as possible without waiting; the rest."""
+        """Write as much as possible without waiting; returns the rest."""
         try:
             while line and self._poll.poll(0):
                 line = line[os.write(file, line[:_ATOMIC]) :]
@@ -169,13 +169,13 @@ class TextLines(logging.Formatter):
         head = f"{letter}{when}.{micro:06} {os.getpid():>7} {record.filename}:{record.lineno}]"
         fields = "".join(f" {key}={_shown(value)}" for key, value in _fields(record))
         lines = [f"{head} {_quoted(_message(record))}{fields}"]
-        # Indented, so that no line of it can pass for one of ours.
+        # Indented, so that no line of a traceback looks like a log line.
         lines += [f"\t{_escaped(line)}" for line in _stacktrace(record).splitlines()]
         return "\n".join(lines)
 
 
 class JsonLines(logging.Formatter):
-    """One object per line, with the keys of `--logging-format=json`; WARNING and ERROR say so."""
+    """One object per line, with the keys of `--logging-format=json`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -191,19 +191,19 @@ class JsonLines(logging.Formatter):
         stacktrace = _stacktrace(record)
         if stacktrace:
             line["stacktrace"] = stacktrace
-        # ASCII only: that escapes whatever a terminal might take for an order.
+        # ASCII only: control sequences of terminals are escaped.
         return json.dumps(line, separators=(",", ":"))
 
 
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # the arguments do not fit the text; both are better than neither
+    except Exception:  # the arguments do not fit the text: log both as they are
         return f"{record.msg} {texts.text_of(record.args)}"
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """What came in `extra`; what went wrong is always called `err`."""
+    """The fields of `extra`; an error is always called `err`."""
     has_error = False
     for key, value in vars(record).items():
         if key in _OWN:
@@ -229,7 +229,7 @@ _PLAIN: Final = logging.Formatter()
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of a value."""
+    """A value as JSON can hold it."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -251,7 +251,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str, *, quotes: bool = False) -> str:
-    """Without anything that is not printable; with `quotes`, fit to stand between two of them."""
+    """The text with unprintable characters escaped; with `quotes`, quotation marks as well."""
     if text.isprintable() and not (quotes and ('"' in text or "\\" in text)):
         return text
     return "".join(

@@ -1,8 +1,9 @@
 """Every metric of a scheduler.
 
-Names, labels and buckets are kube-scheduler's, because dashboards already read them; what it has no
-name for is called `mooring_…`. Left out are the families of features we do not have: batching by
-signature, asynchronous API calls, pod groups, devices with binding conditions, the volume binder.
+Names, labels and buckets are kube-scheduler's, because dashboards already read them; metrics that
+it does not have are called `mooring_…`. Left out are the families of features that mooring does not
+have: batching by signature, asynchronous API calls, pod groups, devices with binding conditions,
+the volume binder.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LONG = exponential(0.01, 2, 20)
 
 
 class Metrics(ComponentMetrics):
-    """Every metric of one scheduler; made by the scheduler and handed down, never global."""
+    """Every metric of one scheduler; created with the scheduler and passed on, never global."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,12 +158,12 @@ class Metrics(ComponentMetrics):
         )
         self.plugin_overruns: MetricFamily[MetricValue] = self.counter(
             "mooring_plugin_overruns_total",
-            "Calls of a plugin that took longer, or more memory, than they may.",
+            "Calls of a plugin that exceeded the limit of time or memory.",
             ("plugin", "point"),
         )
         self.plugins_on_probation: MetricFamily[MetricValue] = self.gauge(
             "mooring_plugins_on_probation",
-            "Plugins that overran lately: pods of a new kind are tried in a process of their own.",
+            "Plugins that overran lately; pods of a new kind have a trial first.",
         )
         self.permit_wait: MetricFamily[Histogram] = self.histogram(
             "scheduler_permit_wait_duration_seconds",

@@ -1,7 +1,7 @@
 """Metrics of the process itself: CPU, memory, files, the garbage collector.
 
-Under the names that every Prometheus client uses. Most of it is read from /proc, and left out on a
-system that has none.
+The names are those of all Prometheus clients. Most metrics are read from /proc and are left out on
+systems without it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def _add_proc_metrics(registry: MetricsRegistry, proc: Path) -> None:
     def stat() -> list[str]:
         return (proc / "self" / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
-    resident = gauge("process_resident_memory_bytes", "Memory held in RAM.")
-    virtual = gauge("process_virtual_memory_bytes", "Memory mapped, held or not.")
-    open_fds = gauge("process_open_fds", "Open file descriptors, sockets among them.")
-    max_fds = gauge("process_max_fds", "How many file descriptors may be open at once.")
+    resident = gauge("process_resident_memory_bytes", "Resident memory size.")
+    virtual = gauge("process_virtual_memory_bytes", "Virtual memory size.")
+    open_fds = gauge("process_open_fds", "Open file descriptors, including sockets.")
+    max_fds = gauge("process_max_fds", "Limit of open file descriptors.")
     max_fds.set(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     booted = _booted_at(proc)
     if booted is not None:
@@ -62,7 +62,7 @@ def _add_proc_metrics(registry: MetricsRegistry, proc: Path) -> None:
 
 
 def _booted_at(proc: Path) -> int | None:
-    """Unix time; sandboxes may hide it."""
+    """The boot time in Unix time; None in sandboxes that hide it."""
     stat = proc / "stat"
     lines = stat.read_text(encoding="utf-8").splitlines() if stat.exists() else []
     return next((int(line.split()[1]) for line in lines if line.startswith("btime ")), None)

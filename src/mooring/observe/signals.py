@@ -20,14 +20,14 @@ _quiet: Final[set[object]] = set()  # handlers that event loops have set: they r
 
 
 def handle_signals(stop: Callable[[], None]) -> None:
-    """Handle signals in the running loop until it is closed; the first to stop calls `stop`."""
+    """Handle signals in the running loop until it is closed; the first stop signal calls `stop`."""
     loop = asyncio.get_running_loop()
     is_stopping = False
 
     def on_signal(number: int) -> None:
         nonlocal is_stopping
         if is_stopping:
-            log.warning("asked twice to stop: going at once")
+            log.warning("second signal: exiting at once")
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         is_stopping = True
@@ -41,7 +41,7 @@ def handle_signals(stop: Callable[[], None]) -> None:
 
 
 async def run_until_signalled(run: Callable[[], Awaitable[None]], stop: Callable[[], None]) -> None:
-    """Run what owns this process until it ends; a signal calls `stop`."""
+    """Await the main function of this process; a signal calls `stop`."""
 
     def on_signal() -> None:
         log.info("Requested to terminate, exiting", extra={"v": 0})
@@ -55,9 +55,9 @@ async def run_until_signalled(run: Callable[[], Awaitable[None]], stop: Callable
 def is_ctrl_c(error: BaseException) -> bool:
     """Whether an exception may come from SIGINT.
 
-    Where the event loop handles SIGINT, a KeyboardInterrupt was raised by the code it came from.
+    If the event loop handles SIGINT, a KeyboardInterrupt was raised by code, not by the signal.
     """
-    # By type, because `error.__class__` may be code of a plugin's.
+    # By type, because `error.__class__` may run code of a plugin.
     return issubclass(type(error), KeyboardInterrupt) and (
         signal.getsignal(signal.SIGINT) not in _quiet
     )

@@ -14,12 +14,12 @@ from mooring.observe.signals import is_ctrl_c
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
-LONGEST: Final = 3_840  # bytes: 4 KiB, less what a sentence around the text may need
+LONGEST: Final = 3_840  # bytes: 4 KiB minus room for a sentence around the text
 _END: Final = " ..."
 _BETWEEN: Final = 2  # bytes between two reasons of a message
 _MOST_SHOWN: Final = 16  # exceptions of a chain, and notes of an exception
 
-# As the interpreter knows them, whatever a metaclass or a subclass says.
+# The interpreter's own accessors, which no metaclass or subclass can override.
 _NAME: Final[Any] = vars(type)["__name__"]
 _QUALNAME: Final[Any] = vars(type)["__qualname__"]
 _TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
@@ -31,11 +31,11 @@ _MEMBERS: Final[Any] = vars(BaseExceptionGroup)["exceptions"]
 
 
 class Overrun(BaseException):
-    """Raised by a watchdog inside code that hangs; it passes through here."""
+    """Raised by a watchdog inside code that hangs; nothing here catches it."""
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """As much of a text as fits into so many bytes of UTF-8; a longer one ends in " ...".
+    """A text cut to so many bytes of UTF-8; a cut text ends in " ...".
 
     A subclass of str becomes a str, and half a pair of surrogates becomes a `?`.
     """
@@ -64,7 +64,7 @@ def named(error: BaseException) -> str:
 
 
 def cut_all(reasons: tuple[str, ...]) -> tuple[str, ...]:
-    """As many of these texts as fit into 4 KiB together; the same tuple if nothing is to be cut."""
+    """These texts, cut to 4 KiB together; the same tuple if nothing is cut."""
     left = LONGEST
     for reason in reasons:
         if type(reason) is not str or not reason.isascii():
@@ -120,7 +120,7 @@ class _SafeCopies:
         kind = type(error)
         if not issubclass(kind, BaseExceptionGroup):
             return _renamed_exception(kind, Exception, text_of(error))
-        self._seen[id(error)] = Exception()  # the group counts, too, while its members are made
+        self._seen[id(error)] = Exception()  # the group counts while its members are copied
         members = [self._linked(member) for member in _first(_MEMBERS.__get__(error))]
         shown = [member for member in members if member is not None]
         if not shown:
@@ -141,7 +141,7 @@ def _first(values: Iterable[T]) -> list[T]:
 
 
 def _guarded(take: Callable[[], T], otherwise: T) -> T:
-    """The result of foreign code; `otherwise` if it raises anything."""
+    """The result of a plugin's code; `otherwise` if it raises anything."""
     try:
         return take()
     except Overrun:

@@ -140,7 +140,7 @@ def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
 def translated_nodes(volume: PersistentVolume, migration: Migration) -> NodeSelector | None:
     """As `required_nodes`, with the labels of the driver; Untranslatable if there is no handle.
 
-    Zones in the affinity are required of the driver's label instead; without any, those in the
+    Zones in the affinity are required of the driver's label instead; without such zones, the zone
     labels of the volume count. Beta region labels become the current ones.
     """
     handle(volume)

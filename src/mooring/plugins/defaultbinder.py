@@ -1,4 +1,4 @@
-"""Tell the API server where the pod goes."""
+"""Bind a pod to its node through the API server."""
 
 import mooring.framework as fw
 from mooring.api import core
@@ -7,7 +7,7 @@ from mooring.errors import ApiError
 
 
 class DefaultBinder(fw.Bind):
-    """Bind with the pod's `binding` subresource; the uid keeps a namesake from being bound."""
+    """Bind by the `binding` subresource, with the uid: another pod of this name is not bound."""
 
     name = "DefaultBinder"
 

@@ -23,7 +23,7 @@ class DefaultPreemptionArgs(fw.Args, frozen=True):
     """How many candidates to look for, and which pods may be evicted.
 
     The search may end when the larger of the two numbers of candidates is known.
-    `preemptForeignPods` is ours: without it, pods of another scheduler are never evicted.
+    `preemptForeignPods` is mooring's: without it, pods of other schedulers are never evicted.
     """
 
     min_candidate_nodes_percentage: int = 10
@@ -63,8 +63,8 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
         self._ranks = Ranks()
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
-        # The scheduler gates a pod while its victims are being evicted, in this plugin's name: the
-        # point is here for its `wakes_on`.
+        # The scheduler gates a preemptor while its victims are evicted, in the name of this plugin;
+        # PreEnqueue is here so that `wakes_on` is registered.
         return fw.OK
 
     def post_filter(
@@ -115,7 +115,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
     ) -> PreemptionReport:
         if request.state.exhaustive:
             return search(request, nodes, rows)
-        # From a random node, so that it is not always the same nodes that are not tried.
+        # From a random node, so that the nodes that are not tried differ from time to time.
         start = self.handle.random.randrange(len(rows))
         return search(request, nodes, rows, wanted=self._wanted(len(rows)), start=start)
 

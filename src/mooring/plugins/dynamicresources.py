@@ -83,7 +83,7 @@ class DynamicResources(
     def post_filter(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, verdicts: fw.Verdicts
     ) -> fw.Status:
-        # As in kube-scheduler: if an earlier plugin ends PreFilter, there is no state: an error.
+        # As in kube-scheduler: an error if an earlier plugin ended PreFilter, without any state.
         return self.NOTHING_TO_FREE if HAS_RUN in state else self.NEVER_RAN
 
     def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
@@ -96,7 +96,7 @@ class DynamicResources(
         return fw.OK
 
     def unreserve(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> None:
-        """There is nothing to give back."""
+        """Does nothing: `reserve` reserves nothing."""
 
     def pre_flight(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
         return fw.SKIP

@@ -24,7 +24,7 @@ from mooring.plugins._node_requirements import (
 
 
 class StrictRequirement(core.NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
-    """As in a pod, but unknown fields in a configuration file are an error, as in all of these."""
+    """As in a pod, but unknown fields in a configuration file are an error."""
 
 
 class StrictTerm(core.NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):

@@ -1,10 +1,10 @@
-"""Hold pods out of the queue while `spec.schedulingGates` names a reason to."""
+"""Keep pods with `spec.schedulingGates` out of the active queue."""
 
 import mooring.framework as fw
 
 
 class SchedulingGates(fw.PreEnqueue):
-    """Let a pod in once its last gate is gone."""
+    """Gate a pod until its last scheduling gate is removed."""
 
     name = "SchedulingGates"
     wakes_on = (fw.Event.POD_GATES_REMOVED,)

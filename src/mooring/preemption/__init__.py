@@ -1,5 +1,5 @@
-"""The pods to evict so that another fits: a pure search over what-ifs, without evictions.
+"""The search for pods to evict so that another pod fits; it evicts nothing itself.
 
-A pod and the nodes that refused it flow in; candidates, and the best of them, flow out. This room
-owns the words *victim*, *candidate* and *reprieve*.
+Input: a pod and the nodes that refused it. Output: candidates, and the best of them. This room owns
+the words *victim*, *candidate* and *reprieve*.
 """

@@ -1,7 +1,7 @@
-"""The victims on many nodes at once: what `victims` does for one node, for all in the same order.
+"""The victims on many nodes at once; the result is that of `victims`, node by node.
 
-A pod is added back to every hypothetical node, then the next one, and after each the filters run on
-all of them in one call. If they can't, the search goes node by node.
+One pod is added back to every hypothetical node, and the filters run on all nodes in one call; then
+the next pod is added back, and so on. If filters can't do that, the search goes node by node.
 """
 
 from __future__ import annotations

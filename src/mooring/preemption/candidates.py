@@ -46,7 +46,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
         """Why no node is a candidate, in kube-scheduler's words."""
-        # Sorted as strings, as in the sentence this one is appended to.
+        # Sorted as strings, as in the message that this one is appended to.
         counted = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
         return f"0/{self.nodes} nodes are available: {', '.join(counted)}."
 
@@ -104,7 +104,7 @@ def search(
 def _tried(
     request: PreemptionRequest, nodes: Nodes, rows: IntArray, wanted: int | None
 ) -> Iterator[tuple[int, Candidate | Status]]:
-    """The result of each row, in order: many at a time, and hardly more than wanted."""
+    """The result of each row, in order; tried in batches that hardly exceed `wanted`."""
     has_victims = _with_less_important_pods(request, nodes)[rows]
     portion = len(rows) if wanted is None else max(wanted, _LEAST_PORTION)
     portions = np.maximum(np.cumsum(has_victims) - 1, 0) // portion
@@ -141,7 +141,7 @@ _HARMS: Final[tuple[Callable[[PreemptionRequest, list[Candidate]], list[float]],
     # The first victim is the one of highest priority that started first: a late start is better.
     lambda request, candidates: [-request.started(c.victims[0]) for c in candidates],
 )
-"""What counts against each candidate, in order of importance."""
+"""The criteria for the best candidate, most important first; lower is better."""
 
 
 def _with_less_important_pods(request: PreemptionRequest, nodes: Nodes) -> BoolArray:

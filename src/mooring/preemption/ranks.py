@@ -30,7 +30,7 @@ class Ranks:
             self._known.clear()
 
     def of(self, node: Node, rank: Callable[[Iterable[Pod]], Sequence[Pod]]) -> Sequence[Pod]:
-        """The pods of this node as `rank` orders them, or ordered them before."""
+        """The pods of this node in the order of `rank`, cached."""
         pods = node.pods
         known = self._known.get(node.name)
         if known is not None and known.pods == pods:

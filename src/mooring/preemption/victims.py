@@ -111,7 +111,7 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
     def candidate(
         self, node_name: str, victims: Sequence[Pod], violations: int
     ) -> Candidate | Status:
-        """A candidate; an error without victims, because the pod did not fit with all pods there.
+        """A candidate; an error if there are no victims, because the pod did not fit before.
 
         The first `violations` victims violate a budget; both groups are given by importance.
         """
@@ -188,5 +188,5 @@ def _not_reprieved(
 
 
 def _as_error(status: Status) -> Status:
-    """The failure of a plugin to follow a what-if is no refusal of the node."""
+    """An error for a plugin whose `add_pod` or `remove_pod` failed: no refusal of the node."""
     return OK if status.ok else Status.error(*status.reasons, cause=status.cause)

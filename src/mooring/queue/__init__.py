@@ -1,9 +1,9 @@
 """The scheduling queue: which pod is tried next, and when a refused pod is tried again.
 
-Pods without a node flow in from the event handlers, the next one to try flows out to the cycle, and
-a pod that found no place flows back in with the plugins that refused it. Cluster events then decide
-when it is tried again. This room owns the words *active*, *backoff*, *unschedulable*,
-*gated*, *in flight*, *nominated* and *hint*. It is plain and synchronous: time is handed in.
+Unbound pods flow in from the event handlers, the next pod to try flows out to the cycle, and a pod
+that was refused flows back in with the plugins that refused it. Cluster events then decide when it
+is tried again. This room owns the words *active*, *backoff*, *unschedulable*, *gated*, *in flight*,
+*nominated* and *hint*. It is synchronous; the clock is an argument.
 """
 
 from mooring.queue.hints import Registration as Registration

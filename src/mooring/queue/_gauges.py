@@ -1,4 +1,4 @@
-"""The queue's metrics, in kube-scheduler's words."""
+"""The queue's metrics, with kube-scheduler's names."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class QueueGauges:
         self._metrics.queue_incoming.labels(queue, label).add()
 
     def refused(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
-        """These plugins are now among the pod's rejectors."""
+        """Count a pod for these plugins, which refused it."""
         for plugin in plugins:
             self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add()
 
     def released(self, queued: QueuedPod) -> None:
-        """The pod leaves the queue, to be tried again or for good: it has no rejectors any more."""
+        """Stop counting a pod that leaves the queue: its rejectors are cleared."""
         for plugin in queued.unschedulable_plugins | queued.pending_plugins:
             self._metrics.unschedulable_pods.labels(plugin, queued.pod.scheduler_name).add(-1.0)
 

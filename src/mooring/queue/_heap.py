@@ -1,7 +1,7 @@
 """A heap whose items can be found, replaced and removed by name.
 
-Removal only forgets the name; what stays behind in the heap is skipped when it surfaces, and swept
-out when it outnumbers the living. So all the sifting is heapq's: O(log n), amortised.
+Removal only forgets the name; the entry stays in the heap, is skipped when it is popped, and is
+swept out when removed entries outnumber the others. Everything is O(log n), amortised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class _Held(NamedTuple, Generic[T]):
 
 
 class NamedHeap(Generic[T]):
-    """The smallest first, by `order`; equals come out in the order they came in.
+    """Smallest item first, by `order`; equal items in the order they were added.
 
-    `order` is asked once per push or replacement, and its answer must not change afterwards.
+    `order` is called once per push or replacement, and its result must not change afterwards.
     """
 
     __slots__ = ("_counter", "_heap", "_held", "_order")
@@ -44,7 +44,7 @@ class NamedHeap(Generic[T]):
         return name in self._held
 
     def __iter__(self) -> Iterator[T]:
-        """Smallest first, without taking anything out."""
+        """All items, smallest first; the heap stays as it is."""
         return (self._held[entry[3]].item for entry in sorted(filter(self._is_live, self._heap)))
 
     def get(self, name: str) -> T | None:
@@ -52,7 +52,7 @@ class NamedHeap(Generic[T]):
         return None if held is None else held.item
 
     def put(self, name: str, item: T) -> None:
-        """Add or replace the item of that name; a replacement keeps its turn among equals."""
+        """Add or replace the item of that name; a replacement keeps its place among equals."""
         held = self._held.get(name)
         push = next(self._counter)
         arrival = push if held is None else held.arrival

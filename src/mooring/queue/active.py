@@ -11,13 +11,13 @@ from mooring.framework.results import QueuedPod
 from mooring.queue._heap import NamedHeap
 
 Order = Callable[[QueuedPod], object]
-"""A sort key for a pod in the queue, good as long as the pod is not touched."""
+"""A sort key for a pod in the queue, valid until the pod changes."""
 
 
 def order_by(sort: QueueSort) -> Order:
-    """The plugin's order as a key: its own `sort_key` if it has one, else its `less`.
+    """The plugin's order as a sort key: by its `sort_key` if it has one, else by its `less`.
 
-    A plugin must answer `sort_key` for all pods or for none: the two kinds of key do not compare.
+    A plugin must have a `sort_key` for all pods or for none: the two kinds can't be compared.
     """
 
     def compare(a: QueuedPod, b: QueuedPod) -> int:
@@ -29,14 +29,14 @@ def order_by(sort: QueueSort) -> Order:
 
     def order(queued: QueuedPod) -> object:
         key = sort.sort_key(queued)
-        # `less` is asked again later, so it gets a copy: a key in a heap must not change.
+        # `less` is called again later, so it gets a copy: a key in a heap must not change.
         return by_less(copy.copy(queued)) if key is None else key
 
     return order
 
 
 class ActiveQueue(NamedHeap[QueuedPod]):
-    """Ready pods by "namespace/name"; equals in the order they came in."""
+    """Ready pods by "namespace/name"; equal pods in the order they were added."""
 
     __slots__ = ()
 
@@ -46,5 +46,5 @@ class ActiveQueue(NamedHeap[QueuedPod]):
         self.put(queued.pod.key, queued)
 
     def replace(self, queued: QueuedPod) -> None:
-        """The pod has changed: find its place again."""
+        """Sort a changed pod in again."""
         self.put(queued.pod.key, queued)

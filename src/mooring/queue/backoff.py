@@ -1,8 +1,8 @@
-"""The pods that failed a moment ago and wait before they are tried again.
+"""The backoff queue: pods whose attempt failed wait before they are tried again.
 
-Refused pods and pods that met an error wait apart: when nothing else is ready the queue may take a
-refused pod early, but not one that met an error. Expiries are whole seconds, so that pods which
-fail within the same second are ordered by the QueueSort plugin and not by chance.
+Refused pods and pods whose attempt ended in an error are kept apart: if nothing else is ready, the
+queue may take a refused pod early, but none after an error. Expiries are whole seconds, so that
+pods that fail within the same second are ordered by the QueueSort plugin.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def has_rejectors(queued: QueuedPod) -> bool:
 
 
 def backoff_duration(queued: QueuedPod, options: QueueOptions) -> float:
-    """1, 2, 4, 8, 10, 10 … seconds by default; errors in a row are counted apart."""
+    """1, 2, 4, 8, 10, 10 … seconds by default; consecutive errors are counted separately."""
     count = queued.consecutive_errors or queued.unschedulable_count
     if count == 0:
         return 0.0
-    # Compared before doubling: a pod may fail more often than a float can double.
+    # Compared before doubling: after many failures a float would overflow.
     if options.initial_backoff > math.ldexp(options.max_backoff, 1 - count):
         return options.max_backoff
     return math.ldexp(options.initial_backoff, count - 1)
 
 
 class BackoffQueue:
-    """Two heaps by expiry: refused pods (ties by QueueSort) and pods that met an error."""
+    """Two heaps by expiry: refused pods (ties by QueueSort) and pods after an error."""
 
     __slots__ = ("_errors", "_options", "_refused")
 
@@ -56,7 +56,7 @@ class BackoffQueue:
         return self._refused.get(key) or self._errors.get(key)
 
     def expiry(self, queued: QueuedPod) -> float:
-        """The whole second until whose end the pod backs off; computed once per failure."""
+        """The second in which the backoff of the pod ends; computed once per failure."""
         if queued.backoff_until is None:
             duration = backoff_duration(queued, self._options)
             if duration == 0:
@@ -74,7 +74,7 @@ class BackoffQueue:
         heap.put(queued.pod.key, queued)
 
     def replace(self, queued: QueuedPod) -> None:
-        """The pod has changed: find its place again, in the heap where it is."""
+        """Sort a changed pod in again, in its heap."""
         heap = self._refused if queued.pod.key in self._refused else self._errors
         heap.put(queued.pod.key, queued)
 
@@ -82,11 +82,11 @@ class BackoffQueue:
         return self._refused.remove(key) or self._errors.remove(key)
 
     def pop_refused(self) -> QueuedPod | None:
-        """The refused pod whose backoff ends first, ended or not."""
+        """Take out the refused pod whose backoff ends first, even if it has not ended."""
         return self._refused.pop()
 
     def pop_completed(self, now: float) -> Iterator[QueuedPod]:
-        """Take out every pod that has waited long enough."""
+        """Take out every pod whose backoff has ended."""
         for heap in (self._refused, self._errors):
             while (head := heap.peek()) is not None and not self.is_backing_off(head, now):
                 heap.pop()

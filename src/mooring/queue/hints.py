@@ -1,7 +1,7 @@
 """Queueing hints: whether an event makes a refused pod worth another attempt.
 
-Plugins register the events that may change their verdict, with a hint that looks at the objects.
-Only hints of the plugins that refused a pod are called. Nothing here moves a pod.
+Plugins register the events that may change their verdict, with a hint that checks the objects of
+the event. Only hints of the plugins that refused a pod are called. Nothing here moves a pod.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 def with_taint_fallback(registrations: Iterable[Registration]) -> tuple[Registration, ...]:
-    """Let every plugin that waits for new nodes hear of changed taints too.
+    """Register every plugin that waits for new nodes for changed taints as well.
 
-    A node often arrives with taints that keep pods off until it is ready; what a plugin said about
-    the arrival is stale by the time they go away.
+    A new node often has taints that keep pods off until it is ready. When they are removed, the
+    hints about the new node are out of date.
     """
     given = tuple(registrations)
     actions: dict[str, Action] = {}
@@ -61,7 +61,7 @@ class Requeue(enum.Enum):
 
 
 class _Listener:
-    """A registration that an event matches, and how long its hint takes over that event."""
+    """A registration that an event matches, and the durations of its hint for that event."""
 
     __slots__ = ("_answers", "_metrics", "event", "hint", "plugin")
 
@@ -95,7 +95,7 @@ class Hints:
         self._registrations = {name: tuple(known) for name, known in registrations.items()}
         self._metrics = metrics or Metrics()
         self._timer = timer
-        # There are few distinct events; which registrations each one matches is worth remembering.
+        # There are few distinct events, so the registrations that each one matches are cached.
         self._matching: dict[tuple[str, ClusterEvent], tuple[_Listener, ...]] = {}
         self._plugins: dict[ClusterEvent, tuple[str, ...]] = {}
         self._complained: set[str] = set()
@@ -115,7 +115,7 @@ class Hints:
         return any(known.plugin == queued.gated_by for known in matching)
 
     def requeue_for(self, queued: QueuedPod, observed: ObservedEvent) -> Requeue:
-        """What this event means for this pod; no backoff if it helps with a Pending."""
+        """What this event means for this pod; no backoff if it helps after a Pending status."""
         event, _, new = observed
         pod, pending = queued.pod, queued.pending_plugins
         rejectors = queued.unschedulable_plugins | pending
@@ -140,7 +140,7 @@ class Hints:
     def requeue_for_any(
         self, queued: QueuedPod, observed_events: Iterable[ObservedEvent]
     ) -> Requeue:
-        """The best that any of these events means."""
+        """The most favourable meaning of these events."""
         requeue = Requeue.SKIP
         for observed in observed_events:
             found = self.requeue_for(queued, observed)
@@ -173,7 +173,7 @@ class Hints:
             answer = known.hint(event, pod, old, new)
         except Exception:
             known.took(self._timer() - started, "Error")
-            # An attempt too many is better than a pod that is never retried. Logged once a plugin.
+            # An extra attempt is better than a pod that is never retried. Logged once per plugin.
             if known.plugin not in self._complained:
                 self._complained.add(known.plugin)
                 log.exception(

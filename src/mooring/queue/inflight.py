@@ -1,8 +1,8 @@
-"""The pods being tried, and what happened in the cluster meanwhile.
+"""The pods in flight, and the events that occurred during their attempts.
 
-An attempt looks at a snapshot. An event that would help a pod may arrive during its attempt; the
-pod is then refused by old state and would miss the event. So events are remembered for as long as a
-pod that was popped before them is in flight, and replayed when it comes back.
+An attempt uses a snapshot. An event that would help a pod may arrive during its attempt; the pod is
+then refused by old state and would miss the event. So events are kept for as long as a pod that was
+popped before them is in flight, and replayed when the pod returns to the queue.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class ObservedEvent(NamedTuple):
 
 
 _Flight = tuple[Pod, int]
-"""A pod, and how many events had ever been recorded when it was popped."""
+"""A pod, and the number of events recorded before it was popped."""
 
 
 class InFlight:
-    """Pods by uid in the order they were popped, over one shared list of events."""
+    """Pods by uid in the order they were popped, with one shared list of events."""
 
     __slots__ = ("_by_key", "_events", "_flights", "_forgotten")
 
@@ -49,7 +49,7 @@ class InFlight:
         return self._flights[uid][0]
 
     def held(self) -> Counter[ClusterEvent]:
-        """How many events of each kind are remembered."""
+        """The number of kept events of each kind."""
         return Counter(observed.event for observed in self._events)
 
     def find(self, key: str) -> Pod | None:
@@ -57,7 +57,7 @@ class InFlight:
         return self._by_key.get(key)
 
     def start(self, pod: Pod) -> bool:
-        """The pod is being tried from now on; False if it was already."""
+        """Mark a pod as in flight; False if it is in flight already."""
         if pod.uid in self._flights:
             return False
         self._flights[pod.uid] = (pod, self._forgotten + len(self._events))
@@ -69,14 +69,14 @@ class InFlight:
             self._events.append(ObservedEvent(event, old, new))
 
     def since(self, uid: str) -> Sequence[ObservedEvent] | None:
-        """What happened since the pod was popped; None if it is not in flight."""
+        """The events since the pod was popped; None if it is not in flight."""
         flight = self._flights.get(uid)
         if flight is None:
             return None
         return list(itertools.islice(self._events, flight[1] - self._forgotten, None))
 
     def done(self, uid: str) -> None:
-        """The attempt is over; forget the events only this pod needed."""
+        """End the attempt of a pod; drop the events that only this pod needed."""
         flight = self._flights.pop(uid, None)
         if flight is None:
             return

@@ -1,7 +1,7 @@
-"""Nominated pods: which pending pod is to get which node.
+"""Nominated pods: pending pods and the nodes that are kept for them.
 
-Preemption makes room for a pod that is not bound yet; until it is, pods of lower or equal priority
-are filtered as if it were already there.
+Preemption makes room for a pod that is not bound yet; until it is bound, pods of lower or equal
+priority are filtered as if the nominated pod were on the node.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from mooring.cache.pods import Pod
 
 
 class NominatedPods:
-    """Pods by the node they expect to fit on; each pod has at most one. Fulfils `Nominator`."""
+    """Pods by the node they are nominated for; at most one per pod. Fulfils `Nominator`."""
 
     __slots__ = ("_by_node", "_node_of")
 
     def __init__(self) -> None:
-        self._by_node: dict[str, tuple[Pod, ...]] = {}  # asked for often, changed seldom
+        self._by_node: dict[str, tuple[Pod, ...]] = {}  # read often, changed rarely
         self._node_of: dict[str, str] = {}  # uid -> node
 
     def __len__(self) -> int:
@@ -33,9 +33,9 @@ class NominatedPods:
         return self._node_of.get(uid)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Replace the pod's nomination: "" withdraws it, None takes that of the pod's status.
+        """Set the pod's nomination: "" withdraws it, None takes it from the pod's status.
 
-        A pod that has a node is not nominated any more.
+        A bound pod is not nominated.
         """
         self.delete(pod)
         claimed = pod.nominated_node_name if node_name is None else node_name
@@ -44,10 +44,10 @@ class NominatedPods:
             self._by_node[claimed] = (*self._by_node.get(claimed, ()), pod)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """The pod has changed; its nomination follows its status.
+        """Take the nomination of a changed pod from its status.
 
-        Between choosing a node and seeing it in the status there may be updates that know nothing
-        of it: while neither has one, the nomination made here stays.
+        Updates that were sent before the nomination was written have none in their status: while
+        neither old nor new status has one, the nomination made here stays.
         """
         kept = None
         if not old.nominated_node_name and not new.nominated_node_name:

@@ -1,4 +1,4 @@
-"""How patient the queue is; the defaults are those of KubeSchedulerConfiguration."""
+"""The times of the queue; the defaults are those of KubeSchedulerConfiguration."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ class QueueOptions(msgspec.Struct, frozen=True):
     """All in seconds."""
 
     initial_backoff: float = 1.0  # after the first failed attempt; doubles with each further one
-    max_backoff: float = 10.0  # 0 switches backing off off
-    max_in_unschedulable: float = 300.0  # after this long a pod is retried without any event
+    max_backoff: float = 10.0  # 0 disables backoff
+    max_in_unschedulable: float = 300.0  # then a pod is retried without an event

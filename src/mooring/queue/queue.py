@@ -1,4 +1,4 @@
-"""The scheduling queue: where a pod without a node is, and what moves it on.
+"""The scheduling queue: the sub-queue of every pod without a node, and what moves it.
 
     add, update
          |
@@ -19,8 +19,8 @@
          |                         event and hint, update, flush_unschedulable;
          +--- done: bound, gone    activate: straight to active
 
-A pod is in exactly one sub-queue. A name stands for one life of a pod: a new uid under an old name
-is a new pod. Single-threaded and synchronous; callbacks must not call back into the queue.
+A pod is in exactly one sub-queue. A new uid under an old name is a new pod. Not thread-safe, and
+synchronous; callbacks must not call the queue.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
     `gate(pod, first)` runs the PreEnqueue plugins of the pod's profile, the one named `first`
-    before the others, and never raises. `on_ready` is called whenever `pop` has something new to
-    give.
+    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class SchedulingQueue:
         metrics.before_scrape(self._sub_queues.publish)
         metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
 
-    # Looking
+    # Reading
 
     def __len__(self) -> int:
         return len(self._sub_queues)
@@ -113,22 +112,22 @@ class SchedulingQueue:
         return key in self._sub_queues
 
     def holds(self, pod: Pod) -> bool:
-        """Whether this very pod is in a queue."""
+        """Whether this pod, by uid, is in a queue."""
         held = self._sub_queues.find(pod.key)
         return held is not None and held.pod.uid == pod.uid
 
     def where(self, key: str) -> QueueName | None:
-        """Which queue holds the pod "namespace/name"; None also while it is in flight."""
+        """The queue of the pod "namespace/name"; None if there is none, as while in flight."""
         return self._sub_queues.where(key)
 
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
 
-    # What the watch sees
+    # Changes seen by the watch
 
     def add(self, pod: Pod) -> None:
-        """A pod without a node has appeared."""
+        """Add a pod without a node."""
         held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             self.update(held.pod, pod)
@@ -139,7 +138,7 @@ class SchedulingQueue:
         self._settle()
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """A pod without a node has changed."""
+        """Update a pod without a node."""
         if old is not None and old.uid != new.uid:
             self.delete(old)
             self.add(new)
@@ -162,7 +161,7 @@ class SchedulingQueue:
         self._settle()
 
     def delete(self, pod: Pod, *, bound: bool = False) -> None:
-        """The pod is gone, or `bound`: then its nomination is fulfilled and frees nothing."""
+        """Remove a deleted or `bound` pod; if it is bound, its nomination frees no node."""
         self.nominator.delete(pod)
         held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
@@ -187,10 +186,10 @@ class SchedulingQueue:
         return queued
 
     def add_unschedulable(self, queued: QueuedPod, penalty: float = 0.0) -> None:
-        """The attempt failed; the pod carries the plugins that refused it, or none after an error.
+        """Return a pod after a failed attempt, with its rejectors; without any after an error.
 
-        Ends its flight: if something happened meanwhile that may help, it is retried without
-        waiting for another event. With a `penalty`, in seconds, the backoff after an error is that.
+        The pod is no longer in flight: if an event during the attempt may help it, it is retried
+        without waiting for another one. A `penalty`, in seconds, replaces the backoff after errors.
         """
         key, uid = queued.pod.key, queued.pod.uid
         observed_events = self.in_flight.since(uid)
@@ -217,7 +216,7 @@ class SchedulingQueue:
         self._settle()
 
     def put_back(self, queued: QueuedPod, seconds: float) -> None:
-        """The pod was not tried after all: it waits in backoff, or until `activate`."""
+        """Return a pod that was not tried: it waits in backoff, or until `activate`."""
         self.in_flight.done(queued.pod.uid)
         queued.attempts -= 1
         queued.backoff_until = math.floor(self._now() + seconds)
@@ -225,7 +224,7 @@ class SchedulingQueue:
         self._settle()
 
     def take_back(self, pod: Pod) -> QueuedPod | None:
-        """The pod out of backoff and in flight, as if by `pop`; None if it is not there."""
+        """Take a pod out of backoff, as `pop` does; None if it is not in backoff."""
         queued = self._sub_queues.backoff.get(pod.key)
         if queued is None or queued.pod.uid != pod.uid or not self.in_flight.start(queued.pod):
             return None
@@ -235,10 +234,10 @@ class SchedulingQueue:
         return queued
 
     def done(self, uid: str) -> None:
-        """The attempt is over and the pod will not come back."""
+        """End the attempt of a pod that does not return to the queue."""
         self.in_flight.done(uid)
 
-    # What moves pods on
+    # Moving pods
 
     def move_all(
         self,
@@ -247,7 +246,7 @@ class SchedulingQueue:
         new: object | None,
         precheck: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """Something happened: retry the pods it may help, of those `precheck` lets through."""
+        """Handle an event: retry the pods it may help, of those that `precheck` accepts."""
         if event.is_wildcard:
             candidates = list(self._sub_queues.unschedulable)
         else:
@@ -263,7 +262,7 @@ class SchedulingQueue:
         self.in_flight.record(event, old, new)
 
     def activate(self, pod_keys: Iterable[str]) -> None:
-        """Make these pods ready now; one that is in flight is retried if its attempt fails."""
+        """Make these pods active now; a pod in flight is retried if its attempt fails."""
         for key in pod_keys:
             if (queued := self._sub_queues.backoff.remove(key)) is not None:
                 self._sub_queues.make_active(queued, _FORCE_ACTIVATE.label, self._now())
@@ -274,14 +273,14 @@ class SchedulingQueue:
         self._settle()
 
     def flush_backoff(self) -> None:
-        """Make the pods ready whose backoff is over. Call at every whole second."""
+        """Make pods active whose backoff has ended. To be called at every whole second."""
         now = self._now()
         for queued in self._sub_queues.backoff.pop_completed(now):
             self._sub_queues.make_active(queued, _BACKOFF_COMPLETE, now)
         self._settle()
 
     def flush_unschedulable(self) -> None:
-        """Retry what has waited too long for an event that may never come. Call every 30 s."""
+        """Retry pods that have waited too long for an event. To be called every 30 s."""
         now, patience = self._now(), self._options.max_in_unschedulable
         stale = [q for q in self._sub_queues.unschedulable if now - q.timestamp > patience]
         if not stale:
@@ -320,7 +319,7 @@ class SchedulingQueue:
         self.nominator.delete(held.pod)
 
     def _release_nomination(self, pod: Pod) -> None:
-        """A node was kept free for this pod and is no longer: as if the pod had left it."""
+        """A nomination ends: other pods are woken as if the pod had been deleted from the node."""
         if pod.nominated_node_name:
             self.move_all(
                 _ASSIGNED_POD_DELETED,
@@ -335,14 +334,14 @@ class SchedulingQueue:
         if not has_rejectors(queued):
             return Requeue.AFTER_BACKOFF
         if observed_events is None:
-            # Which events it missed is unknown; one of them may have helped.
+            # The missed events are unknown, and one of them may have helped.
             log.error("pod came back without being in flight", extra={"pod": queued.pod.key})
             return Requeue.AFTER_BACKOFF
         return self._hints.requeue_for_any(queued, observed_events)
 
     def _wake(self, candidates: Sequence[QueuedPod], observed: ObservedEvent) -> None:
         event = observed.event
-        label = event.label  # once: it is spelled out anew each time
+        label = event.label  # read once, because it is computed each time
         for queued in candidates:
             if queued.gated_by and not self._hints.concerns_gate(queued, event):
                 continue
@@ -354,13 +353,13 @@ class SchedulingQueue:
         self._sub_queues.place(queued, requeue, label, self._now())
 
     def _settle(self) -> None:
-        """Last step of every method that moves pods: report that `pop` has something new."""
+        """The last step of every method that moves pods: report pods that became ready."""
         if self._sub_queues.has_ready_pods:
             self._sub_queues.has_ready_pods = False
             self._on_ready()
 
 
 def _is_same_version(old: Pod, new: Pod) -> bool:
-    """A resync repeats what is known. Pods that no API server has numbered always differ."""
+    """Whether an update only repeats a version; without a resourceVersion, never."""
     version = new.api.metadata.resource_version
     return bool(version) and version == old.api.metadata.resource_version

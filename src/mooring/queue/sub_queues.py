@@ -1,7 +1,7 @@
 """The active, backoff and unschedulable queues, and the gate (PreEnqueue) in front of them.
 
-`queue.py` decides what happens to a pod; this module does it: a pod is in exactly one sub-queue,
-has passed the gate on the way in, and is counted in the metrics.
+`queue.py` decides what happens to a pod, and this module does it: it keeps a pod in exactly one
+sub-queue, runs the gate before, and updates the metrics.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SubQueues:
         }
 
     def take_next(self, label: str) -> QueuedPod | None:
-        """The next pod, freed of its rejectors; `label` is counted if its backoff was cut short."""
+        """The next pod, without its rejectors; `label` is counted if its backoff was cut short."""
         queued = self.active.pop()
         if queued is None:
             queued = self.backoff.pop_refused()
@@ -95,13 +95,13 @@ class SubQueues:
         self._gauges.released(queued)
 
     def readmit(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
-        """A failed attempt is over: as `place`, and its rejectors count from now on."""
+        """As `place`, after a failed attempt: the rejectors are counted from now on."""
         self._gauges.refused(queued, queued.unschedulable_plugins | queued.pending_plugins)
         self.place(queued, requeue, label, now)
 
     def place(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
-        """Put a pod that is in no sub-queue, or in unschedulable, into the one it belongs to."""
-        # Removed first: the gate changes the plugins that the pod is indexed by.
+        """Put a pod that is in no sub-queue, or in unschedulable, into its sub-queue."""
+        # Removed first, because the gate changes the plugins by which the pod is indexed.
         was_inside = self.unschedulable.remove(queued.pod.key) is not None
         if requeue is Requeue.SKIP or not self._passes_gate(queued):
             self.unschedulable.add(queued)
@@ -115,7 +115,7 @@ class SubQueues:
             self.make_active(queued, label, now)
 
     def make_active(self, queued: QueuedPod, label: str, now: float) -> None:
-        """Make a pod ready that is in no sub-queue and has passed the gate."""
+        """Make a pod active that is in no sub-queue and has passed the gate."""
         self.active.add(queued, now)
         self._arrived("active", queued, label)
         self.has_ready_pods = True

@@ -1,6 +1,6 @@
-"""The pods that were refused and wait for something to happen, and the gated ones among them.
+"""Unschedulable pods, which were refused and wait for an event, and gated pods.
 
-Kept by name and by the plugins that refused them, so that an event visits only pods it may concern.
+They are indexed by the plugins that refused them, so that an event checks only pods it may help.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from mooring.framework.results import QueuedPod
 
 
 class UnschedulablePods:
-    """Refused pods by "namespace/name", in the order they came.
+    """Refused pods by "namespace/name", in the order they were added.
 
-    While a pod is in here its rejectors and its gate must not change: take it out first.
+    The rejectors and the gate of a pod must not change while it is in here.
     """
 
     __slots__ = ("_arrivals", "_by_plugin", "_gated", "_next", "_pods")
@@ -66,7 +66,7 @@ class UnschedulablePods:
         return queued
 
     def refused_by(self, plugins: Iterable[str]) -> list[QueuedPod]:
-        """The pods at least one of these plugins refused, in the order they came."""
+        """The pods that at least one of these plugins refused, in the order they were added."""
         if not self._by_plugin:
             return []
         found: dict[str, QueuedPod] = {}

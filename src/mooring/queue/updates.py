@@ -1,4 +1,4 @@
-"""What a changed pod means as cluster events. Pure; used by the queue and by the event handlers."""
+"""The cluster events of a changed pod, for the queue and the event handlers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from mooring.framework.events import UNSCHEDULABLE_POD, Action, ClusterEvent
 def pod_update_events(
     old: Pod, new: Pod, resource: str = UNSCHEDULABLE_POD
 ) -> tuple[ClusterEvent, ...]:
-    """The changes plugins can wait for; the generic Update if it is some other change.
+    """The events of a changed pod that plugins can wait for; Update for any other change.
 
-    No event if nothing but the status differs: that is mostly the scheduler's own report of a
-    failed attempt, and would wake the very pod it is about. `resource` is what the pod is to the
-    scheduler: AssignedPod once it has a node.
+    No event if only the status differs: that is mostly the scheduler's own report of a failed
+    attempt, which would wake the pod itself. `resource` is AssignedPod for a pod with a node.
     """
     if new.has_same_footprint(old) and not _claims_generated(old, new):
-        return ()  # nothing but the status, as nearly always
+        return ()  # only the status differs, as nearly always
     actions = [action for action, changed in _CHANGES.items() if changed(old, new)]
     if not actions and not _is_only_status(old, new):
         actions = [Action.UPDATE]
@@ -36,7 +35,7 @@ def _is_only_status(old: Pod, new: Pod) -> bool:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    """Any request became smaller or went away."""
+    """Whether any request became smaller or was removed."""
     after = new.usage
     return any(amount > after.get(resource, -1) for resource, amount in old.usage.items())
 
@@ -51,7 +50,7 @@ _CHANGES: Final[Mapping[Action, Callable[[Pod, Pod], bool]]] = {
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: (
         lambda old, new: bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
     ),
-    # Tolerations can only be added, so the number tells.
+    # Tolerations can only be added, so comparing the number is enough.
     Action.UPDATE_POD_TOLERATION: (
         lambda old, new: len(old.spec.tolerations) != len(new.spec.tolerations)
     ),

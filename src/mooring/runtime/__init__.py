@@ -1,8 +1,8 @@
-"""Runs the contract: finds plugin classes, builds profiles, calls each point and survives it.
+"""The framework runtime: finds plugin classes, builds profiles and calls plugins.
 
-Configuration flows in, a `Profile` of live plugins flows out; then pods and nodes flow in,
-statuses and scores flow out. An exception of a plugin ends here and becomes a status. This room
-owns the words *registry*, *profile*, *guard* and *caller*.
+A configuration flows in, a `Profile` of built plugins flows out; then pods and nodes flow in,
+statuses and scores flow out. An exception of a plugin becomes a status here. This room owns the
+words *registry*, *profile*, *guard* and *caller*.
 """
 
 from mooring.errors import PluginError

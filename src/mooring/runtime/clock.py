@@ -1,4 +1,4 @@
-"""The time of the real world."""
+"""The system clock."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 class SystemClock:
     """Fulfils `framework.Clock`: seconds since the epoch that never run backwards.
 
-    Read once off the wall, then counted by the monotonic clock: a step of the wall clock must not
-    leave pods in backoff for an hour.
+    The wall clock is read once; then the monotonic clock counts, so that a step of the wall clock
+    does not leave pods in backoff for an hour.
     """
 
     def __init__(self) -> None:

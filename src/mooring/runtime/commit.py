@@ -1,4 +1,4 @@
-"""Runs the points that carry a decision out: from Reserve to PostBind."""
+"""Calls the plugins of the extension points after a decision: Reserve to PostBind."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from mooring.runtime.profile import Profile
 
 MAX_PERMIT_TIMEOUT: Final = 15 * 60.0  # seconds
 
-# The plugins that have nothing to say for this pod: found out at Reserve, read at later points.
+# The plugins that do not apply to this pod: computed at Reserve, read at later points.
 _LEFT_OUT: StateKey[frozenset[str]] = StateKey("left out")
 
 
 class Committer(PluginCaller):
-    """Asks the plugins of one profile to carry out what was decided."""
+    """Calls the plugins of one profile that carry out a decision."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
         self._reserve = profile.at(contract.Reserve)
         self._permit = profile.at(contract.Permit)
         self._pre_bind = profile.at(contract.PreBind)
-        # Neighbours that allow it run together; a plugin that does not stands alone and divides.
+        # Adjacent plugins that allow it run concurrently; any other plugin runs alone.
         together = groupby(self._pre_bind, key=lambda one: True if one.parallel else one.name)
         self._pre_bind_groups = [list(group) for _, group in together]
         self._bind = profile.at(contract.Bind)
         self._post_bind = profile.at(contract.PostBind)
         after = {one.name: one for one in (*self._reserve, *self._permit, *self._pre_bind)}
         self._final = frozenset(name for name, one in after.items() if skip_is_final(one))
-        # The plugins that have nothing to say for some pods.
+        # The plugins that do not apply to some pods.
         self._picky = [one for one in after.values() if picks_pods(one)]
         self._side_by_side = guard.metrics.goroutines.labels("PreBind")
 
@@ -61,30 +61,30 @@ class Committer(PluginCaller):
         return found.union(one.name for one in self._picky if not self.applies(one, pod))
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """All of them, last first, also those whose reserve was never called."""
+        """Unreserve all plugins in reverse order, also those whose `reserve` was not called."""
         started = self.guard.timer()
         for plugin in reversed(self._reserve):
             try:
                 self.guard.call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
             except PluginError:
-                continue  # the guard has logged it, and the others must get their turn
+                continue  # the guard has logged it, and the other plugins must be called
         self.took("Unreserve", started, OK)
 
     def permit(
         self, state: CycleState, pod: Pod, node_name: str
     ) -> tuple[Status, Mapping[str, float]]:
-        """OK to go on; with holds, by plugin and in seconds, only after they are lifted."""
+        """The status, and the plugins that make the pod wait, each with its timeout in seconds."""
         started = self.guard.timer()
         holds: dict[str, float] = {}
         for plugin in self._permit:
-            if plugin.name in (state.get(_LEFT_OUT) or ()):  # a plugin may have emptied the state
+            if plugin.name in (state.get(_LEFT_OUT) or ()):  # a plugin may have cleared the state
                 continue
             ask = plugin.permit
             answer = self.ask(plugin, "Permit", ask, state, pod, node_name, accept=(Wait,))
             if isinstance(answer, Wait):
                 holds[plugin.name] = min(max(answer.timeout, 0.0), MAX_PERMIT_TIMEOUT)
             elif answer.code is Code.WAIT:
-                holds[plugin.name] = 0.0  # a hold of no length is over at once
+                holds[plugin.name] = 0.0  # without a timeout, the wait ends at once
             elif not answer.ok:
                 status = _refusal_or_error("Permit", plugin, answer)
                 return self.took("Permit", started, status), {}
@@ -134,7 +134,7 @@ class Committer(PluginCaller):
             for finished in asyncio.as_completed(tasks):
                 status = await finished
                 if not status.ok:
-                    return status  # the first failure ends the others
+                    return status  # the first failure cancels the others
             return OK
         finally:
             self._side_by_side.add(-len(tasks))
@@ -149,10 +149,10 @@ class Committer(PluginCaller):
         return status if status.ok else _refusal_or_error("PreBind", plugin, status)
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The first plugin that does not skip decides; SKIP if all do: the pod is not bound."""
+        """The status of the first plugin that does not skip; SKIP if all skip."""
         started = self.guard.timer()
         for plugin in self._bind:
-            # The pod may be bound by now: to call that a failure would give its place away.
+            # The pod may be bound already; a failure would free its place for other pods.
             status = await self.ask_async(
                 plugin, "Bind", plugin.bind, state, pod, node_name, stands=True
             )
@@ -168,12 +168,12 @@ class Committer(PluginCaller):
             try:
                 await self.guard.acall(plugin, "PostBind", plugin.post_bind, state, pod, node_name)
             except PluginError:
-                continue  # the guard has logged it, and the pod is bound whatever happens here
+                continue  # the guard has logged it, and the pod is bound anyway
         self.took("PostBind", started, OK)
 
 
 def _refusal_or_error(point: str, plugin: contract.Base, status: Status) -> Status:
-    """A status that is not OK, as these points take it: a refusal stands, the rest are errors."""
+    """A status that is not OK: a refusal stays, anything else becomes an error."""
     return status if status.rejected else as_error(running(point, plugin), status)
 
 

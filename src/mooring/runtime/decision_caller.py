@@ -1,8 +1,8 @@
-"""Calls of the plugins that take part in a decision, with every check of their answers.
+"""Calls of the plugins that take part in a decision, with all checks of their results.
 
-The decision engine calls plugins through `DecisionCaller` and nowhere else. A plugin that raises,
-overruns or answers with something else than its point allows becomes a `PluginFault`, which holds
-the status that the pod gets: as texts, those of kube-scheduler.
+The decision engine calls plugins only through `DecisionCaller`. If a plugin raises, overruns or
+returns something that its extension point does not allow, a `PluginFault` holds the status that the
+pod gets, with kube-scheduler's text.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class DecisionCaller(PluginCaller):
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
         self._pre_filtered = self.evaluations(contract.PreFilter)
-        self.pre_score_seconds: float = 0.0  # in PreScore since this was set to zero
+        self.pre_score_seconds: float = 0.0  # spent in PreScore since the last reset
         self.filtered: Mapping[str, MetricValue] = self.evaluations(contract.Filter)
         self._pre_scored = self.evaluations(contract.PreScore)
         self._scored = self.evaluations(contract.Score)
         scorers = profile.at(contract.Score)
-        # Only plugins of this project are known to answer with a new array each time.
+        # Only plugins of this project are known to return a new array each time.
         others = [one for one in scorers if not isinstance(one, InternalPlugin)]
         self._may_keep_scores = frozenset(one.name for one in others)
         self._by_label = {one.name: one for one in scorers if isinstance(one, ScoreByLabel)}
@@ -126,7 +126,7 @@ class DecisionCaller(PluginCaller):
         """The refusals among these rows, by the per-node form. Raises PluginFault."""
 
         def ask() -> list[tuple[int, Status]]:
-            """Every status but OK; the first that is no refusal is the last of them."""
+            """Every status but OK, up to the first that is not a refusal."""
             found = []
             for row in rows:
                 answer: Any = plugin.filter(state, pod, nodes[row])
@@ -154,8 +154,8 @@ class DecisionCaller(PluginCaller):
     ) -> Verdicts:
         """Signed verdicts, by the vectorised form. Raises PluginFault.
 
-        A status that is no refusal is among them as an error: it counts only for a node that no
-        plugin before this one refused.
+        A status that is not a refusal becomes an error among them: it counts only for nodes that no
+        earlier plugin refused.
         """
         self.filtered[plugin.name].add(len(nodes))
         try:
@@ -229,7 +229,7 @@ class DecisionCaller(PluginCaller):
         nodes: Nodes,
         scores: IntArray,
     ) -> IntArray:
-        """The scores from 0 to 100, perhaps the same array. Raises PluginFault."""
+        """The scores from 0 to 100, possibly the same array. Raises PluginFault."""
         if normalizes(plugin):
             point, call = "ScoreExtensionNormalize", plugin.normalize_score
             try:
@@ -244,7 +244,7 @@ class DecisionCaller(PluginCaller):
     def normalized_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
     ) -> ScoresByLabel | None:
-        """The normalized scores if one node label is all that matters. Raises PluginFault."""
+        """The normalized scores if they depend on one node label. Raises PluginFault."""
         by_label = self._by_label.get(plugin.name)
         if by_label is None:
             return None
@@ -260,7 +260,7 @@ class DecisionCaller(PluginCaller):
 
     def _checked_score(self, plugin: contract.Score, answer: Any, node: Node) -> int:
         try:
-            score = operator.index(answer)  # an int of Python or NumPy; no float, no None
+            score = operator.index(answer)  # an int of Python or NumPy
         except TypeError:
             raise self.guard.wrong_answer(
                 plugin, "Score", answer, f"an int (node {node.name})"
@@ -282,13 +282,13 @@ class DecisionCaller(PluginCaller):
 
 
 def is_in_range(scores: IntArray) -> bool:
-    """Whether these are scores as they count, from 0 to 100."""
+    """Whether all scores are from 0 to 100."""
     least, most = extremes(scores)
     return least >= MIN_SCORE and most <= MAX_SCORE
 
 
 def extremes(scores: NDArray[np.integer[Any]]) -> tuple[int, int]:
-    """The least and the most; `min()` and `max()` take three times as long."""
+    """The lowest and the highest; `min()` and `max()` take three times as long."""
     if not len(scores):
         return MIN_SCORE, MIN_SCORE
     return scores.item(scores.argmin()), scores.item(scores.argmax())
@@ -305,7 +305,7 @@ def out_of_range(plugin: contract.Score, scores: IntArray) -> Status:
 
 
 def overrun(plugin: contract.Base, point: str, what: str) -> Status:
-    """What a plugin that was tried elsewhere did there, as the status of the pod."""
+    """The status of a pod after the overrun of a plugin in a trial."""
     error = PluginOverrun(what, plugin=plugin.name, point=point)
     if point == "Filter":
         return accident(_filtering(plugin), error)

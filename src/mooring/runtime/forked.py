@@ -1,7 +1,7 @@
 """Plugin code in a forked copy of the process, where it may hang, crash or fill the memory.
 
-The copy has all state of this process in the moment of the fork and shares nothing with it but a
-pipe and a page of memory: it opens no connection, writes no log and ends by itself.
+The copy has all state of this process at the time of the fork and shares nothing with it but a pipe
+and a page of memory: it opens no connection, writes no log and ends by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_NOTE: Final = 1_024  # bytes
 
 
 class CallNote:
-    """Which plugin runs at which point in a copy; readable here when the copy has been killed."""
+    """The plugin and point that run in a copy; readable here even after the copy was killed."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _LONGEST_NOTE)
@@ -64,13 +64,13 @@ class NotingGuard(Guard):
         try:
             return function(*args)
         except MemoryError:
-            os._exit(OUT_OF_MEMORY)  # here, while the note still says which plugin it was
+            os._exit(OUT_OF_MEMORY)  # at once, while the note still names the plugin
 
 
 class Copy:
-    """One forked copy that runs `work(write)`; each `write` is a line for this process.
+    """One forked copy that runs `work(write)`; each `write` sends a line to this process.
 
-    `nice` and `memory`, in bytes beyond what this process has, bound what it can take.
+    `nice` and `memory`, in bytes beyond those of this process, limit it.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Copy:
         self.pipe: int = reading
 
     def read(self) -> list[bytes] | None:
-        """Lines that have arrived; None when the copy has ended."""
+        """The lines that have arrived; None after the copy has ended."""
         try:
             data = os.read(self.pipe, 65_536)
         except BlockingIOError:
@@ -102,7 +102,7 @@ class Copy:
         return lines
 
     def end(self) -> int:
-        """Make sure that it has ended; its exit code, or the negative number of a signal."""
+        """Kill the copy if it still runs; its exit code, or the negative number of a signal."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         os.close(self.pipe)
@@ -110,7 +110,7 @@ class Copy:
 
 
 def end_after(seconds: float) -> None:
-    """Let the kernel end this copy after so long, whatever it does; 0 takes that back."""
+    """Let the kernel end this copy after this time; 0 cancels that."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
@@ -130,17 +130,17 @@ def _run_in_copy(
 def fork() -> int:
     """The pid of a copy of this process; 0 in the copy, which must `detach` and never return."""
     with warnings.catch_warnings():
-        # Other threads only write logs, and a copy writes none.
+        # Threads besides this one only write logs, and a copy writes none.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
 def detach(*kept: int) -> None:
-    """Share nothing with the process we come from but these files, all above 2.
+    """Close all files above 2 but these.
 
-    Connections must end when their owner closes them, not with this copy.
+    Connections of the parent process must end when it closes them, not when this copy ends.
     """
-    signal.set_wakeup_fd(-1)  # that of its event loop
+    signal.set_wakeup_fd(-1)  # that of the parent's event loop
     for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     logging.disable(logging.CRITICAL)
@@ -156,7 +156,7 @@ def detach(*kept: int) -> None:
 
 def _limit_memory(more: int) -> None:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # if memory runs out, this copy is to end, not its origin
+        file.write("1000")  # if memory runs out, the kernel kills this copy, not its parent
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()

@@ -1,9 +1,9 @@
-"""Calls into plugin code, and nothing but the answer comes out.
+"""The guard: every call of plugin code goes through it.
 
-Every call is timed, watched and checked. Whatever goes wrong in it (an exception, an answer of the
-wrong type, a call that took longer than the budget) leaves as one `PluginError` that names the
-plugin and the point; the traceback is logged once per place, so that a plugin that fails for every
-pod does not fill the disk.
+Calls are timed, watched and checked. Any failure (an exception, a result of the wrong type, a call
+that took longer than the budget) becomes one `PluginError` that names the plugin and the extension
+point. The traceback is logged once per place, so that a plugin that fails for every pod does not
+fill the disk.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from mooring.observe.signals import is_ctrl_c
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-DEFAULT_BUDGET: Final = 5.0  # seconds; half of what a leader may stay silent
+DEFAULT_BUDGET: Final = 5.0  # seconds; half of the renew deadline of a lease
 STALL_LIMIT: Final = (
-    0.25  # seconds; a call of a decision that takes longer is tried elsewhere first
+    0.25  # seconds; a call of a decision that takes longer leads to a trial in a copy
 )
 
 
 class PluginTimeout(texts.Overrun):
-    """Raised inside a plugin that overran. Not an Exception, so that no plugin swallows it."""
+    """Raised inside a plugin that overran. Not an Exception, so that plugins do not catch it."""
 
 
 class Guard:
-    """The one door into plugin code of a profile.
+    """Calls the plugin code of one scheduler.
 
-    `limit` is what a synchronous call may take at the moment: the budget, or while a pod is decided
-    the `decision_limit`, which may be less. Plugins of this project always have the budget: in a
-    large cluster they may need it.
+    `limit` is the current time limit of a synchronous call: the budget, or during a decision the
+    `decision_limit`, which may be less. Plugins of this project always have the whole budget,
+    because they may need it in a large cluster.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Guard:
     ) -> None:
         self.metrics = metrics
         self._budget = budget
-        self.limit: float = budget  # seconds of the call that comes next
+        self.limit: float = budget  # seconds, for the next call
         self.decision_limit: float = budget  # seconds of a call at a point of a decision
         self.timer = timer
-        self.overrun: tuple[str, str] | None = None  # plugin and point, of the last; for the caller
-        self.record_plugins = False  # set per cycle: plugin times are sampled
+        self.overrun: tuple[str, str] | None = None  # plugin and point of the last overrun
+        self.record_plugins = False  # set per cycle: plugin durations are sampled
         self.deadline: float | None = None  # while plugin code runs; read by the watchdog
-        self._logged: set[tuple[str, ...]] = set()  # what failed, and in which line
+        self._logged: set[tuple[str, ...]] = set()  # plugin, point and line of logged failures
 
     @property
     def budget(self) -> float:
-        """Seconds that a call may take at most."""
+        """The longest time of a call, in seconds."""
         return self._budget
 
     @budget.setter
@@ -75,16 +75,16 @@ class Guard:
         self._budget = self.limit = self.decision_limit = seconds
 
     def call(self, plugin: Base, point: str, function: Callable[..., T], *args: Any) -> T:
-        """Call a plugin; raises PluginError, or KeyboardInterrupt for Ctrl-C, and nothing else.
+        """Call a plugin; raises only PluginError, or KeyboardInterrupt for Ctrl-C.
 
-        Cancellation reaches a task only where it waits, so here it can only be the plugin's doing.
+        A task is cancelled only where it awaits, so a CancelledError here is raised by the plugin.
         """
         timer = self.timer
         started = timer()
-        outer = self.deadline  # of a plugin that asked the scheduler for something, which led here
+        outer = self.deadline  # of another plugin, whose use of the handle led to this call
         try:
-            # The inner block ends within the outer one, so a watchdog that strikes between the
-            # answer and the reset is still caught.
+            # Two blocks, so that a timeout that the watchdog raises between the answer and the
+            # reset of the deadline is caught as well.
             try:
                 self.deadline = started + self.limit
                 answer = function(*args)
@@ -109,10 +109,10 @@ class Guard:
         *args: Any,
         stands: bool = False,
     ) -> Generator[Any, Any, T]:
-        """As `call`, for the points that may wait. Waiting is free; hogging the loop is not.
+        """As `call`, for `async` points. Waiting is not limited, blocking the event loop is.
 
         So the deadline is set only while the plugin's own code runs. An answer that `stands`
-        reports a deed: it is accepted however long it took.
+        reports something done, such as a bind: it is accepted however long it took.
         """
         timer = self.timer
         busy = 0.0  # seconds
@@ -122,7 +122,7 @@ class Guard:
         while True:
             started = timer()
             try:
-                try:  # as in `call`, and for the same reason
+                try:  # as in `call`
                     self.deadline = started + self._budget
                     if inner is None:
                         inner = function(*args).__await__()
@@ -152,8 +152,8 @@ class Guard:
         return answer
 
     def failure(self, plugin: Base, point: str, error: BaseException) -> PluginError:
-        """The accident as an error that names its author, with a likeness of what was raised."""
-        kind = type(error)  # and not `isinstance`, which may run code of the plugin's
+        """The error that names plugin and point, with a safe copy of the exception as its cause."""
+        kind = type(error)  # not `isinstance`, which may run code of the plugin
         if kind is PluginError or kind is PluginOverrun:
             return cast("PluginError", error)
         is_late = issubclass(kind, PluginTimeout)
@@ -184,22 +184,22 @@ class Guard:
         return PluginOverrun(text, plugin=plugin.name, point=point)
 
     def check_budget(self, plugin: Base, point: str) -> None:
-        """Between the nodes of a per-node plugin: stop when the whole pass took too long."""
+        """Raise if all calls of a per-node plugin together took too long; called between nodes."""
         if self.deadline is not None and self.timer() > self.deadline and self.is_late(plugin):
             raise self.too_slow(plugin, point)
 
     def is_late(self, plugin: Base | None) -> bool:
-        """Whether the call under way, of this plugin, must not go on."""
+        """Whether the running call of this plugin has exceeded its limit."""
         if self.deadline is None:
             return False
         more = self._budget - self.limit if isinstance(plugin, InternalPlugin) else 0.0
         return self.timer() > self.deadline + more
 
     def _watched(self, look: Callable[[], T]) -> T | None:
-        """What is read after a call can be code of the plugin's as well; None if that hangs."""
+        """Read a property of an answer, which may run code of the plugin; None if that hangs."""
         outer = self.deadline
         try:
-            try:  # as in `call`, and for the same reason
+            try:  # as in `call`
                 self.deadline = self.timer() + self.limit
                 return look()
             finally:
@@ -208,11 +208,11 @@ class Guard:
             return None
 
     def _finish(self, plugin: Base, point: str, answer: object, took: float) -> None:
-        """What is left to do with an answer that took too long, or whose time is on record."""
+        """Record the duration of a call, or report that it took too long."""
         if took > self._budget:
             raise self.too_slow(plugin, point)
         if took > self.limit and not isinstance(plugin, InternalPlugin):
-            self.overrun = (plugin.name, point)  # its answer is good nevertheless
+            self.overrun = (plugin.name, point)  # its answer is used nevertheless
         if self.record_plugins:
             code = answer.code if type(answer) is Status else Code.SUCCESS
             self.metrics.plugin_duration.labels(plugin.name, point, code.label).observe(took)
@@ -228,7 +228,7 @@ class Guard:
 
 
 def _is_from_outside(error: BaseException, thrown: BaseException | None) -> bool:
-    """Whether the running task is cancelled or closed, rather than the plugin raising by itself."""
+    """Whether the running task was cancelled or closed; if not, the plugin raised the error."""
     if isinstance(thrown, GeneratorExit):
         return True
     task = asyncio.current_task() if issubclass(type(error), asyncio.CancelledError) else None
@@ -238,8 +238,8 @@ def _is_from_outside(error: BaseException, thrown: BaseException | None) -> bool
 class Watchdog:
     """Interrupts a plugin that hangs in synchronous code, by a timer signal in the main thread.
 
-    Without it a plugin that never returns would stop watches and lease renewals with it. It looks
-    several times per budget and costs nothing in between. Only for a process that is ours: a
+    Without it, a plugin that never returns would also stop watches and lease renewals. It checks
+    several times per budget and costs nothing in between. Only for processes that mooring owns: a
     library must not take SIGALRM from its host.
     """
 
@@ -269,7 +269,7 @@ class Watchdog:
 
 
 def _called_in(frame: types.FrameType | None) -> Base | None:
-    """The plugin whose call is under way in this frame; looked up here and not noted per call."""
+    """The plugin whose call is running in this frame; looked up here, so that calls stay cheap."""
     while frame is not None:
         if frame.f_code is Guard.call.__code__:
             plugin: Base = frame.f_locals["plugin"]

@@ -16,9 +16,8 @@ from mooring.runtime.waiting import WaitingPods
 class ProfileHandle:
     """Fulfils `framework.Handle`.
 
-    Profiles are built before the queue, because the queue is sorted by one of their plugins; so the
-    members that lead to it or to the profile itself are attached afterwards. No plugin is called
-    before.
+    Profiles are built before the queue, because the queue is sorted by one of their plugins; so
+    queue and profile are attached afterwards. No plugin is called before that.
     """
 
     def __init__(
@@ -59,5 +58,5 @@ class ProfileHandle:
         return self._cache.objects
 
     def activate(self, pods: Iterable[str]) -> None:
-        # Not at once: the plugin may have been called from the middle of a move in the queue.
+        # Not at once: the plugin may have been called while the queue moves pods.
         asyncio.get_running_loop().call_soon(self._activate, tuple(pods))

@@ -1,4 +1,4 @@
-"""How a plugin is asked for a status, whatever the point: guarded, checked, signed and timed."""
+"""The call of a plugin for a status at any extension point: guarded, checked and timed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.observe.family import Histogram, MetricValue
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
-# The points for which it is not "<point> plugin".
+# kube-scheduler's words for points that are not "<point> plugin".
 _RUNNING: Final = {
     "PreBindPreFlight": "PreBindPreFlight",
     "PreFilterExtensionAddPod": "AddPod on PreFilter plugin",
@@ -24,7 +24,7 @@ _RUNNING: Final = {
 
 
 class PluginCaller:
-    """Shared by the runners. Nothing here raises for something a plugin did."""
+    """The base of all callers. A failure of a plugin never raises here."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         self.profile = profile
@@ -39,9 +39,9 @@ class PluginCaller:
         *args: object,
         accept: tuple[type[Any], ...] = (),
     ) -> Any:
-        """A signed Status, or one of the `accept`ed other answers.
+        """A Status with the plugin's name, or an answer of one of the `accept`ed types.
 
-        An accident becomes an ERROR status whose reason says what was running.
+        A failure becomes an ERROR status whose reason says what was running.
         """
         try:
             answer = self.guard.call(plugin, point, function, *args)
@@ -68,7 +68,7 @@ class PluginCaller:
         return status
 
     def applies(self, plugin: Base, pod: Pod) -> bool:
-        """Whether a plugin has anything to say for a pod; if it can't tell, it is asked."""
+        """Whether a plugin applies to a pod; if `applies_to` fails, it does."""
         if not picks_pods(plugin):
             return True
         try:
@@ -77,7 +77,7 @@ class PluginCaller:
             return True
 
     def took(self, point: str, started: float, status: Status) -> Status:
-        """Observe how long a point took; hands the status through."""
+        """Observe how long a point took; returns the status."""
         key = point if status is OK else (point, status.code)
         duration = self._durations.get(key)
         if duration is None:
@@ -87,7 +87,7 @@ class PluginCaller:
         return status
 
     def evaluations(self, point: type[Base]) -> dict[str, MetricValue]:
-        """How often each plugin is asked at a point: counters to keep, by plugin."""
+        """The counters of the calls of each plugin at a point, by plugin."""
         family, profile = self.guard.metrics.plugin_evaluations, self.profile
         return {
             plugin.name: family.labels(plugin.name, point.__name__, profile.scheduler_name)
@@ -107,20 +107,20 @@ class PluginCaller:
         raise self.guard.wrong_answer(plugin, point, answer, f"a {expected}")
 
 
-@lru_cache(maxsize=1024)  # said for nearly every pod, by few
+@lru_cache(maxsize=1024)  # needed for nearly every pod, for few plugins
 def _skip_of(plugin: str) -> Status:
     return SKIP.by(plugin)
 
 
 def is_vectorised(plugin: Filter) -> bool:
-    """Whether a Filter has an answer of its own for all nodes at once."""
+    """Whether a Filter has its own vectorised form."""
     return type(plugin).filter_all is not Filter.filter_all
 
 
 def overrides_normalize_score(plugin: Score) -> bool:
-    """Whether a Score normalizes in a way of its own: not by a declared normalizer, nor not at all.
+    """Whether a Score has its own `normalize_score`.
 
-    Otherwise equal raw scores are equal once normalized, whichever nodes have them.
+    If not, equal raw scores become equal normalized scores on all nodes.
     """
     return type(plugin).normalize_score is not Score.normalize_score
 
@@ -133,28 +133,28 @@ def normalizes(plugin: Base) -> bool:
 
 
 def picks_pods(plugin: Base) -> bool:
-    """Whether a plugin may have nothing to say for some pods."""
+    """Whether a plugin may not apply to some pods."""
     return type(plugin).applies_to is not Base.applies_to
 
 
 def running(point: str, plugin: Base) -> str:
-    """What is going on while a plugin is asked, in the words of kube-scheduler."""
+    """The beginning of an error message about a plugin call, in kube-scheduler's words."""
     return f'running {_RUNNING.get(point, f"{point} plugin")} "{plugin.name}"'
 
 
 def accident(while_running: str, error: PluginError) -> Status:
-    """What broke inside a plugin, as the status of the pod."""
+    """The status of the pod after a failure inside a plugin."""
     return Status(Code.ERROR, (f"{while_running}: {error}",), error.plugin, error)
 
 
 def interrupted(error: asyncio.CancelledError) -> str:
-    """What a cancellation has interrupted, for the status of the pod."""
+    """The message about a cancelled task, for the status of the pod."""
     notes = getattr(error, "__notes__", None) or ["binding"]
     return f"{notes[0]}: the task was cancelled by a plugin"
 
 
 def as_error(while_running: str, status: Status) -> Status:
-    """A status that a point does not accept, as an error; accidents have said what was running."""
+    """A status that a point does not accept, as an error; failures name what was running."""
     if isinstance(status.cause, PluginError):
         return status
     text = f"{while_running}: {status.message}"

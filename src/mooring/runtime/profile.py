@@ -1,8 +1,7 @@
-"""One schedulerName: its plugins chosen, ordered, weighted and built.
+"""The profile of one schedulerName: its plugins, in order, with weights.
 
-Two steps, so that `mooring config validate` can take the first alone: `plan_profiles` reads the
-configuration against the registry and finds every problem; `ProfilePlan.build` makes the
-plugins live.
+Two steps, so that `mooring config validate` can run the first alone: `plan_profiles` checks the
+configuration against the registry and finds every problem; `ProfilePlan.build` builds the plugins.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _NEEDED: Final = (Bind, QueueSort)  # points without which a profile can't work
 
 
 class ProfilePlan(msgspec.Struct, frozen=True):
-    """What a profile will run, decided but not built."""
+    """The plugins of a profile by extension point, not built yet."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
@@ -44,11 +43,11 @@ class ProfilePlan(msgspec.Struct, frozen=True):
 
     @property
     def reads(self) -> frozenset[type[Object]]:
-        """Every kind that one of its plugins looks up."""
+        """The kinds that its plugins look up."""
         return frozenset(kind for found in self.classes.values() for kind in found.reads)
 
     def build(self, handle: Handle, feature_gates: frozenset[str] = frozenset()) -> Profile:
-        """Make the plugins; raises ConfigError with every one that refuses to start."""
+        """Build the plugins; raises ConfigError with every plugin that fails."""
         handle.objects.declare(self.reads)
         plugins: dict[str, Base] = {}
         problems: list[Problem] = []
@@ -67,7 +66,7 @@ class ProfilePlan(msgspec.Struct, frozen=True):
 
 
 class Profile:
-    """Live plugins by extension point."""
+    """Built plugins by extension point."""
 
     def __init__(self, plan: ProfilePlan, plugins: dict[str, Base]) -> None:
         self.scheduler_name: str = plan.scheduler_name
@@ -84,7 +83,7 @@ class Profile:
         return cast("tuple[P, ...]", self._points[point])
 
     def without(self, names: frozenset[str]) -> Profile:
-        """The same plugins but for these; they still sort and bind, where one is needed."""
+        """The profile without these plugins, except at QueueSort and Bind, which need one."""
         other = copy.copy(self)
         other.plugins = {name: one for name, one in self.plugins.items() if name not in names}
         other._points = {
@@ -94,7 +93,7 @@ class Profile:
         return other
 
     def close(self) -> None:
-        """Tell every plugin that the scheduler stops; a failure is logged and the rest go on."""
+        """Close every plugin; a failure is logged, and the others are closed."""
         for name, plugin in self.plugins.items():
             try:
                 plugin.close()
@@ -119,7 +118,7 @@ def plan_profiles(
 
 
 class _Planner:
-    """Plans one profile and collects what is wrong with it."""
+    """Plans one profile and collects its problems."""
 
     def __init__(
         self, profile: cfg_types.KubeSchedulerProfile, path: str, registry: Registry
@@ -140,7 +139,7 @@ class _Planner:
         for point in cfg.POINTS:
             if point not in POINTS and plugins.at(point).enabled:
                 self._report(f"plugins.{point}", "this extension point is not served yet")
-        if not self.problems:  # what is missing here may be what was refused there
+        if not self.problems:  # a missing plugin may be one that was refused before
             self._check_required(points)
         weights = {ref.name: ref.weight for ref in points["score"]}
         if MAX_SCORE * sum(weights.values()) > INT64_MAX:
@@ -190,7 +189,7 @@ class _Planner:
         self, plugins: cfg_types.Plugins, point: str, classes: dict[str, type[Base]]
     ) -> tuple[cfg_types.PluginRef, ...]:
         def serves(name: str) -> bool:
-            # What does not exist was reported; it must not be reported again for each point.
+            # A missing plugin was reported already, and is not reported again for each point.
             return name not in classes or issubclass(classes[name], POINTS[point])
 
         try:

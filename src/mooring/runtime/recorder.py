@@ -1,4 +1,4 @@
-"""Events about pods, handed to the sink that writes them."""
+"""The recorder of plugins: Events about pods, for the sink that writes them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""From a name in a configuration file to a plugin class.
+"""The registry: from a name in a configuration file to a plugin class.
 
-Three doors: entry points of the group `mooring.plugins` (ours come in there too), a `module:Class`
-path written in the file, and classes handed over in code. Names are known early, modules are
-imported only when a profile uses them, and a class that does not keep the contract is refused
-before anything runs.
+Plugins come from entry points of the group `mooring.plugins` (the default plugins too), from
+`module:Class` paths in the file, and from classes passed in code. All names are known at the start;
+modules are imported only when a profile uses them. A class that breaks the contract is refused at
+the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GROUP: Final = "mooring.plugins"
 
 
 class Registry:
-    """Every plugin this process could run."""
+    """All plugins that profiles can use, by name."""
 
     def __init__(self) -> None:
         self._sources: dict[str, EntryPoint | type[Base]] = {}
@@ -40,7 +40,7 @@ class Registry:
 
     @classmethod
     def discover(cls, plugins: Iterable[type[Base]] = ()) -> Registry:
-        """Installed entry points plus classes handed over in code; every clash is reported."""
+        """Installed entry points and classes passed in code; reports names that are taken twice."""
         registry = cls()
         problems: list[Problem] = []
         sources: list[EntryPoint | type[Base]] = [*_installed(tuple(sys.path)), *plugins]
@@ -63,7 +63,7 @@ class Registry:
         return frozenset(self._sources)
 
     def add_path(self, path: str) -> str:
-        """Make the class behind `module:Class` known; returns its plugin name."""
+        """Add the class `module:Class`; returns its plugin name."""
         module_name, _, attribute = path.partition(":")
         try:
             found: Any = importlib.import_module(module_name)
@@ -105,7 +105,7 @@ class Registry:
         return self._classes[name]
 
     def _is_known(self, name: str, plugin: object) -> bool:
-        """Whether the name stands for this very class; it may come in by several doors."""
+        """Whether the name is registered for this class, which may come from several sources."""
         try:
             return self.get(name) is plugin
         except LookupError:
@@ -114,12 +114,12 @@ class Registry:
 
 @cache
 def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The entry points on `path`, which is sys.path; reading them means reading many files."""
+    """The entry points on `path`, which is sys.path; cached, because it reads many files."""
     return tuple(entry_points(group=GROUP))
 
 
 def _origin(source: EntryPoint | type[Base]) -> str:
-    """Where a plugin comes from, for messages; found out only then, because it reads files."""
+    """The origin of a plugin, for messages; not computed before, because it reads files."""
     if not isinstance(source, EntryPoint):
         return f"{source.__module__}:{source.__qualname__}"
     dist = f" ({source.dist.name} {source.dist.version})" if source.dist is not None else ""
@@ -127,7 +127,7 @@ def _origin(source: EntryPoint | type[Base]) -> str:
 
 
 def contract_faults(candidate: object) -> list[str]:
-    """What keeps a class from being a plugin; empty if nothing does."""
+    """The violations of the plugin contract by a class."""
     if not (isinstance(candidate, type) and issubclass(candidate, Base)):
         return [
             f"{candidate!r} is not a plugin class: it inherits from no point of mooring.framework"
@@ -156,8 +156,8 @@ def _class_faults(candidate: type[Base]) -> tuple[str, ...]:
     if issubclass(candidate, contract.Score) and candidate.normalizer is not None:
         faults += _normalizer_faults(candidate)
     if issubclass(candidate, IN_DECISIONS):
-        # Members that declared something in earlier versions, with what to write now. Elsewhere
-        # they did not: a PostBind plugin may call anything of its own a `stamp`.
+        # Members that were declarations in earlier versions. At other points they were not: a
+        # PostBind plugin may have a member of its own called `stamp`.
         own = {member for base in candidate.__mro__ for member in vars(base)}
         for word, instead in MEMBERS.items():
             if word in own:

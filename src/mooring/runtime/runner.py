@@ -28,16 +28,16 @@ CandidateReview = Callable[
 
 
 class PostFilterOutcome(msgspec.Struct, frozen=True):
-    """What PostFilter said; `nominate` is None when the nomination stays as it is."""
+    """The result of PostFilter; `nominate` is None if the nomination stays as it is."""
 
     status: Status
     nominate: str | None = None
-    victims: tuple[Pod, ...] = ()  # to be evicted to make the nomination true
+    victims: tuple[Pod, ...] = ()  # to be evicted for the nomination
     reports: dict[str, object] = {}  # by plugin, to explain the decision
 
 
 class Runner(PluginCaller):
-    """Asks the plugins of one profile whether a pod may be queued, and what to do if none fits."""
+    """Calls the PreEnqueue and PostFilter plugins of one profile."""
 
     def __init__(self, profile: Profile, guard: Guard) -> None:
         super().__init__(profile, guard)
@@ -45,7 +45,7 @@ class Runner(PluginCaller):
         self._post_filter = profile.at(contract.PostFilter)
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status:
-        """The first refusal, if any; the plugin that gated the pod last time is asked first."""
+        """The first refusal, if any; the plugin that gated the pod last time is called first."""
         if not self._pre_enqueue:
             return OK
         started = self.guard.timer()
@@ -66,9 +66,9 @@ class Runner(PluginCaller):
         verdicts: Verdicts,
         review: CandidateReview | None = None,
     ) -> PostFilterOutcome | None:
-        """None when the profile has no PostFilter plugin: then there is nothing to say.
+        """Run PostFilter; None if the profile has no PostFilter plugin.
 
-        Without a `review` of candidates by others there is nothing to wait for.
+        It awaits nothing but `review`, in which extenders choose among the candidates.
         """
         if not self._post_filter:
             return None
@@ -94,11 +94,11 @@ class Runner(PluginCaller):
             if not (status.ok or status.rejected):
                 status, chosen = Status(Code.ERROR, status.reasons, plugin.name, status.cause), None
             if not status.rejected or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                nominate = chosen  # the last word, whatever others nominated before
+                nominate = chosen  # the last plugin decides
                 break
             nominate = nominate if chosen is None else chosen
             reasons += status.reasons
-        else:  # signed by the first: its word opens the message
+        else:  # the status names the first plugin, whose reasons come first
             status = Status(Code.UNSCHEDULABLE, tuple(reasons), self._post_filter[0].name)
         self.took("PostFilter", started, status)
         return PostFilterOutcome(status, nominate, victims if status.ok else (), reports)

@@ -1,7 +1,7 @@
-"""The QueueSort plugin as the queue sees it: an order that holds whatever the plugin does.
+"""The QueueSort plugin for the queue: a valid order even if the plugin fails.
 
-The queue compares pods in the middle of moving them, where an exception would lose one. So an
-accident is logged once and the pods concerned count as equal, or stand last.
+The queue compares pods while it moves them, where an exception would lose a pod. So a failure is
+logged once, and the pods concerned count as equal or come last.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LAST = 1  # first part of the key of a pod that has no key of its own; others b
 
 
 class GuardedSort(QueueSort):
-    """Asks a QueueSort plugin and always has an answer.
+    """Calls a QueueSort plugin and never raises.
 
-    Sort keys are flattened to tuples whose parts compare without running code of the plugin's; the
-    few that can't be are compared one by one under the guard's eyes.
+    Sort keys are flattened to tuples whose parts compare without running code of the plugin; parts
+    of other types are compared through the guard.
     """
 
     name = "GuardedSort"
@@ -54,7 +54,7 @@ class GuardedSort(QueueSort):
     def sort_key(self, queued: QueuedPod) -> object | None:
         plugin = self._plugin
         try:
-            # A copy, because the record is the queue's own.
+            # A copy, because the original belongs to the queue.
             key = self._guard.call(plugin, "QueueSort", plugin.sort_key, copy.copy(queued))
             parts = () if key is None else key if isinstance(key, tuple) else (key,)
             shape = tuple(map(_kind, parts))
@@ -74,7 +74,7 @@ class GuardedSort(QueueSort):
         return 0, *(_Careful(part, self) if _kind(part) == "other" else part for part in parts)
 
     def compare(self, compare: Callable[[Any, Any], object], a: Any, b: Any) -> bool | None:
-        """Compare two parts of keys by their own code; None if that fails."""
+        """Compare two parts of keys by the plugin's code; None if that fails."""
         try:
             return self._guard.call(self._plugin, "QueueSort", lambda: bool(compare(a, b)))
         except PluginError as error:
@@ -89,7 +89,7 @@ class GuardedSort(QueueSort):
 
 
 class _Careful:
-    """A part of a key whose comparison runs code we do not know."""
+    """A part of a key whose comparison may run code of the plugin."""
 
     __slots__ = ("_sort", "_value")
 

@@ -1,6 +1,6 @@
-"""Pods held at Permit, until every holder lets them go, one rejects them, or a hold runs out.
+"""Pods that wait at Permit until all plugins allow them, one rejects them, or a timeout ends.
 
-The first signal wins. Timers run on the event loop, so a test with a virtual loop moves them.
+The first decision is final. Timers run on the event loop, so tests can use a virtual loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mooring.framework.status import OK, Status
 
 
 class WaitingPod:
-    """One held pod."""
+    """One waiting pod."""
 
     def __init__(self, pod: Pod, node_name: str, holds: Mapping[str, float]) -> None:
         loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ class WaitingPod:
         return self._settle(Status.unschedulable(reason).by(plugin))
 
     def preempt(self, plugin: str, reason: str) -> bool:
-        """A more important pod takes the place: an error, so that no plugin is blamed."""
+        """Reject the pod for a preemptor, with an error: it then has no plugin that refused it."""
         return self._settle(Status.error(reason).by(plugin))
 
     async def wait(self) -> Status:
@@ -69,7 +69,7 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """All held pods of a scheduler, by uid."""
+    """All waiting pods of a scheduler, by uid."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}

@@ -33,8 +33,8 @@ _TRIES: Final = 4  # of a status patch
 class Writer:
     """Fulfils `framework.Client`.
 
-    A bind is tried once. For an extender that is right: the calling scheduler gives up after some
-    seconds and decides again, so a late bind could conflict with another decision.
+    A bind is tried once, as an extender needs it: the calling scheduler gives up after some seconds
+    and decides again, so a late bind could conflict with another decision.
     """
 
     def __init__(self, client: ApiClient) -> None:
@@ -51,7 +51,7 @@ class Writer:
             status["conditions"] = [to_builtins(condition)]
         if nominated_node is not None:
             status["nominatedNodeName"] = nominated_node or None
-        # The uid keeps a namesake from being patched.
+        # With the uid, so that another pod of the same name is not patched.
         change = {"metadata": {"uid": pod.uid}, "status": status}
         try:
             await self._insist(
@@ -75,10 +75,10 @@ class Writer:
                 lambda: self._client.delete(core.Pod, pod.name, pod.namespace, uid=pod.uid)
             )
         except (NotFound, ConflictError):
-            return  # gone, or replaced by a namesake
+            return  # deleted, or replaced by another pod of the same name
 
     async def update(self, value: Object) -> None:
-        """A merge patch of what differs, because our structs hold only some of the fields."""
+        """Send a merge patch of the differences: the structs lack some fields of the object."""
         kind, meta = type(value), value.metadata
         current = await self._client.get(kind, meta.name, meta.namespace)
         if current.metadata.resource_version != meta.resource_version:
@@ -91,7 +91,7 @@ class Writer:
         await self._client.patch(kind, meta.name, meta.namespace, change)
 
     async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a write that may be repeated until it is answered, a few times."""
+        """Repeat an idempotent write a few times until it is answered."""
         pause = _SHORTEST_PAUSE
         for _ in range(_TRIES - 1):
             try:

@@ -1,7 +1,7 @@
-"""The story of a pod: popped, decided, assumed, bound; or refused, explained and queued again.
+"""The scheduler: a pod is popped, decided, assumed and bound, or refused and queued again.
 
-Events of the cluster flow in through `handlers`, decisions flow out as bindings, conditions and
-Events. This room wires the others together and owns the words *attempt*, *cycle*, *decision*,
+Changes of the cluster flow in through `handlers`, decisions flow out as bindings, conditions and
+Events. This room connects the others and owns the words *attempt*, *cycle*, *decision*,
 *diagnosis* and *binding*.
 """
 

@@ -1,7 +1,7 @@
 """From a decision to a bound pod: reserve, permit, pre-bind, bind.
 
-The first two run within the cycle; the rest runs in the background, side by side, while the next
-pods are decided. Whatever fails on the way undoes what was done before, in reverse.
+Reserve and Permit run within the cycle; the rest runs in the background, concurrently, while the
+next pods are decided. A failure at any step undoes the steps before it, in reverse order.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ class Assignment(msgspec.Struct, frozen=True):
     node_name: str
     state: CycleState
     started: float  # when the attempt began
-    touched: int = 0  # the node's last change from outside that the decision knew of
-    evaluated: int = 0  # nodes that were looked at
-    feasible: int = 0  # nodes among them that would do
+    touched: int = 0  # the node's last external change that the decision knew of
+    evaluated: int = 0  # number of evaluated nodes
+    feasible: int = 0  # number of feasible nodes
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why an assignment failed; with a diagnosis if a plugin said no rather than broke."""
+    """Why an assignment failed; with a diagnosis if a plugin refused it, without after an error."""
 
     status: Status
     diagnosis: Diagnosis | None = None
-    announced: str = ""  # the node that was written into the pod's status, to be taken back
-    is_moot: bool = False  # not reported: the pod is gone, or not ours to decide any more
+    announced: str = ""  # the node that was written into the pod's status, to be withdrawn
+    is_moot: bool = False  # not reported: the pod is deleted, or another replica decides about it
 
 
 class PreBinding:
-    """Pods whose PreBind plugins are at work: until Bind begins, they can be called off."""
+    """Pods whose PreBind plugins run: until Bind begins, they can be cancelled."""
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}  # by pod uid
-        self._reasons: dict[str, Status] = {}  # of those that were called off
+        self._reasons: dict[str, Status] = {}  # of cancelled ones
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._work
 
     def cancel(self, uid: str, reason: Status) -> bool:
-        """Stop the plugins of this pod; False if they are not at work."""
+        """Cancel the PreBind plugins of this pod; False if none run."""
         work = self._work.get(uid)
         if work is None:
             return False
@@ -78,7 +78,7 @@ class PreBinding:
         return True
 
     async def run(self, uid: str, pre_bind: Coroutine[Any, Any, Status]) -> Status:
-        """What the plugins say; if they are called off, an error that says why instead."""
+        """The status of the plugins; if they are cancelled, an error with the reason."""
         work = self._work[uid] = asyncio.ensure_future(pre_bind)
         try:
             status = await work
@@ -90,7 +90,7 @@ class PreBinding:
         finally:
             del self._work[uid]
             reason = self._reasons.pop(uid, None)
-        # A plugin may have ended well in spite of it: the place is promised to another pod.
+        # A plugin may have succeeded nevertheless, but the place is promised to another pod.
         return status if reason is None else reason
 
 
@@ -134,13 +134,13 @@ class Binder:
         return _refusal(status)
 
     def undo(self, assignment: Assignment) -> None:
-        """Unreserve everything, then give the place back."""
+        """Unreserve, then forget the assumed pod."""
         pod = assignment.pod
         self._committer.unreserve(assignment.state, pod, assignment.node_name)
         self._cache.forget(pod)
 
     async def bind(self, assignment: Assignment) -> Refusal | None:
-        """The rest of the way. A refusal has not been undone: see `undo`."""
+        """PreBind, Bind and PostBind. After a refusal the caller has to call `undo`."""
         pod, node_name, state = assignment.pod, assignment.node_name, assignment.state
         flight = self._committer.pre_flight(state, pod, node_name)
         has_to_prepare = not flight.skipped
@@ -173,7 +173,7 @@ class Binder:
         return Refusal(status, announced=announced, is_moot=is_moot)
 
     async def _carry_out(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Bind, through an extender if one of them does that."""
+        """Bind, through an extender if one has the bind verb."""
         if self._extenders is not None:
             status = await self._extenders.bind(pod, node_name)
             if status is not None:
@@ -189,7 +189,7 @@ class Binder:
         if status.ok:
             return OK
         self._on_conflict(Conflict.RECHECK)
-        # Not a rejection: other nodes may do, so the pod is to try again without waiting for news.
+        # An error, not a refusal: other nodes may be feasible, so the pod need not wait for events.
         why = f"node {assignment.node_name} changed while the pod was on its way there"
         return Status.error(f"{why}: {status.message}")
 
@@ -207,7 +207,7 @@ class Binder:
         return Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
 
     async def _announce(self, pod: Pod, node_name: str) -> None:
-        """Binding will take a while: let others see in the meantime which node it will be."""
+        """Write the node as a nomination, because PreBind may take long."""
         if pod.nominated_node_name == node_name:
             return
         try:
@@ -218,7 +218,7 @@ class Binder:
 
 
 def _refusal(status: Status, announced: str = "") -> Refusal:
-    """A rejection at Reserve or Permit speaks about one node: the one that was chosen."""
+    """A refusal at Reserve or Permit, which is about the chosen node alone."""
     if not status.rejected:
         return Refusal(status, announced=announced)
     found = diagnoses.of_refusal(status)

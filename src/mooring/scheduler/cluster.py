@@ -1,7 +1,7 @@
-"""What a scheduler writes to an API server.
+"""The writes of a scheduler to an API server.
 
-A write whose answer was lost is not guessed about: a bind is looked up until it is known whether it
-happened (`client.pod_binder`), and the pod's place stays taken meanwhile.
+If the answer to a bind is lost, the pod is read until it is known whether the bind happened
+(`client.pod_binder`); the pod stays assumed meanwhile.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CONGESTED: Final = "binds are waiting for the API server"
 class SchedulerWriter(Writer):
     """Writes for one scheduler; `binds` counts the binds under way.
 
-    `on_congestion` is told True when binds pile up and False when they have drained: deciding
-    further pods would only fill memory.
+    `on_congestion` is called with True when too many binds are under way and with False when most
+    have ended: deciding further pods would only fill memory.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Conflict(enum.StrEnum):
-    """How it showed."""
+    """How a conflict was detected."""
 
     RECHECK = "recheck"  # the node had changed by the time of our bind
     ALREADY_BOUND = "already_bound"  # the pod was bound by another scheduler

@@ -31,7 +31,7 @@ _WARN_EVERY: Final = 300.0  # seconds
 
 
 class ConnectedScheduler:
-    """One scheduler as the work of a component; `await run()` until `component.stop()`."""
+    """A scheduler as the work of a component; `await run()` until `component.stop()`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ConnectedScheduler:
         )
 
     async def run(self, on_synced: Callable[[], None] | None = None) -> None:
-        """Schedule; at the end binds under way may end, and Events are written."""
+        """Schedule; at the end, binds in progress finish and Events are written."""
         await self.component.run(self.scheduler, on_synced)
 
     def _on_congestion(self, is_congested: bool) -> None:

@@ -1,4 +1,4 @@
-"""What attempts are counted as. Everything is looked up at its first use and kept."""
+"""The metrics of attempts; each is looked up at its first use and kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mooring.framework.results import QueuedPod
 from mooring.observe.family import Histogram, MetricValue
 from mooring.observe.metrics import Metrics
 
-_MANY_ATTEMPTS: Final = 15  # pods that needed more are counted together with those
+_MANY_ATTEMPTS: Final = 15  # the largest label; pods with more attempts count here
 
 
 class AttemptCounts:

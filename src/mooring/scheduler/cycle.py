@@ -1,8 +1,8 @@
 """One pod in, one decision out: filter, score, pick.
 
-Pure: the same nodes, the same pod and the same plugins give the same decision. Nothing is written
-anywhere; what follows from the decision is the scheduler's business. The only I/O is the calls to
-extenders, and only they make a decision wait: its caller keeps the nodes as they are meanwhile.
+The same nodes, pod and plugins give the same decision. Nothing is written; the scheduler carries
+the decision out. The only I/O is calls of extenders, and a decision awaits nothing else; its caller
+keeps the nodes unchanged meanwhile.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ NO_NODES = Status.unresolvable("no nodes available to schedule pods")
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Where a pod goes, or why it goes nowhere."""
+    """The node of a pod, or why no node is feasible."""
 
     status: Status
     node_name: str = ""
-    evaluated: int = 0  # nodes that were looked at
+    evaluated: int = 0  # number of evaluated nodes
     found: int = 0  # feasible nodes
     names: tuple[str, ...] = ()  # of all nodes, in row order; if decisions are observed
     rows: IntArray = _NO_ROWS  # of the feasible nodes, ascending; likewise
     scores: Scores | None = None  # aligned with `rows`; None if there was no choice
     verdicts: Verdicts | None = None  # of all nodes, when none was feasible
     diagnosis: Diagnosis | None = None
-    after: PostFilterOutcome | None = None  # what PostFilter said, when none was feasible
+    after: PostFilterOutcome | None = None  # the result of PostFilter, when none was feasible
     nominate: str | None = None  # None: the nomination stays; "": it is withdrawn
 
     @property
@@ -93,7 +93,7 @@ class Cycle:
         ways = runner.guard.metrics.decisions
         self._by_class, self._in_full = ways.labels("class"), ways.labels("full")
         has_opinions = extenders is not None and extenders.have_opinions
-        # With nothing to compare them by, the first node that fits is as good as any.
+        # Without Score plugins, the first feasible node is enough.
         self._takes_first = not (evaluator.plugins.scorers or has_opinions)
         self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
 
@@ -110,7 +110,7 @@ class Cycle:
         return decision
 
     def decide_alone(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
-        """As `decide`, but no extender is asked any more: for a forked copy of the process."""
+        """As `decide`, without extenders: for a forked copy of the process."""
         self._extenders = None
         deciding = self.decide(state, pod, nodes)
         try:
@@ -131,7 +131,7 @@ class Cycle:
                 evaluation.filter()
             else:
                 evaluation.filter(*self._limits(evaluation))
-            if is_timed:  # to refuse every node is no failure
+            if is_timed:  # a refusal of every node is not a failure
                 self._runner.took("Filter", started, evaluation.status)
             if self._check is not None and evaluation.by_class and self._check.is_due():
                 self._compare(self._check, evaluation)
@@ -169,11 +169,11 @@ class Cycle:
     # --- filter --------------------------------------------------------------------------------
 
     async def _try_nominated(self, evaluation: Evaluation) -> Decision | None:
-        """Room was made on this node for this pod: if it fits there, look no further."""
+        """Choose the node that the pod is nominated for, if it is feasible."""
         pod, nodes, name = evaluation.pod, evaluation.nodes, evaluation.pod.nominated_node_name
         row = nodes.index_of(name)
         if row is None or not self._evaluator.what_if.fits(evaluation.state, pod, nodes[row]).ok:
-            return None  # whatever is wrong there, the full scan will say it
+            return None  # the full evaluation will report it
         rows = np.array([row], dtype=np.int64)
         if self._extenders is not None:
             one = nodes.take(rows)
@@ -195,7 +195,7 @@ class Cycle:
         return OK
 
     def _limits(self, evaluation: Evaluation) -> tuple[int | None, int]:
-        """How many nodes that fit are enough, None for all; and where the scan begins."""
+        """The number of feasible nodes that are enough, None for all; and the start of the scan."""
         if self._looks_at_all:
             return None, 0
         only, count = evaluation.outcome.only, len(evaluation.nodes)
@@ -205,7 +205,7 @@ class Cycle:
         return nodes_to_find(count if only is None else len(only), self._percentage), start
 
     def _keep_first(self, evaluation: Evaluation) -> None:
-        """With a limit, only the first so many in listing order count as feasible."""
+        """With a limit, only the first feasible nodes in listing order count."""
         limit, start = self._limits(evaluation)
         if limit is None:
             return
@@ -248,14 +248,14 @@ class Cycle:
             verdicts=verdicts,
             diagnosis=found,
             after=after,
-            # With no node to nominate, no nomination can stand.
+            # Without a node to nominate, the nomination is withdrawn.
             nominate=after.nominate if after is not None else "",
         )
 
     # --- the best node -------------------------------------------------------------------------
 
     def _choose(self, evaluation: Evaluation) -> None:
-        if evaluation.count == 1 or not self._guard.record_plugins:  # of one there is no choice
+        if evaluation.count == 1 or not self._guard.record_plugins:  # a single node needs no score
             evaluation.choose()
             return
         caller, timer = self._evaluator.plugins.caller, self._guard.timer

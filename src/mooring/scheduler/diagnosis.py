@@ -1,4 +1,4 @@
-"""Why a pod did not fit: data first, kube-scheduler's sentence second."""
+"""The diagnosis of an unschedulable pod: counts per reason, and kube-scheduler's message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.framework.verdicts import Verdicts
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Counts per reason, and who is to be asked again when something changes."""
+    """Counts per reason, and the plugins whose events may help the pod."""
 
     nodes: int
     reasons: dict[str, int]  # reason -> nodes that gave it
@@ -28,7 +28,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         if self.pre_filter_message:
             text += f" {self.pre_filter_message}."
         elif self.reasons:
-            # Sorted as strings, so "10 ..." stands before "2 ...": that is what people know.
+            # Sorted as strings, as in kube-scheduler: "10 ..." comes before "2 ...".
             counted = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
             text += f" {', '.join(counted)}."
         if self.post_filter_message:
@@ -56,13 +56,13 @@ def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagno
 
 
 def of_pre_filter(status: Status, nodes: int, restricted_by: Iterable[str] = ()) -> Diagnosis:
-    """Every node is refused alike, before any was looked at."""
+    """From a refusal at PreFilter, which holds for every node."""
     plugins = frozenset({status.plugin, *restricted_by} - {""})
     return Diagnosis(nodes, {}, plugins, frozenset(), pre_filter_message=status.message)
 
 
 def of_refusal(status: Status) -> Diagnosis:
-    """The chosen node was refused after all, at Reserve or Permit."""
+    """From a refusal of the chosen node at Reserve or Permit."""
     plugins = frozenset({status.plugin} - {""})
     pending = plugins if status.code is Code.PENDING else frozenset()
     reasons = dict(Counter(status.reasons))

@@ -1,4 +1,4 @@
-"""Some decisions are made again without the memory, to see whether they are the same."""
+"""`--check-decisions`: some decisions are evaluated again without the memory and compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class DoubleCheck:
-    """Which decisions are checked, and what came of it."""
+    """Selects the decisions to check, and counts the results."""
 
     def __init__(self, share: float, rng: random.Random, metrics: Metrics) -> None:
         self._share = share  # of decisions, 0 to 1
@@ -33,8 +33,8 @@ class DoubleCheck:
     ) -> None:
         """Compare feasible nodes, reasons, scores and the best node.
 
-        A difference has to be there twice: a process that is stopped for a while finds that a
-        plugin took too long, in one of the two evaluations.
+        A difference must occur twice to be reported: in a process that was stopped for a while, a
+        plugin may have taken too long in one of the two evaluations.
         """
         difference = _difference(by_class, evaluate_in_full(), limit, start)
         if difference:

@@ -1,4 +1,4 @@
-"""Carries out what preemption chose: its victims leave, and the pod they leave for waits meanwhile.
+"""Carries out a preemption: evicts the victims and gates the preemptor until they are gone.
 
        evict                  all but the last are deleted
     ----------> the others -------------------------------> the last
@@ -7,9 +7,9 @@
                     +---> the pod is made active <-----------+    v
                           and chooses again                       the gate is open
 
-The preemptor is kept out of the queue until its last victim is seen to leave: otherwise each one
-that goes would wake it, and it would find no room and choose further victims. What wakes it in the
-end is the event of a victim.
+The preemptor is gated until the watch shows that its last victim is gone or terminating: otherwise
+each victim that goes would wake it, and it would find no room and choose further victims. In the
+end the event of a victim wakes it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ WAITING: Final = Status.unresolvable("waiting for the preemption for this pod to
 
 
 class _Eviction:
-    """The victims of one preemptor, on their way out."""
+    """The eviction of the victims of one preemptor."""
 
     def __init__(self, preemptor: Pod, node_name: str, victims: list[Pod], plugin: str) -> None:
         self.preemptor = preemptor
         self.node_name = node_name
         self.plugin = plugin  # that chose them
         *self.others, self.last = victims
-        self.is_at_the_last = False  # the others have been seen to
-        self.is_called_off = False  # the last was not bound yet and goes back to the queue
+        self.is_at_the_last = False  # the other victims are evicted
+        self.is_called_off = False  # the last was not bound yet and returns to the queue
 
     def is_over(self, cache: Cache) -> bool:
-        """Whether the last victim leaves, as far as the watch has shown."""
+        """Whether the watch has shown that the last victim is gone or terminating."""
         if self.is_called_off or not self.is_at_the_last:
             return self.is_called_off
         last = cache.get_pod(self.last.uid)
@@ -58,7 +58,7 @@ class _Eviction:
 
 
 class Evictor:
-    """Evicts for all profiles, and gates the pods that it evicts for."""
+    """Evicts victims for all profiles, and gates their preemptors."""
 
     def __init__(
         self,
@@ -86,14 +86,14 @@ class Evictor:
         self._backoff = PreemptionBackoff(clock.now)
 
     def pause(self, pod: Pod) -> float:
-        """Seconds for which this pod may not have others evicted, after it did so in vain."""
+        """Seconds until this pod may preempt again, after evictions that did not help."""
         pause = self._backoff.pause(pod.uid)
         if pause:
             self._metrics.preemption_loops.labels().add()
         return pause
 
     def forget(self, uid: str) -> None:
-        """A preemptor is bound: its evictions were not in vain."""
+        """Forget a preemptor that is bound."""
         self._backoff.forget(uid)
 
     def gate(self, pod: Pod) -> Status:
@@ -133,7 +133,7 @@ class Evictor:
         self._end(eviction, started, is_cleared=is_cleared, is_done=is_done)
 
     def _end(self, eviction: _Eviction, started: float, *, is_cleared: bool, is_done: bool) -> None:
-        """Whatever ended it, the preemptor does not stay gated if its victims do."""
+        """End an eviction; if victims remain, the preemptor is activated."""
         pod = eviction.preemptor
         self._metrics.goroutines.labels(eviction.plugin).add(-1)
         result = "success" if is_done and is_cleared else "error"
@@ -145,12 +145,12 @@ class Evictor:
             self._queue.activate([pod.key])
 
     def _is_left_at_the_gate(self, eviction: _Eviction) -> bool:
-        """Whether the last event has come while the gate was shut: there will be no other."""
+        """Whether the preemptor was gated when the last event came: no other will wake it."""
         is_gone = self._cache.get_pod(eviction.last.uid) is None
         return is_gone and self._queue.where(eviction.preemptor.key) == "gated"
 
     async def _clear_claims(self, eviction: _Eviction) -> bool:
-        """Less important pods that expect to fit on this node may not any more: let them look."""
+        """Withdraw the nominations of less important pods for this node."""
         preemptor, is_done = eviction.preemptor, True
         for other in self._queue.nominator.nominated_on(eviction.node_name):
             if other.priority < preemptor.priority and other.nominated_node_name:
@@ -163,10 +163,10 @@ class Evictor:
         return is_done
 
     async def _evict_all(self, eviction: _Eviction) -> bool:
-        """All at once but the last, which ends the preemptor's wait. False if one can't be."""
+        """Evict the other victims concurrently, then the last; False if an eviction fails."""
         gone = await asyncio.gather(*(self._try(eviction, other) for other in eviction.others))
         if not all(gone):
-            return False  # the sooner the preemptor chooses anew, the better
+            return False  # the preemptor has to choose again at once
         eviction.is_at_the_last = True
         return await self._try(eviction, eviction.last)
 
@@ -192,7 +192,7 @@ class Evictor:
         self._recorder.event(victim, "Normal", "Preempted", "Preempting", note, preemptor)
 
     def _call_off(self, victim: Pod, plugin: str) -> bool:
-        """A pod that is not bound yet need not be deleted: it goes back to the queue."""
+        """Return a victim that is not bound yet to the queue instead of deleting it."""
         held = self._waiting.get(victim.uid)
         if held is not None:
             return held.preempt(plugin, "preempted")

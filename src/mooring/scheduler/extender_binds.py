@@ -1,7 +1,6 @@
-"""Pods that an extender says it has bound, until the watch shows it.
+"""Pods that an extender reports as bound, until the watch shows the bind.
 
-An extender that says so without binding would leave the pod assumed for ever: its room taken, and
-the pod in no queue.
+Without this check, a pod that the extender did not bind would stay assumed for ever, in no queue.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from mooring.scheduler.binding import Assignment
 
 log = logging.getLogger(__name__)
 
-PATIENCE: Final = 30.0  # seconds until the API server is asked
+PATIENCE: Final = 30.0  # seconds until the pod is read from the API server
 
 NodeOf = Callable[[Pod], Awaitable[str]]
 """The node that a pod has at the API server, or ""; raises NotFound."""
@@ -34,7 +33,7 @@ class _Claim(msgspec.Struct):
 
 
 class ExtenderBinds:
-    """Asks the API server about pods that stay assumed; `refuse` gets those without a node."""
+    """Reads pods that stay assumed from the API server; `refuse` gets those without a node."""
 
     def __init__(
         self,
@@ -60,9 +59,9 @@ class ExtenderBinds:
                 await self._ask(uid, claim)
 
     def _is_open(self, uid: str, claim: _Claim) -> bool:
-        """Whether the watch has neither shown the pod on a node nor its end."""
+        """Whether the watch has shown neither the bind nor the deletion of the pod."""
         if self._claims.get(uid) is not claim:
-            return False  # the pod is on its way again
+            return False  # the pod is in another attempt
         if not self._cache.is_assumed(uid):
             del self._claims[uid]
             return False
@@ -73,7 +72,7 @@ class ExtenderBinds:
         try:
             node = await self._node_of(claim.assignment.pod)
         except NotFound:
-            return  # as the watch will tell, too
+            return  # the watch will show the deletion
         if node or not self._is_open(uid, claim):
             return
         del self._claims[uid]

@@ -1,4 +1,4 @@
-"""What happens to a pod that could not be placed: queued again, explained, nominated or not."""
+"""The handling of a failed attempt: requeue, condition, Event and nomination."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class FailureHandler:
-    """Sends pods back to the queue and says why."""
+    """Returns pods to the queue and reports the reason."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class FailureHandler:
         """`nominate` as in `Decision`: None keeps the nomination, "" withdraws it.
 
         `announced` is a nomination that this attempt has written and that the watch may not have
-        shown us yet. With `is_moot` the pod is gone, as the watch will tell us, too, or it is for
-        another replica to decide: the failure is not reported. `penalty` as in the queue.
+        shown yet. With `is_moot` the failure is not reported: the pod is deleted, or another
+        replica decides about it. `penalty` as in the queue.
         """
         pod = queued.pod
         queued.unschedulable_plugins = frozenset()
@@ -79,7 +79,7 @@ class FailureHandler:
             return
         self._requeue(queued, latest, penalty)
         if latest is None or is_moot:
-            return  # it is gone, or another scheduler has bound it
+            return  # deleted, or bound by another scheduler
         self._queue.nominator.nominate(latest, nominate)
         message = cut(status.message, MAX_MESSAGE)
         if status.rejected:
@@ -129,7 +129,7 @@ class FailureHandler:
         try:
             await self._client.patch_pod_status(pod, condition, changed)
         except NotFound:
-            return  # it has just been deleted, and the watch has yet to tell us
+            return  # deleted; the watch will show it
         except ApiError as error:
             extra = {"pod": pod.key, "error": str(error)}
             log.warning("could not write the status of a pod", extra=extra)

@@ -1,8 +1,8 @@
 """Event handlers: changes of the cluster go into cache and queue, in order.
 
 An informer, a simulation or a test calls `put_*` with an object's latest state and `remove_*` when
-it is gone. What has changed is found by comparing with the known state, so a repeated or a missed
-event does no harm.
+it is deleted. Changes are found by comparing with the known state, so repeated or missed events do
+no harm.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Handlers:
         self._by_event: dict[ClusterEvent, Histogram] = {}
         self._began = 0.0  # of the event that is being handled
         self._pending: dict[str, Pod] = {}  # key -> latest state of our pods without a node
-        self._later: deque[tuple[_Handler, Any]] | None = None  # what was told while held
+        self._later: deque[tuple[_Handler, Any]] | None = None  # calls that came while held
 
     def pending(self, key: str) -> Pod | None:
         """The latest known state of a pod of ours that has no node yet."""
@@ -152,7 +152,7 @@ class Handlers:
     def _put_pending(self, pod: Pod) -> None:
         old = self._pending.get(pod.key)
         if old is not None and old.uid != pod.uid:
-            self._remove(old)  # its end was missed: this is another pod of the same name
+            self._remove(old)  # its deletion was missed: this is another pod of the same name
             old = None
         self._pending[pod.key] = pod
         if self._cache.is_assumed(pod.uid):
@@ -179,13 +179,13 @@ class Handlers:
             self._move(ASSIGNED_POD_DELETED, old, None)
 
     def _call_off(self, pod: Pod) -> None:
-        """Stop the PreBind plugins of a pod that is being deleted: they might wait for ever."""
+        """Cancel the PreBind plugins of a deleted pod, which might wait for ever."""
         if pod.uid in self._pre_binding:
             why = Status.error("the pod was deleted", cause=pod_not_found(pod.name))
             self._pre_binding.cancel(pod.uid, why)
 
     def _give_up_assumed(self, pod: Pod) -> None:
-        """A pod that is on its way to a node is being deleted: free its place at once."""
+        """Free the place of an assumed pod that is deleted."""
         waiting = self._waiting.get(pod.uid)
         if waiting is not None:
             waiting.reject("", "removed")  # its binding task forgets it and wakes the others
@@ -212,7 +212,7 @@ class Handlers:
             self._move(ClusterEvent(_resource(value), Action.DELETE), old, None)
 
     def _move(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Wake whom this may help; how long all of it took is on record."""
+        """Move the pods that an event may help, and observe the duration."""
         self._queue.move_all(event, old, new)
         taken = self._by_event.get(event)
         if taken is None:
@@ -221,7 +221,7 @@ class Handlers:
 
 
 def node_update_events(old: core.Node, new: core.Node) -> Iterator[ClusterEvent]:
-    """What changed about a node that a refused pod may care for."""
+    """The events of a changed node that may help a refused pod."""
     if old.spec.unschedulable and not new.spec.unschedulable:
         yield ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
     if old.status.allocatable != new.status.allocatable:

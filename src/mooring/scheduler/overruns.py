@@ -6,9 +6,10 @@
        └── ended ◀── trial in a batch ◀── pods of unknown key       the penalty box, or the plugin
                           └── overran ──▶ trial, alone              is skipped for the pod
 
-While a plugin is on probation, only pods whose *key* has been tried run on the deciding thread: all
-that a plugin may look at but the name and the status. A key of which some pods overran vouches for
-no other pod: the name may matter. Without probation nothing here costs anything per pod.
+While a plugin is on probation, only pods whose *key* has been tried run on the deciding thread. The
+key is all that a plugin may read of a pod but its name and status. If some pods of a key overran,
+the others need trials as well, because the name may matter. Without probation, pods cost nothing
+here.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Tries(Protocol):
 
 
 class _Key:
-    """What trials and attempts of pods with one key showed."""
+    """The results of trials and attempts of pods with one key."""
 
     __slots__ = ("overruns", "passed", "seconds", "suspects")
 
@@ -84,7 +85,7 @@ class _Key:
 
 
 class _Entry:
-    """What is known of one pod that overran or was tried."""
+    """The state of one pod that overran or was tried."""
 
     __slots__ = ("overruns", "skipped", "ticket", "touched_at")
 
@@ -187,9 +188,9 @@ class Overruns:
     def attempted(
         self, runtime: ProfileRuntime, queued: QueuedPod, status: Status, seconds: float
     ) -> bool:
-        """A slow pod was decided, or a call overran: whether the attempt is void: a trial follows.
+        """Whether the attempt of a slow pod, or after an overrun, is void: then a trial follows.
 
-        To be called before the guard's limit is set back.
+        To be called before the guard's limit is reset.
         """
         self._credit -= seconds
         overran = self._guard.overrun
@@ -220,17 +221,17 @@ class Overruns:
         entry.overruns += 1
         entry.ticket = None
         self._update()
-        # Compared by count: a pod may overrun more often than a float can double.
+        # Compared by count: after many overruns a float would overflow.
         doubled = min(entry.overruns - 1, 16)
         return float(min(FIRST_PENALTY * 2**doubled, LONGEST_PENALTY))
 
     def forget(self, uid: str) -> None:
-        """The pod is bound."""
+        """Forget a pod that is bound."""
         if self._entries.pop(uid, None) is not None:
             self._update()
 
     def expire(self) -> None:
-        """End probations that are over. Call every second."""
+        """End probations that are over. To be called every second."""
         now = self._guard.timer()
         ended = [plugin for plugin, until in self._probation.items() if until <= now]
         for plugin in ended:
@@ -358,7 +359,7 @@ class Overruns:
         return entry
 
     def _seconds(self, key: Hashable, entry: _Entry | None) -> float | None:
-        """How long it takes to decide a pod; None if that has to be tried."""
+        """The seconds that the decision of a pod takes; None if a trial has to show it."""
         if entry is not None:
             if entry.ticket is not None and entry.ticket[0] == key:
                 return entry.ticket[1]

@@ -25,7 +25,7 @@ class PreemptionBackoff:
         self._evictions: OrderedDict[str, tuple[int, float]] = OrderedDict()  # uid: count, last
 
     def pause(self, uid: str) -> float:
-        """Seconds until this pod may have others evicted again; 0 if it may now."""
+        """Seconds until this pod may preempt again; 0 if it may now."""
         count, last = self._evictions.get(uid, (0, 0.0))
         if count < _FREE:
             return 0.0
@@ -33,7 +33,7 @@ class PreemptionBackoff:
         return max(0.0, last + length - self._now())
 
     def evicted(self, uid: str) -> int:
-        """It had others evicted; how often by now."""
+        """Count a preemption; returns the number so far."""
         count = self._evictions.pop(uid, (0, 0.0))[0] + 1
         self._evictions[uid] = count, self._now()
         if len(self._evictions) > _REMEMBERED:
@@ -41,5 +41,5 @@ class PreemptionBackoff:
         return count
 
     def forget(self, uid: str) -> None:
-        """It is bound or gone."""
+        """Forget a pod that is bound or deleted."""
         self._evictions.pop(uid, None)

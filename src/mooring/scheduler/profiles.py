@@ -1,4 +1,4 @@
-"""What each profile runs, built from a configuration before anything is scheduled."""
+"""The runtime of each profile, built from a configuration at the start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProfileRuntime(msgspec.Struct, frozen=True):
 def registrations(
     profile: Profile, guard: Guard, *, has_extenders: bool
 ) -> tuple[Registration, ...]:
-    """What wakes the pods that each plugin of a profile, or an extender, may refuse."""
+    """The events that may help pods refused by a plugin of a profile or by an extender."""
     found: list[Registration] = []
     for plugin in profile.plugins.values():
         if not isinstance(plugin, contract.CAN_REFUSE):
@@ -47,7 +47,7 @@ def registrations(
         own_hint = type(plugin).hint is not contract.Base.hint
         hint = partial(_ask_hint, guard, plugin) if own_hint else None
         found += [Registration(event, plugin.name, hint) for event in events]
-    if has_extenders:  # what they wait for is not known
+    if has_extenders:  # the events that help are not known
         found += [Registration(event, EXTENDER, None) for event in DEFAULT_WAKES_ON]
     return with_taint_fallback(found)
 

@@ -1,7 +1,7 @@
-"""The permissions a scheduler needs, derived from its plugins: no more, and each with its reason.
+"""The permissions that a scheduler needs, derived from its plugins, each with its reason.
 
-The same list is what the running process asks the cluster about (`client.permissions`) and what a
-ClusterRole is written from, so the two can't drift apart.
+The running process checks this list against the cluster (`client.permissions`), and a ClusterRole
+is written from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The filters again before the bind request, for a node that changed since the decision.
+"""A second run of the filters before the bind, if the node changed since the decision.
 
-Between decision and bind another scheduler may have put a pod on the same node, or an operator may
-have drained it. Our own pods are counted from the moment they are assumed, so only changes from
-outside call for a second look; without one it costs a comparison of two numbers.
+Between decision and bind another scheduler may have bound a pod to the same node, or an operator
+may have drained it. Pods of this scheduler are counted as soon as they are assumed, so only
+external changes need a second run; without one the check costs a comparison of two numbers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mooring.runtime.profile import Profile
 
 
 class Recheck:
-    """Asks the filters of one profile again about one node."""
+    """Runs the filters of one profile again on one node."""
 
     def __init__(self, profile: Profile, evaluator: PodEvaluator, cache: Cache) -> None:
         self._evaluator = evaluator
         self._cache = cache
-        # These plugins have reserved for this very pod already, and would find no room for it.
+        # These plugins have already reserved for this pod, and would find no room for it.
         self._reserving = {plugin.name for plugin in profile.at(contract.Reserve)}
 
     def ask(self, pod: Pod, assumed: Pod) -> Status:

@@ -1,13 +1,13 @@
-"""How many feasible nodes are enough, where a configuration says that not all need be found."""
+"""`percentageOfNodesToScore`: the number of feasible nodes that are enough."""
 
 from __future__ import annotations
 
 
 def nodes_to_find(count: int, percentage: int | None) -> int | None:
-    """How many feasible nodes are enough; None: look at all.
+    """The number of feasible nodes that are enough; None: all nodes are evaluated.
 
-    An unset percentage means all nodes, because looking at all is cheap here. A percentage in the
-    configuration is honoured as kube-scheduler does, 0 being its adaptive rule.
+    An unset percentage means all nodes, because that is cheap here. A configured percentage has
+    kube-scheduler's meaning; 0 is its adaptive rule.
     """
     if percentage is None or count < 100:
         return None

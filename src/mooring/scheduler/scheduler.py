@@ -1,7 +1,7 @@
 """Wiring, start and stop, and the loop: pop, decide, assume, hand over to binding.
 
-One thread owns all state and decides. Binding, status patches and Events are never waited for by
-the loop; they run as tasks of one group that ends with the scheduler.
+One thread owns all state and decides. The loop never waits for bindings, status patches or Events;
+they run as tasks of one group that ends with the scheduler.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Scheduler:
-    """A complete scheduler; the cluster behind it is handed in.
+    """A complete scheduler; the cluster is passed in as `client`, `recorder` and `handlers`.
 
-    `client` carries writes out, `recorder` keeps Events, `clock` and `rng` are the time and the
-    dice, `extenders` are those of the configuration, ready to be called; with `node_of` their binds
-    are checked. Feed what the cluster does to `handlers`, then `await run()`. With a `check_share`
-    that part of the decisions by class is made again in full and compared. `feature_gates` are
-    those to turn on.
+    `client` writes to the cluster, `recorder` records Events, `clock` and `rng` give time and
+    random numbers, `extenders` are those of the configuration; with `node_of` their binds are
+    checked. Pass changes of the cluster to `handlers`, then `await run()`. With a `check_share`,
+    that share of the decisions by class is evaluated again in full and compared. `feature_gates`
+    are those to enable.
     """
 
     def __init__(
@@ -120,16 +120,16 @@ class Scheduler:
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = on_attempt
-        self._extenders = extenders or None  # none to call: nothing to wait for
+        self._extenders = extenders or None
         self._extender_binds: ExtenderBinds | None = None
         if self._extenders is not None and node_of is not None:
             self._extender_binds = ExtenderBinds(self.cache, clock, node_of, self._refuse_bound)
         self._check = None
         if check_share:
-            # With random numbers of its own: a check must not change what happens.
+            # With its own random numbers: a check must not change decisions.
             self._check = DoubleCheck(check_share, random.Random(), self.metrics)
         if config.extenders and extenders is None:
-            # A scheduler that ignored its extenders would be worse than none.
+            # Without its extenders, the scheduler would decide wrongly.
             text = "this scheduler was started without a way to call extenders"
             raise ConfigError([Problem("extenders", text)])
         self._tasks: TaskPool | None = None
@@ -224,7 +224,7 @@ class Scheduler:
         )
 
     def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
-        """Fork this process to try pods for which a plugin may hang; it must be ours alone."""
+        """Allow trials in forked copies; only for a process that mooring owns."""
         self.overruns.enable(Trials(self.guard, self.cache), policies)
         self._rests_after = STALL_LIMIT
 
@@ -234,7 +234,7 @@ class Scheduler:
     def _make_runtime(
         self, profile: Profile, handle: ProfileHandle, *, is_own: bool = True
     ) -> ProfileRuntime:
-        """With `is_own`, it is the one that plugins reach by their handle."""
+        """With `is_own`, it is the runtime behind the handle of its plugins."""
         runner = Runner(profile, self.guard)
         plugins = DecisionPlugins(profile, self.guard)
         nominator, is_ours = self.queue.nominator, self.handlers.is_ours
@@ -278,7 +278,7 @@ class Scheduler:
     # --- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Schedule until `stop`; returns when every binding under way has ended."""
+        """Schedule until `stop`; returns when all bindings in progress have ended."""
         try:
             async with TaskPool() as self._tasks:
                 chores = [
@@ -298,18 +298,18 @@ class Scheduler:
                 runtime.profile.close()
 
     def stop(self) -> None:
-        """Take no further pod from the queue; pods held at Permit are sent back."""
+        """Pop no further pod; pods that wait at Permit return to the queue."""
         self._stopping = True
         self._ready.set()
         for waiting in self.waiting:
             waiting.reject("", "the scheduler is stopping")
 
     def hold(self, why: str) -> None:
-        """Decide nothing until `release(why)`; bindings under way go on."""
+        """Decide nothing until `release(why)`; bindings in progress continue."""
         self._holds.add(why)
 
     def release(self, why: str) -> None:
-        """Take one hold back; scheduling goes on when none is left."""
+        """Remove one hold; scheduling continues when none is left."""
         self._holds.discard(why)
         self._ready.set()
 
@@ -324,15 +324,15 @@ class Scheduler:
         while not self._stopping:
             if not self._holds and await self.schedule_one():
                 decided += 1
-                # One that evicts takes as long as a hundred others, and its victims should go.
+                # A preemption takes as long as a hundred decisions, and its evictions should start.
                 late = loop.time() - until
                 if decided >= _TURN or late >= 0:
-                    # Bindings, watches and timers get their turn. To renew the lease takes several
-                    # of them, so after a long decision there must be time for more than one.
+                    # Bindings, watches and timers get a turn. Renewing the lease needs several
+                    # turns, so after a long decision there must be time for more than one.
                     await asyncio.sleep(_REST if late > self._rests_after else 0)
                     decided, until = 0, loop.time() + _LONGEST_TURN
             else:
-                # Nothing can have become ready since: no event is handled between pop and here.
+                # No pod can have become ready since: no event is handled between pop and here.
                 self._ready.clear()
                 await self._ready.wait()
 
@@ -355,7 +355,7 @@ class Scheduler:
             await binds.check()
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep; a plugin that cancels the task only cuts it short."""
+        """Sleep; if a plugin cancels the task, only the sleep ends."""
         try:
             await self._clock.sleep(seconds)
         except asyncio.CancelledError:
@@ -371,7 +371,7 @@ class Scheduler:
     # --- one attempt ---------------------------------------------------------------------------
 
     async def schedule_one(self) -> bool:
-        """Try to place the next pod; False if no pod is ready."""
+        """Schedule the next pod; False if no pod is ready."""
         queued = self.queue.pop()
         if queued is None:
             return False
@@ -422,7 +422,7 @@ class Scheduler:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
             decision = self._without_loops(queued.pod, decision)
-            # First, so that whatever wakes the pod from now on finds its gate shut.
+            # First, so that events from now on find the pod gated.
             self._make_room(queued.pod, decision)
             self._fail(runtime, queued, started, decision.status, decision)
             return
@@ -455,7 +455,7 @@ class Scheduler:
             self._evictor.evict(pod, after.nominate, after.victims, after.status.plugin)
 
     def _without_loops(self, pod: Pod, decision: Decision) -> Decision:
-        """The decision without the room it would make, if it was made in vain too often."""
+        """The decision without its preemption, if earlier ones of the pod did not help."""
         after = decision.after
         if after is None or not after.victims:
             return decision
@@ -473,7 +473,7 @@ class Scheduler:
         sizes.labels("assumed_pods").set(self.cache.assumed_count)
 
     def _conflict(self, kind: Conflict) -> None:
-        # What was so before we came is none of our conflicts; a pause under load is no absence.
+        # Conflicts from before this process led are not counted; a pause under load is no absence.
         if self._holds <= {CONGESTED}:
             self.metrics.conflicts.labels(kind.value).add()
 
@@ -531,7 +531,7 @@ class Scheduler:
         queued, status = assignment.queued, refusal.status
         freed = assignment.pod
         if status.rejected:
-            # After the pod is back in the queue, and without waking itself by its own departure.
+            # After the pod is back in the queue, so that its own departure does not wake it.
             self._fail(runtime, queued, assignment.started, status, refusal)
             self.queue.move_all(
                 ASSIGNED_POD_DELETED, freed, None, lambda other: other.uid != freed.uid
@@ -574,6 +574,6 @@ class Scheduler:
 
 
 def _broken(what: str, pod: Pod, error: Exception) -> Status:
-    """Something broke outside of any plugin's code: the pod must not be lost over it, nor we."""
+    """The status after an exception outside of plugin code, so that the pod is not lost."""
     log.exception("%s broke", what, extra={"pod": pod.key})
     return Status.error(named(error), cause=error)

@@ -1,7 +1,7 @@
 """Tasks for background work: bindings, status patches, evictions.
 
-A task that has finished one piece of work takes the next. So a binding that never waits costs no
-task of its own, and a binding that waits costs one only until the pool is large enough.
+A task that has finished one piece of work takes the next. So a binding that never waits needs no
+new task, and a binding that waits needs one only until the pool is large enough.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TaskPool:
         return self._has_failed or (self._owner is not None and self._owner.cancelling() > 0)
 
     def drain(self) -> None:
-        """No more work comes, except from work under way: end when that is done."""
+        """Accept no more work, except from work in progress; end when that is done."""
         self._is_draining = True
         for wakeup in self._idle:
             if not wakeup.done():
@@ -75,12 +75,12 @@ class TaskPool:
         self._idle.clear()
 
     def _close(self) -> None:
-        """Drop what was never begun."""
+        """Drop work that was not started."""
         while self._waiting:
             self._waiting.popleft().close()
 
     def _grow(self) -> None:
-        """Start a task for each piece of work that is left: the task called before waits by now."""
+        """Start a task for each remaining piece of work; the task woken before is waiting."""
         if self._called:  # the task was cancelled before it began
             self._called = False
             if self.are_ending:
@@ -107,7 +107,7 @@ class TaskPool:
                     self._has_failed = True
                     raise
                 if ours is not None and ours.cancelling():
-                    return  # a cancellation that was not heeded must not hit other work
+                    return  # a cancellation that was ignored must not hit other work
             if self._is_draining or len(self._idle) >= MOST_IDLE:
                 return
             wakeup = self._loop.create_future()

@@ -1,8 +1,8 @@
 """Trials: pods that may hang a plugin are decided in a forked copy of the process first.
 
-A copy screens a batch of pods, each within `SCREENING` seconds. The first that does not end takes
-the copy with it; that pod is tried alone, with the whole budget. The others of its batch have moved
-to another copy by then. The deciding thread waits for none: it hears of each result.
+A copy screens a batch of pods, each within `SCREENING` seconds. The first pod that takes longer
+ends the copy; that pod is tried alone, with the whole budget, and the others of its batch move to
+another copy. The deciding thread never waits: results are reported to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRACE: Final = 1.0  # seconds after which a copy that ignores its timer is kill
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How one trial went: in so many seconds, or not: which plugin, at which point, and what."""
+    """The result of a trial: its seconds, or the plugin that overran, at which point, and how."""
 
     seconds: float = 0.0
     overran: str = ""  # what happened; empty if it ended
@@ -95,7 +95,7 @@ class Trials:
         asyncio.get_running_loop().call_soon(self._start)
 
     def withdraw(self, key: Hashable) -> list[Pod]:
-        """The pods with this key that wait to be screened: they need not be any more."""
+        """Remove and return the pods with this key that wait to be screened."""
         pods = [trial.pod for trial in self._to_screen.values() if trial.key == key]
         for pod in pods:
             del self._to_screen[pod.uid]
@@ -126,7 +126,7 @@ class Trials:
                 self._known.discard(trial.pod.uid)
 
     def _next_batch(self) -> list[PodTrial]:
-        """Those not doubted first; by chance, so that many bad pods can't stay ahead of others."""
+        """Undoubted pods first, in random order, so that many bad pods can't block the others."""
         gone = [uid for uid, trial in self._to_screen.items() if not trial.is_wanted()]
         for uid in gone:
             del self._to_screen[uid]
@@ -190,7 +190,7 @@ class Trials:
             batch.timer = loop.call_later(_STUCK_AFTER, self._move_on, batch)
 
     def _move_on(self, batch: _Batch) -> None:
-        """Screen what else is in the batch in another copy."""
+        """Screen the rest of the batch in another copy."""
         batch.is_stuck = True
         self._watch(batch)
         self._give_back(batch, keep=1)
@@ -245,7 +245,7 @@ class Trials:
 
 
 class _Batch:
-    """A copy at work, and the trials that it has not ended yet."""
+    """A running copy, and the trials that it has not ended yet."""
 
     def __init__(
         self, copy: Copy, note: CallNote, trials: deque[PodTrial], seconds: float, alone: bool

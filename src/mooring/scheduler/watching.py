@@ -1,4 +1,4 @@
-"""What to watch for the enabled plugins, and the informers that feed the handlers."""
+"""The kinds to watch for the enabled plugins, and the informers that call the handlers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_EVENT_NAME: Final = {
 
 
 def kinds_to_watch(plans: Iterable[ProfilePlan]) -> list[type[Object]]:
-    """What plugins look up, or wait for by name in `wakes_on`; besides pods and nodes."""
+    """The kinds that plugins have in `reads` or `wakes_on`, besides pods and nodes."""
     found: set[type[Object]] = set()
     for plan in plans:
         found |= plan.reads
@@ -41,7 +41,7 @@ def add_informers(
 ) -> None:
     """Add informers for nodes, pods and further kinds; `node_selector` is the scope of nodes.
 
-    What extenders are to be sent of pods and nodes is kept in `documents`.
+    The raw JSON of pods and nodes that extenders need is kept in `documents`.
     """
     documents = documents or Documents()
     informers.add(

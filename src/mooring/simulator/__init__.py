@@ -1,8 +1,8 @@
 """Pods, nodes and a real scheduler in this process, on virtual time.
 
-Input: pods and nodes. A real `Scheduler` decides; its bindings and Events go back into memory.
-There is no API server: `mooring.cluster` has one. This room owns the words *virtual clock*,
-*settle* and *advance*.
+Input: pods and nodes. A real `Scheduler` decides; its bindings and Events are kept in memory. There
+is no API server here; `mooring.cluster` has one. This room owns the words *virtual clock*, *settle*
+and *advance*.
 """
 
 from mooring.simulator.clock import VirtualClock, VirtualLoop

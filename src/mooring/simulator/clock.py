@@ -1,4 +1,4 @@
-"""Virtual time: an event loop whose clock only moves when it is told to.
+"""Virtual time: an event loop whose clock moves only by `advance`.
 
 `settle` runs everything that is ready; `advance` jumps from timer to timer. No test sleeps, and an
 hour of backoff takes milliseconds.
@@ -13,7 +13,7 @@ EPOCH = 1_700_000_000.0  # seconds; a round moment in 2023 where virtual time be
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Reports to the loop when it would have to wait, instead of waiting."""
+    """Calls `idle` of the loop instead of waiting."""
 
     loop: VirtualLoop | None = None
 
@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.stop()
 
     def settle(self) -> None:
-        """Run until nothing more happens without time passing."""
+        """Run everything that needs no time to pass."""
         self.run_forever()
 
     def advance(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """A cluster in memory: objects, the writes a scheduler makes, and a watch.
 
-It behaves as an API server where a scheduler can tell: it refuses to bind a bound, gated or
-terminating pod, sets conditions, and reports changes after the write rather than during it.
+For a scheduler it behaves as an API server: it refuses to bind a bound, gated or terminating pod,
+sets conditions, and reports changes after the write, not during it.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class LocalCluster:
         return structs.replace(value, metadata=filled)
 
     def _publish(self, value: Object) -> None:
-        """Watches see a write a moment later, never within the call that made it."""
+        """Send a change to the watches, later and never within the call that made it."""
         stored = self._stored(value)
         self._objects[_key(stored)] = stored
         loop = asyncio.get_running_loop()

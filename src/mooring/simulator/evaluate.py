@@ -57,7 +57,7 @@ class Evaluator:
         self._registry = registry or Registry.discover(plugins)
         config = config or cfg.default_configuration()
         if config.extenders:
-            # Without extenders the result would not be the scheduler's.
+            # Without extenders the result would differ from the scheduler's.
             raise ConfigError([Problem("extenders", "an evaluation cannot call extenders")])
         self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, self._registry)}
         self._fragments: dict[str, ProfilePlan] = {}

@@ -91,7 +91,7 @@ class Simulation:
     # --- time ----------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Run everything that can happen without time passing."""
+        """Run everything that needs no time to pass."""
         self.loop.settle()
         self._check()
 
@@ -118,7 +118,7 @@ class Simulation:
         return self.cluster.pod(key)
 
     def node_of(self, key: str) -> str:
-        """Where a pod is bound; "" if nowhere."""
+        """The node of a pod; "" if it is not bound."""
         return self.cluster.pod(key).spec.node_name
 
     def placements(self) -> dict[str, str]:

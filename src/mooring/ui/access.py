@@ -5,7 +5,7 @@
         in the group system:masters ----------------------------------------> yes
         SubjectAccessReview on path and verb: 403 or -----------------------> yes
 
-Nothing is allowed because the API server did not answer.
+If the API server does not answer, the request is refused.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _TtlCache(Generic[K, V]):
 
 
 class Access:
-    """Asks a reviewer, and remembers its answers for some seconds.
+    """Calls a reviewer, and caches its answers for some seconds.
 
     `open_paths` need no credentials; a `*` at their end stands for anything.
     """
@@ -119,7 +119,7 @@ class Access:
         self._users: _TtlCache[bytes, UserInfo] = _TtlCache(_MOST_KEPT, now)
         self._answers: _TtlCache[tuple[UserInfo, str, str], bool] = _TtlCache(_MOST_KEPT, now)
         self._salt = os.urandom(32)  # the cache holds no tokens, only keyed hashes of them
-        self._complaint = ""  # as last logged
+        self._complaint = ""  # the last one that was logged
 
     async def check(
         self, verb: str, path: str, *, token: str = "", certified: UserInfo | None = None
@@ -170,9 +170,9 @@ class Access:
             if self._complaint != (complaint := f"{what}: {error}"):
                 self._complaint = complaint
                 extra = {"error": complaint}
-                log.warning("could not ask the API server about a request", extra=extra)
+                log.warning("the API server could not review a request", extra=extra)
             # The client has not been authenticated, so it gets no details.
-            text = f"the API server could not be asked about this request ({what})"
+            text = f"the API server could not review this request ({what})"
             raise _NoAnswer(text) from error
         self._complaint = ""
         return answer

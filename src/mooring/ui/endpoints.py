@@ -1,7 +1,7 @@
 """The HTTPS server of a running process: health, and pages that need authorisation.
 
     GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
-    GET <page>                      whatever `pages` holds: /metrics, /configz, /version
+    GET <page>                      one of `pages`: /metrics, /configz, /version
 
 One request per connection. A refusal is a Status, as from any Kubernetes component.
 """
@@ -90,7 +90,7 @@ class Endpoints:
         try:
             response = await self._respond(request)
         except Exception:
-            log.exception("answering a request broke", extra={"path": request.path})
+            log.exception("a request handler failed", extra={"path": request.path})
             response = refusal(Denial(500, "InternalError", "Internal error occurred"))
         response.headers.update(_HEADERS)
         response.force_close()

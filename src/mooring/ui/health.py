@@ -51,7 +51,7 @@ class Health:
             self._checks[endpoint][name] = check
 
     def add_note(self, name: str, note: Check, *, on: Iterable[Endpoint]) -> None:
-        """Show what `note` says, if anything, in verbose results; it fails nothing."""
+        """Show the text of `note`, if any, in verbose results; it is not a check."""
         for endpoint in on:
             self._notes[endpoint][name] = note
 
@@ -78,7 +78,7 @@ class Health:
         if unknown:
             names = ",".join(map(json.dumps, unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-        if not exclude:  # with exclusions the client chose what counts
+        if not exclude:  # with exclusions the result is only what the client chose
             self._note(endpoint, failed)
         if not (failed or verbose):
             return HealthResult(True, "ok")

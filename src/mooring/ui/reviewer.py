@@ -15,7 +15,7 @@ from mooring.client.client import ApiClient
 
 
 class ApiReviewer:
-    """Asks one API server, or one about tokens and another about permissions.
+    """Uses one API server, or one for tokens and another for permissions.
 
     It needs the rights of the ClusterRole system:auth-delegator.
     """

@@ -61,7 +61,7 @@ class ServingTls:
         self._context = self._build()
 
     def trust_clients(self, ca: bytes) -> None:
-        """Trust what this authority (PEM) signs too; for one that is not in a file."""
+        """Trust a further client CA (PEM), which is not in a file."""
         former, self._client_ca = self._client_ca, ca
         try:
             self._context = self._build()
@@ -70,7 +70,7 @@ class ServingTls:
             raise
 
     def context(self) -> ssl.SSLContext:
-        if not self._watch.changed(now=True):  # a pair that can't be used is tried only once
+        if not self._watch.changed(now=True):  # an invalid pair is tried only once
             return self._context
         try:
             self._context = self._build()
@@ -86,7 +86,7 @@ class ServingTls:
     def _build(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
-        # No session is resumed, so that a certificate that is no longer trusted is refused at once.
+        # Sessions are not resumed, so that a certificate that is no longer trusted is refused.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         if self._ciphers:

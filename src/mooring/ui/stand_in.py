@@ -1,11 +1,11 @@
-"""Answers health checks while the process itself can't, because its loop stands still.
+"""A second process that answers health checks while the event loop of the first is blocked.
 
     loop ── heartbeat, in shared memory ──▶ stand-in
       └───── one listening socket ─────────────┘   accepts only while the heartbeat is old
 
-The stand-in is a forked copy of the process from its start. A plugin in C code that holds the
-interpreter's lock stops every thread of the process, but not this one. It is alive as long as the
-process is, and has no part in anything else.
+The stand-in is a copy of the process, forked at the start. A plugin in C code that holds the
+interpreter lock stops every thread of the first process, but not the stand-in. The stand-in ends
+with the first process and does nothing else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 _BEAT: Final = 0.1  # seconds
 _LOOK: Final = 0.05
-_SILENT_AFTER: Final = 0.5  # seconds without a heartbeat; then the stand-in accepts
+_SILENT_AFTER: Final = 0.5  # seconds without a heartbeat until the stand-in accepts connections
 _BUSY: Final = Denial(503, "ServiceUnavailable", "the process is busy; try again")
 _SERVED: Final = ("/healthz", "/livez")
 
@@ -54,7 +54,7 @@ class StandIn:
         self._heartbeat = mmap.mmap(-1, 8)
         self._socket: socket.socket | None = None
         self._pid = 0
-        self._lifeline = -1  # a pipe that ends with this process
+        self._lifeline = -1  # a pipe that closes when this process ends
 
     def start(self, listening: socket.socket) -> None:
         """Fork; the copy shares the socket."""
@@ -64,7 +64,7 @@ class StandIn:
         try:
             pid = fork()
         except OSError as error:  # no process or no memory is left
-            log.warning("health checks wait for the loop", extra={"error": str(error)})
+            log.warning("no stand-in for health checks", extra={"error": str(error)})
             os.close(reading)
             os.close(writing)
             return
@@ -74,7 +74,7 @@ class StandIn:
         self._pid, self._lifeline = pid, writing
 
     async def run(self) -> None:
-        """Beat; and start another stand-in if this one has ended."""
+        """Write heartbeats; start another stand-in if this one has ended."""
         while True:
             self._beat()
             await asyncio.sleep(_BEAT)
@@ -90,7 +90,7 @@ class StandIn:
 
     def _restart_if_ended(self) -> None:
         if self._pid and self._socket is not None and os.waitpid(self._pid, os.WNOHANG)[0]:
-            log.warning("the process that answers health checks for us has ended")
+            log.warning("the stand-in for health checks has ended")
             os.close(self._lifeline)
             self._pid = 0
             self.start(self._socket)
@@ -109,7 +109,7 @@ class StandIn:
     def _run_in_copy(self, listening: socket.socket, lifeline: int) -> NoReturn:
         try:
             detach(listening.fileno(), lifeline)
-            asyncio._set_running_loop(None)  # that of the process we come from
+            asyncio._set_running_loop(None)  # that of the parent process
             asyncio.run(self._serve(listening, lifeline))
         finally:
             os._exit(0)
@@ -144,7 +144,7 @@ class StandIn:
 
 
 class _Endpoints(Endpoints):
-    """Health without reviews; all else has to wait for the process itself."""
+    """Health checks without reviews; any other page needs the first process."""
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         if request.path.startswith(_SERVED):
@@ -153,7 +153,7 @@ class _Endpoints(Endpoints):
 
 
 class _NoReviews:
-    """A path that is not open can't be reviewed now."""
+    """Refuses every path that needs a review."""
 
     async def review_token(self, token: str) -> UserInfo | None:
         raise ApiError(_BUSY.message)

@@ -1,4 +1,4 @@
-"""The words of `--tls-min-version` and `--tls-cipher-suites`, as Go spells them, for OpenSSL."""
+"""The values of `--tls-min-version` and `--tls-cipher-suites`, from Go's names to OpenSSL's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-# Suites of TLS 1.2; those of 1.3 are always all on, in Go as here.
+# Suites of TLS 1.2; those of 1.3 are always enabled, as in Go.
 _SUITES: Final[Mapping[str, str]] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -34,7 +34,7 @@ _SUITES_OF_13: Final = frozenset(
 
 
 def minimum_version(name: str) -> ssl.TLSVersion:
-    """TLS 1.2 unless said otherwise."""
+    """The minimum version; TLS 1.2 if the name is empty."""
     if not name:
         return ssl.TLSVersion.TLSv1_2
     found = _VERSIONS.get(name)
@@ -46,7 +46,7 @@ def minimum_version(name: str) -> ssl.TLSVersion:
 
 
 def openssl_ciphers(names: Iterable[str]) -> str | None:
-    """The suites for TLS 1.2 as OpenSSL wants them; "" if none is left, None for its own choice."""
+    """OpenSSL's names of the TLS 1.2 suites; "" if none is left, None for its defaults."""
     given = list(names)
     unknown = [name for name in given if name not in _SUITES and name not in _SUITES_OF_13]
     if unknown:

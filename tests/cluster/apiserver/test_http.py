@@ -150,7 +150,7 @@ async def test_survives_a_handler_that_breaks(caplog: pytest.LogCaptureFixture) 
         for _ in range(2):
             status, _, body = await client.ask("/api/v1/pods")
             assert (status, json.loads(body)["reason"]) == (500, "InternalError")
-    assert [record.message for record in caplog.records] == ["answering a request broke"] * 2
+    assert [record.message for record in caplog.records] == ["a request handler failed"] * 2
 
 
 # --- watches -------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_an_accident_is_told_and_logged(
     with caplog.at_level(logging.ERROR):
         reply = send(server, "POST", ROOT, pod("p"))
     assert (reply.status, value_of(reply)["reason"]) == (500, "InternalError")
-    assert [record.message for record in caplog.records] == ["answering a request broke"]
+    assert [record.message for record in caplog.records] == ["a request handler failed"]
 
 
 # --- reviews -----------------------------------------------------------------------------------

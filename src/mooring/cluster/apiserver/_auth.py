@@ -43,7 +43,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     verb: str
     path: str
     group: str = ""
-    resource: str = ""  # empty for what is no resource, such as /metrics
+    resource: str = ""  # empty for paths that are not resources, such as /metrics
     subresource: str = ""
     namespace: str = ""
     name: str = ""
@@ -58,7 +58,7 @@ class Authenticator:
 
     def __init__(self, tokens: Mapping[str, Caller] | None = None) -> None:
         self._salt = os.urandom(32)
-        # By digest: how long a look-up takes says nothing about the tokens.
+        # By digest, so that the time of a lookup reveals nothing about the tokens.
         self._callers: dict[bytes, Caller] = {}
         for token, caller in (tokens or {}).items():
             self.add(token, caller)
@@ -97,7 +97,7 @@ def _authenticated(caller: Caller) -> Caller:
 
 
 def is_health(path: str) -> bool:
-    """Whether a path is that of a health check, or of its part that every server has."""
+    """Whether a path is a health check, or the `ping` below it."""
     return path.removesuffix("/ping") in HEALTH
 
 

@@ -24,9 +24,9 @@ _RUNTIME_CLASSES: Final = known("runtimeclasses", "node.k8s.io")
 _SERVICES: Final = known("services")
 
 _NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATION_SECONDS: Final = 300  # that pods stay on a node that is not ready
+_TOLERATION_SECONDS: Final = 300  # how long pods stay on a node that is not ready
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-_ADDRESSES: Final = 1 << 16  # of services, from 10.96.0.0 on
+_ADDRESSES: Final = 1 << 16  # service addresses, from 10.96.0.0 on
 _NODE_PORTS: Final = range(30_000, 32_768)
 
 
@@ -211,7 +211,7 @@ def _choose_storage_class(store: Store, claim: Object) -> None:
             continue
         meta = item.decoded()["metadata"]
         if meta.get("annotations", {}).get(_DEFAULT_CLASS) == "true":
-            # Of several the newest, and the first by name of those.
+            # Of several default classes the newest; of those, the first by name.
             rank = (meta.get("creationTimestamp", ""), [-ord(letter) for letter in item.name])
             newest = max(newest, (rank, item.name))
     if newest:

@@ -1,6 +1,6 @@
 """The objects that every cluster starts with: namespaces and the system priority classes.
 
-And, once it is served, the authority by which clients are authenticated.
+Once the cluster is served over HTTPS, also the CA that authenticates its clients.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mooring.cluster.apiserver.resources import NAMESPACES, known
 from mooring.cluster.apiserver.verbs import Verbs
 
 CLIENT_CA: Final = "extension-apiserver-authentication"
-"""The ConfigMap in kube-system where others find the authority of client certificates."""
+"""The ConfigMap in kube-system that holds the CA of client certificates."""
 
 _MAPS: Final = known("configmaps")
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -47,5 +47,5 @@ def publish_authority(verbs: Verbs, certificate: bytes) -> None:
     namespace, data = "kube-system", {"client-ca-file": certificate.decode()}
     if verbs.store.get(_MAPS, namespace, CLIENT_CA) is None:
         verbs.create(_MAPS, {"metadata": {"name": CLIENT_CA}, "data": data}, namespace=namespace)
-    else:  # in a store that was kept; its authority was another
+    else:  # a restored store has the CA of an earlier process
         verbs.modify(_MAPS, namespace, CLIENT_CA, lambda value: {**value, "data": data})

@@ -1,7 +1,7 @@
 """Bytes to objects: only known fields, each with a value of its type.
 
 A kube-apiserver decodes into structs: values of other types are refused, unknown fields are
-dropped, null is as good as absent. Here `schema.py` has the types, and msgspec checks them while it
+dropped, null means absent. Here `schema.py` has the types, and msgspec checks them while it
 decodes. The result is plain dictionaries that defaulting and validation can rely on.
 """
 
@@ -153,7 +153,7 @@ def check_kind(resource: Resource, api_version: str, kind: str) -> None:
 def check_size(body: bytes) -> None:
     """Refuse JSON with more than about `MAX_NODES` keys and values, without making them."""
     if _marks(body) < MAX_NODES or not body.lstrip().startswith((b"{", b"[")):
-        return  # what begins otherwise is YAML, whose loader has the same limit
+        return  # anything else is YAML, whose loader has the same limit
     if _marks(_STRING.sub(b"", body)) >= MAX_NODES:
         raise bad_request(f"the body has too many keys and values: the limit is {MAX_NODES}")
 
@@ -257,10 +257,10 @@ def _parse_problem(body: bytes, error: Exception) -> str:
         return json_error(body)
     try:
         value = msgspec.json.decode(body)
-    except NOT_JSON:  # the rest of it is no JSON
+    except NOT_JSON:  # invalid after apiVersion and kind
         return json_error(body)
     if isinstance(value, dict):
-        # Neither, if a name is there twice: the last value is the one that is kept.
+        # If both are strings, a key was there twice, and only its last value is known here.
         field = next(
             (key for key in ("apiVersion", "kind") if not isinstance(value.get(key, ""), str)),
             "kind",

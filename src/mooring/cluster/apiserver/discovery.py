@@ -187,7 +187,7 @@ def _subresource_verbs(part: str) -> list[str]:
     return _SUBRESOURCE_VERBS.get(part, ["get", "patch", "update"])
 
 
-# --- everything at once ---------------------------------------------------------------------------
+# --- aggregated discovery -------------------------------------------------------------------------
 
 
 @cache

@@ -129,7 +129,7 @@ def _unescaped(value: str) -> str:
     return value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\")
 
 
-# --- what objects answer -----------------------------------------------------------------------
+# --- field values ------------------------------------------------------------------------------
 
 
 def _value(item: Item, field: str) -> str:

@@ -75,7 +75,7 @@ def explain_type_error(error: msgspec.ValidationError, value: Any, schema: Schem
 
 def _type_errors(value: Any, schema: Schema, struct: str, path: str) -> Iterator[str]:
     if value is None or schema.form == "any":
-        return  # Go takes null for anything
+        return  # Go accepts null for every type
     if schema.form == "list" and isinstance(value, list):
         for inner in value:
             yield from _type_errors(inner, schema.items, struct, path)

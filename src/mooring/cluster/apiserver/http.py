@@ -178,7 +178,7 @@ class HttpServer:
         except StatusError as error:
             answer = refusal(error)
         except Exception:
-            log.exception("answering a request broke", extra={"path": request.path})
+            log.exception("a request handler failed", extra={"path": request.path})
             broken = StatusError("Internal error occurred", code=500, reason="InternalError")
             answer = refusal(broken)
         if isinstance(answer, WatchResponse):

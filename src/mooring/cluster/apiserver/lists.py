@@ -30,7 +30,7 @@ class ListResult(msgspec.Struct, frozen=True):
 
     items: Sequence[Item]
     version: int
-    token: str = ""  # for the rest
+    token: str = ""  # the continue token; empty after the last page
     left: int | None = None  # the number of remaining items, if known
 
     @property

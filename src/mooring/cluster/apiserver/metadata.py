@@ -85,7 +85,7 @@ def tidy(meta: Object) -> None:
             del meta[field]
 
 
-# --- what may be wrong -------------------------------------------------------------------------
+# --- validation --------------------------------------------------------------------------------
 
 
 def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorList:

@@ -56,7 +56,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     match: str = ""
     limit: int = 0
-    token: str = ""  # of the page before
+    token: str = ""  # the continue token of the page before
     seconds: float = 0.0
     wants_bookmarks: bool = False
     initial: bool | None = None  # sendInitialEvents
@@ -121,7 +121,7 @@ def read_version(options: ListOptions) -> int:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Everything that is not plainly false is true."""
+    """A boolean parameter: true unless it is absent, `0` or `false`."""
     return query.get(name, "").lower() not in _FALSE
 
 

@@ -111,14 +111,14 @@ class Persistence:
                 raise ConfigError([Problem(self.path, text)]) from self._error
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error as error:  # nothing is lost: all is in the log beside the file
+        except sqlite3.Error as error:  # the write-ahead log still has them
             extra = {"file": self.path, "error": str(error)}
-            log.warning("could not move changes from the log into the file", extra=extra)
+            log.warning("could not checkpoint the write-ahead log", extra=extra)
         finally:
             self._database.close()
 
     def _notice(self, change: StoreChange) -> None:
-        """Called by the store in the middle of a request: only collects."""
+        """Collect a change; the store calls this during a request, so nothing is written here."""
         key = (change.resource, change.new.namespace, change.new.name)
         with self._condition:
             if not self._pending:
@@ -154,7 +154,7 @@ class Persistence:
                     )
 
     def _write(self, batch: Mapping[_Key, StoreChange], version: int) -> sqlite3.Error | None:
-        """All of it or nothing."""
+        """Write a batch in one transaction."""
         gone = [key for key, change in batch.items() if change.type == "DELETED"]
         there = [
             (*key, change.version, change.new.raw)
@@ -174,7 +174,7 @@ class Persistence:
         return None
 
     def _tell(self, error: sqlite3.Error | None, objects: int) -> None:
-        """Let the store, and the log, know whether changes are saved."""
+        """Report to the store and in the log whether changes are saved."""
         assert self._store is not None
         before, self._store.unsaved = self._store.unsaved, str(error) if error else ""
         if error and not before:
@@ -215,7 +215,7 @@ def _prepare(database: sqlite3.Connection, path: str) -> None:
         if owner == _OURS:
             text = f"expected format {_FORMAT}, found {version}: made by another mooring"
         raise ConfigError([Problem(path, text)])
-    # With a write-ahead log no commit waits for the disk, and a half-written one does not count.
+    # With a write-ahead log no commit waits for the disk, and a partial commit is ignored.
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     with database:

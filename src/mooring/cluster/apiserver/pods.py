@@ -22,7 +22,7 @@ from mooring.cluster.apiserver.errors import (
 from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import Object
 
-_COUNTED: Final = ("cpu", "memory")  # what decides about the quality of service
+_COUNTED: Final = ("cpu", "memory")  # the resources that decide the QoS class
 EVICTED: Final[Mapping[str, str]] = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -47,7 +47,7 @@ def check_binding(name: str, binding: Mapping[str, Any]) -> None:
         problems.append(required("target.name"))
     if problems:
         texts = [str(problem) for problem in problems]
-        # The real server lets this through as an error without a code of its own.
+        # kube-apiserver returns this as a plain error, which becomes a 500.
         raise StatusError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", code=500)
 
 
@@ -114,14 +114,14 @@ def with_ephemeral_containers(spec: Object, old: Object) -> Object:
     return {**old, "ephemeralContainers": spec.get("ephemeralContainers") or []}
 
 
-# --- the end -----------------------------------------------------------------------------------
+# --- deletion ----------------------------------------------------------------------------------
 
 
 def begin_deletion(pod: Object, grace: int | None, now: float) -> bool | None:
     """Set the deletion timestamp of a pod.
 
     True: it is set now and has to be written. False: it was set before and the grace period is
-    over. None: the pod is terminating already, and no sooner than requested.
+    over. None: the pod is terminating already, within the requested grace period.
     """
     meta = pod["metadata"]
     if "deletionTimestamp" in meta:
@@ -132,7 +132,7 @@ def begin_deletion(pod: Object, grace: int | None, now: float) -> bool | None:
             return None
         end = parse_time(meta["deletionTimestamp"]) - left + grace
         if end < now:
-            # The grace period is over; the kubelet removes the pod, unless the grace is 0.
+            # The grace period is over; the kubelet removes the pod, unless 0 was requested.
             end, grace = now, min(grace, 1)
         meta["deletionTimestamp"] = format_time(end)
         meta["deletionGracePeriodSeconds"] = grace
@@ -193,7 +193,7 @@ def spares_budget(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
 
 
 def spend_budget(pod: Mapping[str, Any], budget: Object, now: str) -> None:
-    """Count an eviction in the status of a budget; raises if no disruption is allowed."""
+    """Count an eviction in the status of a budget; raises if the budget allows no disruption."""
     name = budget["metadata"]["name"]
     status = budget.setdefault("status", {})
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):

@@ -39,7 +39,7 @@ class _Field(msgspec.Struct, frozen=True):
     is_pointer: bool
 
 
-# By number: a field, or the numbers of a message whose fields are ours in JSON.
+# By field number: a field, or the fields of an embedded message, which JSON has inline.
 Numbers = dict[int, "_Field | dict[int, _Field]"]
 
 
@@ -53,7 +53,7 @@ def as_json(request: ApiRequest) -> ApiRequest:
 
 
 def decode_protobuf(body: bytes) -> Object:
-    """An object, with the kind it says it is."""
+    """An object, with the apiVersion and kind of its envelope."""
     try:
         return _Reader().object(body)
     except (ValueError, OverflowError, struct.error, RecursionError) as error:
@@ -77,7 +77,7 @@ class _Reader:
         envelope = dict(self._fields(body[len(_MAGIC) :]))
         said = {number: _text(value) for number, value in self._fields(envelope.get(1, b""))}
         api_version, kind = said.get(1, ""), said.get(2, "")
-        # Options are of the group that they are for.
+        # DeleteOptions carry the apiVersion of the object to delete.
         schema = schema_of("meta/v1" if kind == "DeleteOptions" else api_version, kind)
         if schema is None:
             raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
@@ -107,7 +107,7 @@ class _Reader:
             found.setdefault(field.name, {})[key] = self._value(pair.get(2, b""), schema.items)
         else:
             value = self._value(raw, schema)
-            # Fields that are no pointers are always sent: zero means unset.
+            # Fields that are not pointers in Go are always sent: zero means unset.
             if value is not None and (field.is_pointer or value or schema.form == "struct"):
                 found[field.name] = value
 

@@ -46,7 +46,7 @@ class ApiResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response that goes on: lines of JSON, one per event."""
+    """A streamed response: lines of JSON, one per event."""
 
     chunks: AsyncIterator[bytes]
     content_type: str = JSON

@@ -19,7 +19,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     storage: str = ""  # of another group's kind that holds the same objects
-    key: str = ""  # where the store keeps its objects; made here, because it is asked for so often
+    key: str = ""  # of its objects in the store; computed once
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "key", self.storage or self.qualified)
@@ -122,7 +122,7 @@ def by_kind(api_version: str, kind: str) -> Resource | None:
 
 
 def known(name: str, group: str = "", version: str = "v1") -> Resource:
-    """A resource that is certainly served."""
+    """The resource with this name; LookupError if it is not served."""
     found = by_path(group, version, name)
     if found is None:
         raise LookupError(f"expected a resource that is served, got {group}/{version}/{name}")

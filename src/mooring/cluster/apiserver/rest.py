@@ -47,7 +47,7 @@ _CREATED: Final = encode(success(201))
 
 
 class Rest:
-    """Answers requests for objects of all kinds; refusals are raised."""
+    """Answers requests for objects of all kinds; failures are raised."""
 
     def __init__(self, verbs: Verbs, clock: Callable[[], float]) -> None:
         self._verbs = verbs

@@ -35,11 +35,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[Key, ...] = ()  # of a list whose elements are merged; none for a set
     strategies: tuple[str, ...] = ()  # of strategic merge patches: merge, replace, retainKeys
     merge_key: str = ""  # of strategic merge patches; none for a set
-    is_always_there: bool = False  # even in an object where nothing is set
+    is_always_there: bool = False  # written even if it is not set
 
     @property
     def fields(self) -> dict[str, Schema]:
-        """Of a struct."""
+        """The fields of a struct."""
         return all_types()[self.name].fields
 
     def at(self, name: str) -> Schema | None:

@@ -81,11 +81,11 @@ class ApiServer:
             return self._answer(request)
         except StatusError as error:
             return refusal(error)
-        except RecursionError:  # in whatever looks at all of an object: Go refuses depth, too
+        except RecursionError:  # kube-apiserver refuses deeply nested objects as well
             return refusal(bad_request("the body is nested too deeply"))
         except Exception as error:
             extra = {"method": request.method, "path": request.path}
-            log.exception("answering a request broke", extra=extra)
+            log.exception("a request handler failed", extra=extra)
             text = f"Internal error occurred: {type(error).__name__}: {error}"
             return refusal(StatusError(text, code=500, reason="InternalError"))
 
@@ -126,7 +126,7 @@ class ApiServer:
         return ApiResponse(status=500, body=text.encode(), content_type=_TEXT)
 
     def _bind(self, request: ApiRequest, namespace: str) -> ApiResponse | WatchResponse:
-        """The old way to bind: the pod's name is only in the body."""
+        """POST to `bindings` instead of to the pod: its name is only in the body."""
         if request.method != "POST":
             raise no_such_method()
         binding = decode_unstored("v1", "Binding", request.body)

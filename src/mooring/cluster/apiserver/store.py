@@ -83,7 +83,7 @@ class Store:
         self._fields = fields
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._listeners: list[Callable[[StoreChange], None]] = []
-        self._untold: deque[StoreChange] = deque()  # to the listeners
+        self._untold: deque[StoreChange] = deque()  # changes that listeners have not got yet
         self._is_telling = False
         self.version: int = 0
         self.unsaved: str = ""  # why changes can't be saved at the moment, if they can't
@@ -104,7 +104,7 @@ class Store:
         return self._items.get(resource.key, {}).values()
 
     def _items_at(self, key: str, version: int) -> Collection[Item]:
-        """Go back in the history."""
+        """The objects at an earlier version: later changes of the history are undone."""
         self._check_kept(version)
         items = dict(self._items.get(key, {}))
         for change in reversed(self._history):
@@ -212,7 +212,7 @@ class Store:
             subscription.push(change)
         self._untold.append(change)
         if self._is_telling:
-            return  # a listener has written: the outer call continues with this
+            return  # a listener has written: the outer call delivers this change next
         self._is_telling = True
         try:
             while self._untold:
@@ -253,7 +253,7 @@ class Subscription:
         return batch
 
     def wake(self) -> None:
-        """Let the reader check the clock."""
+        """Wake the reader, so that it checks the clock."""
         self._arrived.set()
 
     async def arrival(self) -> None:

@@ -78,7 +78,7 @@ class LocalTransport:
 
 
 class LocalStream:
-    """A response that goes on, or a refusal."""
+    """A streamed response, or an error response."""
 
     def __init__(self, answer: ApiResponse | WatchResponse) -> None:
         self.status: int = answer.status if isinstance(answer, ApiResponse) else 200

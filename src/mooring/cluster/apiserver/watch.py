@@ -22,7 +22,7 @@ from mooring.cluster.apiserver.store import Expired, Item, Store, StoreChange
 from mooring.cluster.apiserver.tables.response_format import ResponseFormat, encode, event_line
 
 _BOOKMARKS: Final = 60.0  # seconds between them
-_LONGEST: Final = 1800.0  # seconds, of a watch that does not say how long
+_LONGEST: Final = 1800.0  # seconds, of a watch without timeoutSeconds
 
 
 async def watch(

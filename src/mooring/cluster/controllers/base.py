@@ -119,7 +119,7 @@ class BuiltInController(abc.ABC):
         try:
             self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
         except (NotFound, ConflictError):
-            return  # gone already, or another one by now
+            return  # already deleted, or replaced by another pod of this name
         self.record_event(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
 
     def available(self, pods: Sequence[PodView], seconds: float) -> tuple[int, float | None]:

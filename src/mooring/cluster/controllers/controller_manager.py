@@ -78,7 +78,7 @@ class Controllers:
             if not of.storage
             for item in store.list(of)
         ]
-        for change in present:  # the whole graph first: owners may come after dependents
+        for change in present:  # the whole owner graph first: owners may come after dependents
             self._call(self._context.owner_graph.on_change, change)
         for change in present:
             self._notify(change)

@@ -82,7 +82,7 @@ class DaemonSetController(WorkloadController):
         next_in = self._update_status(found, mark, self._by_node(found), wanted)
         return 0.0 if budget <= 0 else next_in
 
-    # --- where ---------------------------------------------------------------------------------
+    # --- nodes ---------------------------------------------------------------------------------
 
     def _eligible_nodes(self, owner: Object, template: bytes) -> tuple[dict[str, None], set[str]]:
         """The nodes that should run a pod, and those where one may stay."""
@@ -124,7 +124,7 @@ class DaemonSetController(WorkloadController):
             self._targets[pod.metadata.uid] = known_target
         return known_target
 
-    # --- what --------------------------------------------------------------------------------
+    # --- pods --------------------------------------------------------------------------------
 
     def _manage_node(
         self,
@@ -146,7 +146,7 @@ class DaemonSetController(WorkloadController):
         unwanted = [pod for pod in unwanted if not pod.is_terminating]
         for pod in unwanted:
             self.delete_pod(owner, pod)
-        if pods:  # a new one is made when the old one is gone
+        if pods:  # a new pod is created when the old one is deleted
             return len(unwanted)
         labels = {REVISION_HASH: mark}
         pod_made = self.create_pod(owner, _bound_for(template, node), labels=labels)
@@ -218,7 +218,7 @@ def _tolerant(template: Object) -> Object:
 
 
 def _bound_for(template: bytes, node: str) -> bytes:
-    """The template for one node; its own required terms hold there and are dropped."""
+    """The template for one node, by node affinity instead of the template's required terms."""
     copy: Object = msgspec.json.decode(template)
     affinity = copy["spec"].setdefault("affinity", {})
     field = {"key": NODE_NAME_FIELD, "operator": "In", "values": [node]}

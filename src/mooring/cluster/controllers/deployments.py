@@ -53,7 +53,7 @@ class DeploymentController(BuiltInController):
             self.enqueue(change.new.key)
 
     def _on_pod_change(self) -> None:
-        """Only the end of a pod counts, for Recreate, which waits until all are gone."""
+        """Only deletions matter: the strategy Recreate waits until all old pods are gone."""
         before = self.pods.before
         if before is None or self.pods.latest is not None:
             return
@@ -130,7 +130,7 @@ class DeploymentController(BuiltInController):
         try:
             made = self.verbs.create(REPLICASETS, value, namespace=meta["namespace"])
         except ConflictError as error:
-            if error.reason == "AlreadyExists":  # not ours: another name next time
+            if error.reason == "AlreadyExists":  # of another owner: next time with another name
                 self.write_status(DEPLOYMENTS, owner, {"collisionCount": collisions + 1})
             raise
         self._record_scaled(owner, made, 0, size)

@@ -21,7 +21,7 @@ from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.replicasets import REPLICASETS
 from mooring.cluster.controllers.views import Owner, PodView
 
-_NOTED: Final = 120.0  # seconds until an eviction without effect is forgotten
+_NOTED: Final = 120.0  # seconds until an eviction that deleted no pod is forgotten
 
 
 class DisruptionController(BuiltInController):

@@ -117,7 +117,7 @@ class GarbageCollector(BuiltInController):
         try:
             self.verbs.delete(_BY_KEY[resource], namespace, name, uid=uid, propagation=propagation)
         except (NotFound, ConflictError):
-            return  # gone already, or another one by now
+            return  # already deleted, or replaced by another object of this name
 
     def _disown(self, identity: ObjectIdentity, uids: set[str]) -> None:
         self._filter(identity, "ownerReferences", lambda owner: owner["uid"] not in uids)

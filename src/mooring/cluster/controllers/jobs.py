@@ -30,7 +30,7 @@ class _Record:
 
     succeeded: dict[str, int | None] = field(default_factory=dict)  # uid -> index
     failed: dict[str, int | None] = field(default_factory=dict)
-    before: int = 0  # succeeded, under a controller before us
+    before: int = 0  # succeeded before this process
     indexes: set[int] = field(default_factory=set)  # completed
     failures: int = 0  # since the last success
     failed_at: float = 0.0

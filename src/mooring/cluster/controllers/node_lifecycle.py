@@ -85,7 +85,7 @@ class PodGarbageCollector(BuiltInController):
                     self._fail(meta.namespace, meta.name)
                 self.verbs.delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)
             except (NotFound, ConflictError):
-                continue  # gone already, or another one by now
+                continue  # already deleted, or replaced by another pod of this name
         return None
 
     def _fail(self, namespace: str, name: str) -> None:

@@ -28,7 +28,7 @@ class KeyReconciler(Protocol):
     """Reconciles one key."""
 
     def reconcile(self, key: Key) -> float | None:
-        """Do what is to be done; the seconds until the next call, if one is needed."""
+        """Bring the object to its desired state; the seconds until the next call, if needed."""
         ...
 
 
@@ -55,7 +55,7 @@ class FailedPodBackoff:
         return max(until - now, 0.0)
 
     def forget(self, owner: str) -> None:
-        """The owner is gone; keys begin with its uid."""
+        """Forget the keys of a deleted owner; they begin with its uid."""
         for key in [key for key in self._known if key[0] == owner]:
             del self._known[key]
             self._backoff.forget(key)

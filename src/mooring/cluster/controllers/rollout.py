@@ -64,7 +64,7 @@ def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str,
     surge, missing = limits(owner)
     size = spec_replicas([new])
     grown = min(size + max(wanted + surge - spec_replicas([*old, new]), 0), wanted)
-    if grown != size:  # down as well, if fewer are wanted than there are
+    if grown != size:  # also if the Deployment was scaled down
         return {new["metadata"]["name"]: grown}
     return _shrunk(new, old, wanted - missing)
 
@@ -129,7 +129,7 @@ class Progress:
         return self._renewed("True", "ReplicaSetUpdated", words)
 
     def stalled(self, deadline: int | None) -> tuple[list[Object], float | None]:
-        """No progress; after the deadline that is a failure. When to check again, if at all."""
+        """No progress, which is a failure after the deadline; with the seconds until then."""
         old = self._old
         if old is None:
             return self.moved(), None

@@ -151,8 +151,8 @@ class Pods:
     def __init__(self) -> None:
         self._all: dict[tuple[str, str], PodView] = {}
         self._owned: dict[str, OwnedPods] = {}  # by uid of the controller
-        self.before: PodView | None = None  # of the last change: what was known until then
-        self.latest: PodView | None = None  # and what is known now
+        self.before: PodView | None = None  # the pod before the last change
+        self.latest: PodView | None = None  # and after it
 
     def on_change(self, change: StoreChange) -> None:
         key = change.new.key
@@ -179,7 +179,7 @@ class Pods:
         return list(self.owned(uid).pods.values())
 
     def owned(self, uid: str) -> OwnedPods:
-        """The same with their counts; must not be kept, as pods come and go."""
+        """The pods of a controller with their counts; not to be kept after the next change."""
         return self._owned.get(uid) or OwnedPods()
 
     def __iter__(self) -> Iterator[PodView]:

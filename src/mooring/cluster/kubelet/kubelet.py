@@ -3,7 +3,7 @@
     bound ──▶ admitted ──▶ starting ──▶ running ──▶ succeeded or failed
       │                       ▲           │
       └──▶ rejected           └─ back-off ┘
-    any of them, once it is to be deleted ──▶ stopping ──▶ gone
+    any of them, once it is terminating ──▶ stopping ──▶ gone
 
 The next step of each pod waits in a heap of timers; due steps are written in small batches, so that
 thousands of pods may start at once without blocking the event loop. Durations can be set in a pod's
@@ -69,7 +69,7 @@ class Kubelets:
         self._rng = component.rng
         self._event_writer = component.event_writer
         self._startup = startup
-        self._jitter = jitter  # up to this share of the start-up more
+        self._jitter = jitter  # the largest share added to the start-up time
         self._stop = stop
         self._node_infos: dict[str, NodeInfo] = {}
         self._leases = NodeLeases(component.verbs, component.clock)
@@ -100,10 +100,10 @@ class Kubelets:
             self._handle.cancel()
             self._handle = None
 
-    # --- hearing -------------------------------------------------------------------------------
+    # --- changes of the store ------------------------------------------------------------------
 
     def _on_change(self, change: StoreChange) -> None:
-        """Only takes note: the writer is in the middle of a request."""
+        """Note a change; nothing is written, because a request is in progress."""
         if self._loop is None:
             return
         try:
@@ -142,7 +142,7 @@ class Kubelets:
             self._wake()
 
     def _drop_node(self, name: str) -> None:
-        """Its pods have no kubelet from now on, until they are deleted."""
+        """Forget a node; its pods have no kubelet until they are deleted."""
         self._node_infos.pop(name, None)
         self._leases.drop(name)
         for run in [run for run in self._runs.values() if run.node_name == name]:
@@ -209,7 +209,7 @@ class Kubelets:
             self._wake()
 
     def _wake(self) -> None:
-        """Have `_work` called when there is something to do."""
+        """Schedule `_work` for the next due step."""
         if self._loop is None or not (self._due or self._timers):
             return
         when = -math.inf if self._due else self._timers[0][0]
@@ -264,7 +264,7 @@ class Kubelets:
             self._begin_termination(run)
             return
         requests = PodRequests.of(pod)
-        was_running = pod.status.phase == "Running"  # of a former process
+        was_running = pod.status.phase == "Running"  # under an earlier process
         rejection = None if was_running else node_info.rejection(pod, requests)
         if rejection is not None:
             self._refuse(run, rejection)

@@ -56,14 +56,14 @@ class NodeLeases:
                 handle.cancel()
 
     def add(self, node: Item) -> None:
-        """A live node; adding a known one costs nothing."""
+        """Begin to write the lease of a node; without effect if that is done already."""
         if self._uids.get(node.name) != node.uid:
             self._uids[node.name] = node.uid
             self._due.append(node.name)
             self._wake()
 
     def drop(self, name: str) -> None:
-        """The node is dead or gone: its lease expires."""
+        """Stop renewing the lease of a node; it expires."""
         self._uids.pop(name, None)
 
     # --- time ----------------------------------------------------------------------------------

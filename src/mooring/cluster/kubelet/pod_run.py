@@ -32,7 +32,7 @@ class PodStage(Enum):
     RUNNING = auto()  # for its containers to exit
     BACK_OFF = auto()  # to be run again
     STOPPING = auto()  # to be gone
-    FINISHED = auto()  # for nothing: it has finished
+    FINISHED = auto()  # for nothing
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class PodRun:
     containers: PodContainers = _NO_CONTAINERS
     restart_policy: str = "Always"
     is_on_host_network: bool = False
-    started: str = ""  # when the kubelet saw it
+    started: str = ""  # when the kubelet first saw it
     since: str = ""  # when the containers began to run
     restarts: int = 0
     last_state: State = field(default_factory=dict)

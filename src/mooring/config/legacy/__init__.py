@@ -1,8 +1,8 @@
 """Older configuration files: from a document of any version to one of v1 that means the same.
 
-Flows in: plain data as it stands in the file. Flows out: plain data in version v1, which the
-loader decodes like any other, and notes on what changed or has no counterpart. What cannot mean
-the same is a problem, never a guess. The paths in both are those of the file given.
+Flows in: the plain data of a file. Flows out: plain data in version v1, which the loader decodes
+like any other, and notes on what changed or has no counterpart. A setting that v1 can't express is
+reported as a problem. The paths of notes and problems are those of the given file.
 
     v1beta1..3 ─ beta ─┐
     v1alpha1..2 ─ alpha ┼─ profile ─ scores ─▶ v1 document + notes
@@ -57,9 +57,9 @@ def to_v1(
 
 
 def with_leases(raw: dict[Any, object], findings: Findings) -> dict[Any, object]:
-    """A v1 document whose lock is one that still exists.
+    """A v1 document with `resourceLock: leases` instead of a lock that v1 does not have.
 
-    Files were carried over to v1 with locks that v1 never had; their meaning is plain.
+    Files that were converted by hand often keep the old lock; its meaning is clear.
     """
     election = raw.get("leaderElection")
     if not isinstance(election, dict):

@@ -28,9 +28,9 @@ from mooring.config.notes import Findings
 from mooring.config.types import DEFAULT_SCHEDULER_NAME, PluginRef, PluginSet
 
 FetchPolicy = Callable[[PolicySource, Findings], tuple[dict[Any, object], str] | None]
-"""Get the Policy that is referred to, and the place it was found; None when findings say why."""
+"""The Policy that the file refers to, and its place; None after a problem was reported."""
 
-# What EvenPodsSpreadPriority weighed in 1.18; it is 2 since 1.19.
+# The weight of EvenPodsSpreadPriority in 1.18; it is 2 since 1.19.
 _SPREAD_WEIGHT = 1
 _PROVIDERS = ("DefaultProvider", "ClusterAutoscalerProvider")
 

@@ -1,4 +1,4 @@
-"""v1beta1, v1beta2 and v1beta3: the shape of v1, with other defaults the further back one goes."""
+"""v1beta1, v1beta2 and v1beta3: the shape of v1, with other defaults in older versions."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def check_extension_points(
         if point not in POINTS[version]:
             place = child_path(f"{path}plugins", point)
             if lenient:
-                findings.note(place, "unknown field, which kube-scheduler overlooked, too")
+                findings.note(place, "unknown field; kube-scheduler ignored it as well")
             else:
                 findings.refuse(place, unknown_field(point, POINTS[version]))
 
@@ -68,7 +68,7 @@ def _convert(profile: OldProfile, version: str, path: str, findings: Findings) -
 
 
 def _set_list_defaulting(profile: Document) -> None:
-    """In v1beta1 giving default constraints was enough for them to be used."""
+    """In v1beta1 default constraints took effect without `defaultingType: List`."""
     for entry in profile.get("pluginConfig", ()):
         args = entry["args"]
         if entry["name"] == names.SPREAD and args.get("defaultConstraints"):

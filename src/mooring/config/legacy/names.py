@@ -17,7 +17,7 @@ MOST_ALLOCATED: Final = "NodeResourcesMostAllocated"
 RATIO: Final = "RequestedToCapacityRatio"
 AVOID_PODS: Final = "NodePreferAvoidPods"
 
-# One plugin each then, one strategy of NodeResourcesFit now.
+# Former plugins that are strategies of NodeResourcesFit in v1.
 STRATEGIES: Final = {
     LEAST_ALLOCATED: "LeastAllocated",
     MOST_ALLOCATED: "MostAllocated",
@@ -29,7 +29,7 @@ SELECTOR_SPREADS: Final = ("SelectorSpread", "DefaultPodTopologySpread")
 # Volumes of these kinds are CSI volumes to the scheduler since migration is always on.
 VOLUME_LIMITS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
-# Without these arguments the plugin does nothing at all; with them nothing can stand in for it.
+# Without these arguments the plugin has no effect; with them it has no counterpart.
 REMOVED_UNLESS_UNUSED: Final = {
     "NodeLabel": (
         "presentLabels",
@@ -45,7 +45,7 @@ ALTERNATIVES: Final = {
     "ServiceAffinity": "; pods can ask for it themselves with inter-pod affinity",
 }
 
-# Default plugins that were not there yet; they act only on pods that use their features.
+# Default plugins that are newer; they act only on pods that use their features.
 NEWER: Final = ("SchedulingGates", "DynamicResources", "NodeDeclaredFeatures")
 NEWER_AT: Final = {
     "preFilter": NEWER[1:],

@@ -1,8 +1,8 @@
 """The Policy API: predicates and priorities, before there were plugins.
 
-A Policy chose among built-in conditions and scores by name. Leaving a list out means the usual
-ones; an empty list means none but the two that cannot be switched off. Each name stands for a
-plugin of today, so the result is a profile that switches off what was not chosen.
+A Policy names built-in predicates and priorities. An absent list means the default ones; an empty
+list means none but the two predicates that can't be disabled. Each name stands for a plugin of v1,
+so the result is a profile that disables the plugins that were not named.
 """
 
 from typing import Any, Final
@@ -66,7 +66,7 @@ _USUAL_PRIORITIES: Final = (
 )
 _LARGEST_WEIGHT: Final = 2**31 - 1
 
-# Filters that prepare before; they must not do so when they do not filter.
+# Filters that also run at PreFilter; a filter that is off must be off there too.
 _PREPARING: Final = frozenset(names.V1_FILTERS) - {*_MANDATORY, "NodeName"}
 
 
@@ -81,10 +81,10 @@ class ConvertedPolicy(msgspec.Struct, frozen=True):
 def convert_policy(
     raw: dict[Any, object], findings: Findings, *, spread_weight: int, hard_affinity: int | None
 ) -> ConvertedPolicy | None:
-    """Convert a Policy; None when its shape is not that of one.
+    """Convert a Policy; None if it is malformed.
 
-    `spread_weight` is what EvenPodsSpreadPriority weighed by default in the release meant, and
-    `hard_affinity` what the configuration beside the Policy says.
+    `spread_weight` is the default weight of EvenPodsSpreadPriority in the Policy's release,
+    `hard_affinity` the weight in the configuration that refers to the Policy.
     """
     policy: Policy | None = decode_legacy(raw, Policy, findings, lenient=True)
     if policy is None:
@@ -131,7 +131,7 @@ def _plugins_of(predicate: PredicatePolicy, path: str, findings: Findings) -> tu
         findings.note(path, f"{predicate.name} {text}")
         return ("NodeVolumeLimits",)
     elif predicate.name in _CONDITIONS:
-        text = "is gone: nodes in such a condition are tainted, and taints are always looked at"
+        text = "was removed: nodes in such a condition are tainted, and taints are always checked"
         findings.note(path, f"{predicate.name} {text}")
     elif argument is not None:
         part = argument.service_affinity or argument.labels_presence
@@ -164,7 +164,7 @@ def _scores(
             findings.refuse(f"{path}.weight", f"priority {priority.name} {text}")
         plugin = _plugin_of(priority, path, args, findings)
         if plugin is not None:
-            weights[plugin] = priority.weight  # of a name given twice the last counts
+            weights[plugin] = priority.weight  # if a name is given twice, the last one counts
     return [PluginRef(plugin, weight) for plugin, weight in weights.items()]
 
 

@@ -1,8 +1,8 @@
 """From a profile of v1alpha1 to v1beta3 to one of v1.
 
 Up to v1beta2 each extension point had its own list of defaults, and scores had other weights.
-In v1 the defaults come from multiPoint, so a list that an old file only adds to or takes from
-stays as it is. The scores are always written out in full, with the weights they had.
+In v1 the defaults come from multiPoint, so a list of additions and removals stays as it is. The
+scores are always written out in full, with the weights they had.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def convert_profile(
     for point, chosen in sets.items():
         if _is_off("*", chosen) and point in names.NEWER_AT:
             newer = " and ".join(names.NEWER_AT[point])
-            findings.note(f"{place}.{point}", f"what is newer than the file is off, too: {newer}")
+            findings.note(f"{place}.{point}", f"newer plugins are disabled as well: {newer}")
         if point != "score":
             plugins[point] = _convert_set(chosen, f"{place}.{point}", findings)
     chosen = sets.get("score", PluginSet())
@@ -144,7 +144,7 @@ def _convert_set(chosen: PluginSet, path: str, findings: Findings) -> PluginSet:
     enabled: list[PluginRef] = []
     for ref in _known(chosen.enabled, f"{path}.enabled", findings):
         name = names.SPREAD if ref.name in names.SELECTOR_SPREADS else ref.name
-        # A default that is named again keeps its place; naming it in v1 would move it forward.
+        # A default that is enabled again keeps its place; in v1 that entry would move it forward.
         stays = name in _ALWAYS_ON and not _is_off(name, chosen)
         if not stays and PluginRef(name) not in enabled:
             enabled.append(PluginRef(name))
@@ -178,7 +178,7 @@ def _known(enabled: tuple[PluginRef, ...], path: str, findings: Findings) -> lis
 def _fold_selector_spread(
     sets: dict[str, PluginSet], args: Args, path: str, findings: Findings
 ) -> None:
-    """In v1beta3 SelectorSpread could only be added to PodTopologySpread, which was on."""
+    """Fold SelectorSpread into PodTopologySpread, which v1beta3 enables by default."""
     using = [
         (point, ref)
         for point, chosen in sets.items()

@@ -1,9 +1,8 @@
 """From the scores of an older version to those of v1, with the arguments that belong to them.
 
-Several scores were plugins of their own and are settings of another plugin today: the three ways
-to look at resources are strategies of NodeResourcesFit, and spreading by selector is what
-PodTopologySpread does for pods without constraints. One plugin can hold one setting, so two such
-scores at once cannot be expressed.
+Several score plugins are settings of another plugin in v1: the three that score resources are
+strategies of NodeResourcesFit, and SelectorSpread is what PodTopologySpread does for pods without
+constraints. A plugin has one such setting, so two of these scores at once can't be expressed.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ def convert_scores(
     *,
     spread_is_by_selector: bool,
 ) -> list[PluginRef]:
-    """Give the scores of v1, every weight spelled out.
+    """The scores of v1, each with its weight.
 
     `spread_is_by_selector` says that pods without constraints were spread by SelectorSpread
     alone, as before 1.20; later PodTopologySpread did that by itself.

@@ -1,4 +1,4 @@
-"""The sections that are nearly as they were: leader election, addresses, extenders."""
+"""The sections that changed little: leader election, addresses, extenders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,15 +18,15 @@ Document = dict[str, Any]
 def decode_legacy(
     raw: dict[Any, object], type_: type[msgspec.Struct], findings: Findings, *, lenient: bool
 ) -> Any:
-    """Decode an old document without its header; None when nothing can be made of it.
+    """Decode an old document without its header; None if that fails.
 
-    What kube-scheduler overlooked in lenient versions, unknown fields, is a note there.
+    In versions whose unknown fields kube-scheduler ignored, an unknown field is a note.
     """
     body = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
     value, problems = decode_partly(body, type_)
     for problem in problems:
         if lenient and problem.message.startswith("unknown field"):
-            findings.note(problem.path, "unknown field, which kube-scheduler overlooked, too")
+            findings.note(problem.path, "unknown field; kube-scheduler ignored it as well")
         else:
             findings.refuse(problem.path, problem.message)
     return value
@@ -53,7 +53,7 @@ def convert_common_fields(old: CommonFields, findings: Findings) -> Document:
 
 
 def convert_leader_election(old: dict[str, Any], findings: Findings) -> Document:
-    """Kinds of locks that are gone become leases; v1alpha1's lockObject fields are renamed."""
+    """Locks that were removed become leases; v1alpha1's lockObject fields are renamed."""
     new = dict(old)
     for part in ("Name", "Namespace"):
         lock, resource = new.pop(f"lockObject{part}", None), new.get(f"resource{part}")
@@ -69,8 +69,8 @@ def convert_leader_election(old: dict[str, Any], findings: Findings) -> Document
     lock = new.get("resourceLock")
     if isinstance(lock, str) and lock in names.LEASE_LOCKS:
         text = (
-            f"{lock} is read as leases: the lock is a Lease now, and only replicas"
-            " that use leases, too, are kept apart"
+            f"{lock} is read as leases: the lock is a Lease now, which excludes only replicas"
+            " that use leases as well"
         )
         findings.note("leaderElection.resourceLock", text)
         new["resourceLock"] = "leases"
@@ -80,8 +80,8 @@ def convert_leader_election(old: dict[str, Any], findings: Findings) -> Document
 def convert_extenders(old: Sequence[dict[str, Any]], findings: Findings) -> list[Document]:
     """Extenders as the Policy API and v1alpha2 wrote them.
 
-    Their fields were matched whatever their case (`enableHttps`), and `httpTimeout` was a
-    number of nanoseconds.
+    Their field names were not case-sensitive (`enableHttps`), and `httpTimeout` was a number of
+    nanoseconds.
     """
     return [
         _convert_extender(extender, f"extenders[{index}]", findings)
@@ -119,7 +119,7 @@ def _with_v1_spelling(
     for key, value in old.items():
         name = spellings.get(str(key).lower())
         if name is None:
-            findings.note(f"{path}.{key}", "unknown field, which kube-scheduler overlooked, too")
+            findings.note(f"{path}.{key}", "unknown field; kube-scheduler ignored it as well")
         elif value is not None:
             new[name] = value
     return new

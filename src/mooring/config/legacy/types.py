@@ -1,6 +1,6 @@
 """The types of older versions, as far as they differ from v1.
 
-A field of type Any is passed on unchanged and checked there. None means "not given": a given value
+A field of type Any is passed on unchanged and checked as v1. None means "not given": a given value
 is written to the converted file even if it is the default.
 """
 
@@ -116,7 +116,7 @@ class V1Alpha1(Alpha, frozen=True, kw_only=True):
 
 
 class ServiceAffinity(Section, frozen=True, kw_only=True):
-    """Keep the pods of a service on nodes that agree in these labels."""
+    """Keep the pods of a service on nodes with equal values of these labels."""
 
     labels: tuple[str, ...] = ()
 
@@ -179,7 +179,7 @@ class PriorityPolicy(Section, frozen=True, kw_only=True):
 
 
 class Policy(Section, frozen=True, kw_only=True):
-    """The configuration before there were plugins; None is "the usual ones", () is "none"."""
+    """The configuration before there were plugins; a list of None means the default one."""
 
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None

@@ -21,8 +21,8 @@ from mooring.client.transport import Fence, Request, Transport
 from mooring.extender import wire
 from mooring.extender.wire import A, AnyVerb, R, Verb
 
-# The most bytes of an answer: a constant, and a multiple of the request, since names and nodes come
-# back with a reason each.
+# The largest answer in bytes: a constant, and a multiple of the request, whose names and nodes are
+# returned with a reason each.
 _MOST_ALWAYS: Final = 1024 * 1024
 _MOST_TIMES: Final = 4
 
@@ -35,9 +35,9 @@ class ExtenderError(Exception):
 
 
 class Documents:
-    """Pods and nodes as extenders get them: the server's own JSON, where it was kept.
+    """Pods and nodes as extenders get them: the raw JSON of the API server, where it was kept.
 
-    What was not kept is written from what we know of it.
+    Other objects are encoded from the structs of `mooring.api`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Documents:
 
 
 class ExtenderCaller:
-    """One entry of `extenders:`; the transport leads to its host, `urlPrefix` included."""
+    """One entry of `extenders:`; the transport includes its `urlPrefix`."""
 
     def __init__(
         self, config: cfg.Extender, transport: Transport, documents: Documents | None = None

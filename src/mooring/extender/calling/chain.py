@@ -1,4 +1,4 @@
-"""All extenders of a scheduler, verb by verb: the request, and what the answers come to.
+"""All extenders of a scheduler, verb by verb: requests, and the combined results.
 
 Filters are called in turn, prioritize verbs concurrently. The cycle calls them after the plugins:
 extenders see only nodes that all plugins accepted. The failure of an `ignorable` extender is
@@ -73,9 +73,9 @@ class Extenders:
     async def filter(
         self, pod: Pod, nodes: Nodes, passed: BoolArray, verdicts: Verdicts
     ) -> BoolArray | Status:
-        """The nodes that are left; the refusals of the others are added to the verdicts.
+        """The remaining nodes; the refusals of the others are added to the verdicts.
 
-        Each extender gets the nodes that the one before it left.
+        Each extender gets the nodes that the extender before it accepted.
         """
         left = passed
         refused: dict[str, Status] = {}
@@ -163,7 +163,7 @@ class Extenders:
     # --- bind ----------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Bind through the first extender with a bind verb; None if there is none that counts.
+        """Bind through the first interested extender with a bind verb; None if there is none.
 
         The status names the extender.
         """
@@ -200,7 +200,7 @@ class Extenders:
 def _kept(
     caller: ExtenderCaller, result: wire.ExtenderFilterResult, asked: Nodes
 ) -> frozenset[str]:
-    """The nodes that a filter leaves; ExtenderError if it failed or names others."""
+    """The nodes that a filter accepts; ExtenderError if it failed or names unknown nodes."""
     if result.error:
         raise ExtenderError(result.error)
     names: Iterable[str] = ()
@@ -222,7 +222,7 @@ def _kept(
 
 
 def _refused(result: wire.ExtenderFilterResult) -> dict[str, Status]:
-    """The reasons that a filter gives; a node that is not left need not have one."""
+    """The reasons that a filter gives; a refused node need not have one."""
     failed, unresolvable = result.failed_nodes or {}, result.failed_and_unresolvable_nodes or {}
     return {
         **{name: Status.unschedulable(why).by(NAME) for name, why in failed.items()},
@@ -249,7 +249,7 @@ def _preemption_args(
 def _candidate(
     caller: ExtenderCaller, nodes: Nodes, name: str, victims: wire.MetaVictims
 ) -> Candidate:
-    """A candidate as the preempt verb leaves it."""
+    """A candidate as the preempt verb returns it."""
     node = nodes.get(name)
     if node is None:
         text = f'extender "{caller.name}" claims to preempt on a node "{name}" which is not found'

@@ -1,1 +1,1 @@
-"""Plugins and functions of ours, served as an extender to other schedulers."""
+"""Plugins and functions, served as an extender to other schedulers."""

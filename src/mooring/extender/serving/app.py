@@ -39,9 +39,9 @@ from mooring.runtime.writer import Writer
 log = logging.getLogger(__name__)
 
 PORT: Final = 8888
-PLUGIN_SECONDS: Final = 4.0  # less than the 5 s after which schedulers stop listening
-IDLE_SECONDS: Final = 120.0  # Go clients close theirs after 90, and should be first
-HEADER_SECONDS: Final = 10.0  # from the first byte of a request, and for the first one ever
+PLUGIN_SECONDS: Final = 4.0  # less than the 5 s after which schedulers time out
+IDLE_SECONDS: Final = 120.0  # Go clients close idle connections after 90, and should be first
+HEADER_SECONDS: Final = 10.0  # from the first byte of a request, or from the connect
 BODY_SECONDS: Final = 10.0  # for a body to arrive, and for an answer to be read
 MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # some thousand whole nodes
@@ -135,7 +135,7 @@ class App:
     ) -> None:
         """Serve until `stop`; requests under way are answered.
 
-        `on_started` hears the port, and `on_ready` when nodes and pods are known.
+        `on_started` is called with the port, `on_ready` when nodes and pods are known.
         """
         self.port = await self._listener.start(self.options.address, self.options.port)
         self._introduce()
@@ -203,7 +203,7 @@ class _Serving:
         return self._stop.is_set()
 
     def hold(self, why: str) -> None:
-        """Does nothing: requests are answered all the same, and /readyz says when not to ask."""
+        """Does nothing: requests are still answered, and /readyz reports that it is not ready."""
 
     def release(self, why: str) -> None:
         """Does nothing, as `hold`."""

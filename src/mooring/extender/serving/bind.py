@@ -28,7 +28,7 @@ async def bind(
         text = f"pod {key} has the uid {pod.uid}, and was asked for as {args.pod_uid}"
         raise Failure(f"{text}: another pod of that name")
     if pod.node_name == args.node:
-        return ExtenderBindingResult()  # by a request whose answer was lost
+        return ExtenderBindingResult()  # bound by an earlier request whose answer was lost
     if pod.node_name:
         raise Failure(f'pod {key} is on node "{pod.node_name}" already')
     status = await served.committer.bind(CycleState(), pod, args.node)

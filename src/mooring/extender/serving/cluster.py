@@ -122,7 +122,7 @@ class WatchedCluster:
                 self._missing_nodes.clear()
             self._missing_nodes |= missing
             log.info(
-                "asked about nodes that our watch does not show",
+                "a request names nodes that the watch has not shown",
                 extra={"nodes": len(missing), "first": min(missing)},
             )
 
@@ -139,7 +139,7 @@ class WatchedCluster:
     # --- pods ----------------------------------------------------------------------------------
 
     async def find_pod(self, namespace: str, name: str, uid: str) -> Pod:
-        """A pod as we know it, if it is this one and free; else as the server knows it.
+        """A pod from the informers, if it is this one and unbound; else from the API server.
 
         Raises ApiError if there is none of this name, or no cluster.
         """
@@ -171,5 +171,5 @@ class WatchedCluster:
 
 
 def _bare(name: str) -> core.Node:
-    """A node of which only the name is known."""
+    """A node with nothing but a name."""
     return core.Node(metadata=ObjectMeta(name=name))

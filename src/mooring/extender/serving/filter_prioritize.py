@@ -1,4 +1,4 @@
-"""The filter and prioritize verbs, by plugins that run as in a scheduler."""
+"""The filter and prioritize verbs, answered by plugins that run as in a scheduler."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FilterPrioritizeHandler:
         return tuple(map(HostPriority, request.names, points.tolist()))
 
     def _begin(self, request: ExtenderRequest, state: CycleState) -> Evaluation:
-        """PreFilter; raises `Failure` if it broke."""
+        """Run PreFilter; raises `Failure` if it failed."""
         evaluation = self._served.evaluator.begin(
             state, request.pod, request.cache.nodes, among=request.nodes
         )

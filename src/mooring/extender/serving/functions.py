@@ -26,13 +26,13 @@ from mooring.observe.signals import is_ctrl_c
 from mooring.observe.texts import named
 
 FilterAnswer = str | bool | Status | None
-"""Yes: True, None or "". No: False, or the reason. A `Status` says it exactly."""
+"""Accepted: True, None or "". Refused: False, or the reason. Or a `Status`."""
 
 ScoreAnswer = int | float
-"""0 to 10."""
+"""A score from 0 to 10."""
 
 PreemptAnswer = FilterAnswer | Iterable[Pod]
-"""Whether pods of this node may be evicted; or which of the victims."""
+"""Whether the victims of this node may be evicted, or which of them."""
 
 FilterFunction = Callable[[Pod, Node], FilterAnswer | Awaitable[FilterAnswer]]
 PrioritizeFunction = Callable[[Pod, Node], ScoreAnswer | Awaitable[ScoreAnswer]]
@@ -44,7 +44,7 @@ _AT_ONCE: Final = 64  # nodes for which an async function runs concurrently
 
 
 class FunctionPlugin(Base):
-    """A plugin of a function. An `async` one is awaited for all nodes before the plugins run."""
+    """A plugin made of a function; an `async` one is awaited for all nodes before plugins run."""
 
     verb: ClassVar[AnyVerb]
     function: ClassVar[Callable[..., Any]]
@@ -67,7 +67,7 @@ class FunctionPlugin(Base):
         state[self.results] = await _of_each(self.function, pod, nodes)
 
     def answering(self, state: CycleState, pod: Pod) -> Callable[[Node], Any]:
-        """What says the result for a node."""
+        """The function that gives the result for a node."""
         if not self.is_async:
             return partial(self.function, pod)
         results = state[self.results]
@@ -110,7 +110,7 @@ class FunctionBind(FunctionPlugin, Bind):
         if isinstance(answer, Status):
             return answer
         status = as_status(answer, self.name)
-        return SKIP if status.ok else status  # the next one is the default, which binds
+        return SKIP if status.ok else status  # the next plugin is DefaultBinder, which binds
 
 
 async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nodes) -> Any:
@@ -124,7 +124,7 @@ async def _of_each(function: Callable[..., Awaitable[Any]], pod: Pod, nodes: Nod
             except (SystemExit, KeyboardInterrupt) as error:
                 if is_ctrl_c(error):
                     raise
-                # Raised in a task as they are, these end the event loop.
+                # Raised in a task, these would end the event loop.
                 raise RuntimeError(named(error)) from None
 
     tasks = [asyncio.ensure_future(ask(node)) for node in nodes]

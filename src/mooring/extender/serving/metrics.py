@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from mooring.observe.family import AnyFamily, Histogram, MetricFamily, MetricValue, exponential
 from mooring.observe.metrics import Metrics
 
-_REQUEST = exponential(0.0005, 2, 14)  # seconds, up to 4 s: then schedulers have given up
+_REQUEST = exponential(0.0005, 2, 14)  # seconds, up to 4 s; schedulers time out after 5 s
 _OWN = "mooring_extender_"
 
 
 class ExtenderMetrics(Metrics):
-    """The scheduler's families, because plugins run as in a scheduler, and those of requests.
+    """The families of a scheduler, because plugins run as in a scheduler, and those of requests.
 
-    Families without a value are not shown, since some things only happen in a scheduler.
+    Families without a value are not shown, because many apply only to a scheduler.
     """
 
     def __init__(self) -> None:

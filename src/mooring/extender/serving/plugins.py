@@ -38,10 +38,10 @@ SERVED: Final[tuple[type[Base], ...]] = (
     *IN_DECISIONS,
     *(point for verb in VERBS for point in verb.points),
 )
-"""The extension points that a verb of the protocol carries."""
+"""The extension points that a verb of the protocol serves."""
 
 _EVERYTHING: Final = cfg.PluginRef("*")
-# Every profile must have these. The first is never called; the other binds if no other plugin does.
+# Every profile needs both. The first is never called; the second binds if no other plugin does.
 _SORTER: Final = cfg.PluginRef("PrioritySort")
 _BINDER: Final = cfg.PluginRef("DefaultBinder")
 
@@ -61,7 +61,7 @@ def plan_serving(
     registry = Registry.discover(plugins)
     profile = config.profiles[0]
     chosen = _chosen(profile.plugins, [plugin.name for plugin in plugins], registry)
-    # Extenders of the configuration are for schedulers; this process is probably one of them.
+    # The extenders of the configuration are called by schedulers; this process may be one of them.
     alone = msgspec.structs.replace(
         config,
         profiles=(msgspec.structs.replace(profile, plugins=chosen),),
@@ -75,11 +75,11 @@ def plan_serving(
         if not unserved or name == _SORTER.name:
             continue
         if not issubclass(found, SERVED):
-            text = f"no verb of an extender carries what it does: {unserved}"
+            text = f"no verb of an extender serves its extension points: {unserved}"
             problems.append(Problem(f"plugin {name}", text))
         else:
             extra = {"plugin": name, "points": unserved}
-            log.warning("no verb of an extender carries these points; never called", extra=extra)
+            log.warning("no verb of an extender serves these extension points", extra=extra)
     if problems:
         raise ConfigError(problems)
     return plan
@@ -116,7 +116,7 @@ def _resolved(name: str, registry: Registry) -> str:
 
 
 class ServedPlugins:
-    """The plugins of one plan, and what runs them; and the functions that are no plugins."""
+    """The plugins of one plan, their runners, and the functions that have no extension point."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class ServedPlugins:
         self.guard.record_plugins = True
         self.profile: Profile = plan.build(handle)
         self.runner: Runner = Runner(self.profile, self.guard)
-        nominator = NominatedPods()  # none: they are known to the calling scheduler only
+        nominator = NominatedPods()  # empty: only the calling scheduler knows nominated pods
         self.evaluator: PodEvaluator = PodEvaluator(
             DecisionPlugins(self.profile, self.guard), nominator
         )

@@ -78,7 +78,7 @@ class PreemptHandler:
             victims = tuple(pod for pod in found if pod is not None)
             if len(victims) == len(found):
                 yield Candidate(name, victims, meta.num_pdb_violations)
-            else:  # whether an unknown pod may be evicted can't be said
+            else:  # an unknown pod can't be checked
                 log.warning("a victim is not known; its node is left out", extra={"node": name})
 
     async def _nominated(self, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -110,7 +110,7 @@ class PreemptHandler:
 
 
 def _cache_of(candidates: Iterable[Candidate]) -> Cache:
-    """A cache of nodes of which only the name and the victims are known."""
+    """A cache of nodes with nothing but their names and the victims."""
     cache = Cache()
     for candidate in candidates:
         cache.put_node(core.Node(metadata=ObjectMeta(name=candidate.node_name)))
@@ -120,7 +120,7 @@ def _cache_of(candidates: Iterable[Candidate]) -> Cache:
 
 
 async def _ask(function: PreemptFunction, pod: Pod, candidate: Candidate) -> Candidate | None:
-    """The candidate as a function leaves it; None if it is refused."""
+    """The candidate as a function returns it; None if it is refused."""
     answer: Any = function(pod, candidate.node_name, candidate.victims)
     if inspect.isawaitable(answer):
         answer = await answer

@@ -1,8 +1,8 @@
 """Plugin scores (0 to 100) as extender scores (0 to 10).
 
-Scores are rounded to the nearest, half up. If that made the best node a tie with a lesser one, the
-lesser is rounded down, and if need be the best up, so that the best node stays the best. No score
-moves by a whole point, and no two nodes change places.
+Scores are rounded to the nearest integer, half up. If the best node would then tie with a worse
+one, the worse one is rounded down, and if necessary the best up, so that the best node stays the
+best. No score changes by a whole point, and the order of the nodes stays.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The HTTP side of an extender: verbs for schedulers, health and metrics for others.
+"""The HTTP server of an extender: verbs, health checks and metrics.
 
     POST /filter and the other verbs of `wire.VERBS`
     GET  /healthz, /livez, /readyz, /metrics
 
-Of a response that is not 200 a scheduler shows only the code. So errors of the request or of a
-plugin are answered with 200 and the `Error` field, which ends up in the pod's event. Verbs without
-such a field in the answer fail with 400 for a bad request and 500 otherwise, with `{"Error": …}`
-for people.
+If a response is not 200, a scheduler shows only its code. So errors of the request or of a plugin
+are answered with 200 and the `Error` field, which is shown in the pod's Events. Verbs without such
+a field in the answer fail with 400 for a bad request and 500 otherwise, and `{"Error": …}` as body.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ class RequestRejected(Exception):
 class Server:
     """Reads requests, calls the handler of the verb and writes the reply.
 
-    With `certified` a verified client certificate is needed for all but health; if names are given,
-    one with such a common name.
+    With `certified` every path but the health checks needs a verified client certificate; if names
+    are given, with one of them as its common name.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Server:
         self._held = 0  # bytes of bodies
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One request, up to the last byte of its answer."""
+        """Handle one request, up to the last byte of its answer."""
         started = perf_counter()
         verb = PATHS.get(request.path)
         label = _OTHER if verb is None else verb.name
@@ -154,8 +153,8 @@ class Server:
             return _failure_reply(verb, 500, str(failure))
         except Exception as error:
             self._metrics.errors.labels(verb.name, "").add()
-            log.exception("answering a request broke", extra={"verb": verb.name})
-            return _failure_reply(verb, 500, f"the extender broke: {type_name(error)}")
+            log.exception("a request handler failed", extra={"verb": verb.name})
+            return _failure_reply(verb, 500, f"the extender failed: {type_name(error)}")
         finally:
             self._held -= sum(map(len, held))
 
@@ -218,7 +217,7 @@ class Server:
 
 
 def _failure_reply(verb: AnyVerb, code: int, text: str) -> HttpReply:
-    """A failure, in the place where schedulers look for it."""
+    """A failure, in the field that schedulers read."""
     if verb.says_errors:
         return HttpReply(200, encode(verb.result(error=text)))
     return _error_reply(code, text)

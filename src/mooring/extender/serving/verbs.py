@@ -1,4 +1,4 @@
-"""The verbs as an extender serves them: functions to answer them, and a handler for each.
+"""The serving side of the verbs: functions that answer them, and a handler for each verb.
 
     from mooring.extender import Extender
 
@@ -8,8 +8,8 @@
     def only_ssd(pod, node):
         return "ssd" in node.labels or "node has no ssd"
 
-Functions may be `async def`. They get the `Pod` and `Node` of `mooring.framework`. What needs
-arguments, or an answer for all nodes at once, is better written as a plugin class.
+Functions may be `async def`. They get the `Pod` and `Node` of `mooring.framework`. Use a plugin
+class for arguments, or to answer for all nodes in one call.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _A = TypeVar("_A", bound=Callable[..., Any])
 
 
 class Extender:
-    """Functions under the verbs they answer. Decorating leaves a function as it is.
+    """The functions of an extender, by verb. A decorator returns its function unchanged.
 
     Several functions of a verb are called in turn: a node must pass all filters, gets the mean of
     all scores, and stays a candidate for preemption unless a function objects.
@@ -62,22 +62,22 @@ class Extender:
         self._names: set[str] = set()
 
     def filter(self, function: _F) -> _F:
-        """`(pod, node)`: may it go there? True, or why not."""
+        """`(pod, node)`: whether the pod may run on the node: True, or the reason why not."""
         return self._add(FILTER, FunctionFilter, function, "pod, node")
 
     def prioritize(self, function: _S) -> _S:
-        """`(pod, node)`: how good is it there? 0 to 10; tenths count where they can be told."""
+        """`(pod, node)`: the score of the node, 0 to 10; fractions count before rounding."""
         return self._add(PRIORITIZE, FunctionScore, function, "pod, node")
 
     def bind(self, function: _B) -> _B:
-        """`(pod, node_name)`: may it be bound there? If so, mooring creates the Binding.
+        """`(pod, node_name)`: whether to bind the pod; if so, mooring creates the Binding.
 
         Return the status OK if the function has bound the pod itself.
         """
         return self._add(BIND, FunctionBind, function, "pod, node_name")
 
     def preempt(self, function: _P) -> _P:
-        """`(pod, node_name, victims)`: may these pods be evicted? True, which pods, or why not.
+        """`(pod, node_name, victims)`: the victims that may be evicted; True for all, or a reason.
 
         Pods that were not offered as victims can't be chosen.
         """

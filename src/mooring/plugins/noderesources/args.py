@@ -48,7 +48,7 @@ class RequestedToCapacityRatioParam(fw.Args, frozen=True):
 
 
 class ScoringStrategy(fw.Args, frozen=True):
-    """Whether emptier or fuller nodes are better, and which resources say how full a node is."""
+    """The scoring strategy by utilisation, and the resources that count in it."""
 
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -69,7 +69,7 @@ class ScoringStrategy(fw.Args, frozen=True):
 
 
 class NodeResourcesFitArgs(fw.Args, frozen=True):
-    """Extended resources to leave to others, by name or by the part before the slash."""
+    """Extended resources to ignore, by name or by group: the part before the slash."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Prefer nodes whose resources the pod would use more evenly.
 
-Idle cores on a node without free memory are of no use. The score is the change of the balance that
-the pod makes, so that pods even out what the others use.
+Idle cores on a node without free memory are of no use. The score is the change of the balance by
+the pod, so that pods with different requests complement each other.
 """
 
 import math

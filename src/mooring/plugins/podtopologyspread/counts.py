@@ -145,7 +145,7 @@ class TopologyScore(msgspec.Struct, frozen=True, eq=False):
 
     constraint: Constraint
     pods: PodMatcher
-    weight: float  # grows with the number of domains, so that few and many compare
+    weight: float  # grows with the number of domains, so that constraints are comparable
     counts: fw.IntArray | None  # pods, per label code; None: count those on the node itself
 
     @property

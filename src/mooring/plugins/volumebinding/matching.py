@@ -30,7 +30,7 @@ _REMEMBERED: Final = 100_000  # affinities; a cluster of local disks has one per
 class Candidates(msgspec.Struct, frozen=True):
     """The volumes that a claim could be bound to, on any node."""
 
-    prebound: PersistentVolume | None = None  # to this claim; then no other will do
+    prebound: PersistentVolume | None = None  # to this claim; excludes all others
     free: tuple[PersistentVolume, ...] = ()  # smallest first
 
     def pick(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
@@ -123,8 +123,8 @@ def _is_available(
 def _alternatives(required: NodeSelector) -> tuple[tuple[LabelRequirement, ...], ...]:
     """The terms of a volume's node affinity, as far as they are about labels.
 
-    As volume.CheckNodeAffinity, which shows the terms a node without a name: tests of the name are
-    passed over, even in a term that tests nothing else.
+    As volume.CheckNodeAffinity, which matches against a node without a name: tests of the name are
+    ignored, even in a term that tests nothing else.
     """
     terms = compile_node_selector(required).terms
     return tuple(term.requirements for term in terms if not (term.errors or term.is_empty))

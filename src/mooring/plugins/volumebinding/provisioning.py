@@ -18,7 +18,7 @@ from mooring.plugins.volumebinding.reasons import NONE, Reason
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """What a node needs for a new volume; None: nothing."""
+    """The conditions on a node for a new volume; None: no condition."""
 
     is_possible: bool
     # One of each must match; topologies with capacity left are those that a driver reported.

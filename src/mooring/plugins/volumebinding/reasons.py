@@ -10,8 +10,8 @@ import mooring.framework as fw
 class Reason(enum.IntFlag):
     """Several may hold for one node."""
 
-    NODE_CONFLICT = enum.auto()  # a bound volume can't be reached from there
-    BIND_CONFLICT = enum.auto()  # a claim finds no volume there, and none can be provisioned
+    NODE_CONFLICT = enum.auto()  # a bound volume can't be reached from the node
+    BIND_CONFLICT = enum.auto()  # a claim finds no volume, and none can be provisioned
     NOT_ENOUGH_SPACE = enum.auto()  # too little free capacity to provision one
     NO_SUCH_VOLUME = enum.auto()  # a claim is bound to a volume that does not exist
 

@@ -192,7 +192,7 @@ def _renew_last_applied(new: Object, config: Object) -> None:
     annotations[LAST_APPLIED] = msgspec.json.encode(config, order="sorted").decode() + "\n"
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- decoding and messages ------------------------------------------------------------------------
 
 
 def _decoded(resource: Resource, body: bytes) -> Object:

@@ -21,7 +21,7 @@ Tree = dict[str, Any]  # FieldsV1: {} is a member, {".": {}, ...} a member with 
 
 
 class Unset:
-    """There is no value; not even null."""
+    """The absence of a value; null is a value."""
 
 
 UNSET: Final = Unset()
@@ -69,7 +69,7 @@ def without(value: Any, fields: AbstractSet[Path], schema: Schema) -> Any:
     return {} if left is UNSET else left
 
 
-# --- how they are written -------------------------------------------------------------------------
+# --- FieldsV1 and messages ------------------------------------------------------------------------
 
 
 def to_tree(fields: Iterable[Path]) -> Tree:
@@ -81,7 +81,7 @@ def to_tree(fields: Iterable[Path]) -> Tree:
             is_known = step in here
             here = here.setdefault(step, {})
             if is_known and not here and depth < len(path):
-                here["."] = {}  # a shorter path came first: it is a member, and not the last one
+                here["."] = {}  # a shorter path came first: a member with members below it
     return root
 
 
@@ -233,7 +233,7 @@ def _or(value: Any, otherwise: Any) -> Any:
 
 
 def _remove(value: Any, tree: Tree, schema: Schema) -> Any:
-    """The rest; UNSET if nothing is left, except for values that were empty before."""
+    """The remaining value; UNSET if nothing remains, except for values that were empty before."""
     if isinstance(value, dict) and value and not schema.is_atomic:
         kept: dict[str, Any] = {}
         touched = False

@@ -139,14 +139,14 @@ _OPERATIONS: Final[dict[Any, Callable[[Any, dict[str, Any]], Any]]] = {
     "test": _test,
 }
 
-# --- places ---------------------------------------------------------------------------------------
+# --- paths ----------------------------------------------------------------------------------------
 
 
 def _parent(document: Any, path: Any) -> tuple[Any, str]:
     """The list or object that a path leads into, and the last step of the path."""
     if not isinstance(path, str) or "/" not in path:
         raise _DoesNotApply
-    # What stands before the first slash is not looked at.
+    # kube-apiserver ignores text before the first slash.
     *way, key = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
     place = document
     for part in way:

@@ -69,7 +69,7 @@ def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[An
     return merged + [element for other, element in before[here:] if other not in ours]
 
 
-# --- whether it can be laid over anything ---------------------------------------------------------
+# --- checks against the schema --------------------------------------------------------------------
 
 
 def schema_error(value: Any, schema: Schema, path: tuple[str, ...] = ()) -> str:

@@ -71,7 +71,7 @@ def _merge_value(original: Map, key: str, value: Any, schema: Schema) -> None:
         merges = "merge" in within.strategies
         original[key] = _merge_lists(here, value, within, False) if merges else value
     elif _has_directive(value):
-        original.pop(key, None)  # there is nothing to direct
+        original.pop(key, None)  # no list or map for the directive
     else:
         original[key] = _plain(value)
 
@@ -158,7 +158,7 @@ def _merge_ordered(original: Map, patch: Map, directive: str, schema: Schema) ->
 
 
 def _check_order(patch: Sequence[Any], order: Sequence[Any], key: str) -> None:
-    """The elements of the patch have to be in the order, one after the other."""
+    """The elements of the patch must appear in the order list, in the same sequence."""
     if not order or not patch:
         return
     waiting = iter(order)
@@ -267,7 +267,7 @@ def _element_type(original: list[Any], patch: list[Any]) -> type:
     return found
 
 
-# --- values that are new --------------------------------------------------------------------------
+# --- new values -----------------------------------------------------------------------------------
 
 
 def _has_directive(value: Any) -> bool:

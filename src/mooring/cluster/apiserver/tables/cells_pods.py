@@ -23,7 +23,7 @@ class _Summary(NamedTuple):
 
 
 def pod_row_conditions(pod: Object) -> list[Object]:
-    """The conditions of a row; kubectl hides no row because of them."""
+    """The conditions of a row: whether the pod has finished."""
     phase = part(pod, "status").get("phase", "")
     if phase not in _ROW_CONDITIONS:
         return []

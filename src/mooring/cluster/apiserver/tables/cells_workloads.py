@@ -20,7 +20,7 @@ from mooring.cluster.apiserver.tables.columns import (
     since,
 )
 
-# Which of a job's conditions is told, if several hold. Its deletion comes after the first two.
+# The first of these conditions that holds is a job's status; deletion comes between the two lines.
 _JOB_ENDS: Final = ("Complete", "Failed")
 _JOB_STATES: Final = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 

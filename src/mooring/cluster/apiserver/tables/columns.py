@@ -29,7 +29,7 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
-# A unit, the next smaller one, the time until which both are shown, and until which the first is.
+# A unit, the next smaller unit, the age up to which both are shown, and up to which the first is.
 _UNITS: Final = (
     (_MINUTE, "m", 1, "s", 10 * _MINUTE, 3 * _HOUR),
     (_HOUR, "h", _MINUTE, "m", 8 * _HOUR, 2 * _DAY),
@@ -51,8 +51,8 @@ def layout(
     """Columns separated by commas, such as `+Desired:integer=spec.replicas|1`.
 
     After a `+` a column is only shown with -o wide. Its type is string unless given after a colon.
-    The cell is the value at the path, or what stands after the bar, or else empty; unless it is
-    `computed`. Name and Age need no path.
+    The cell is `computed`, or the value at the path, or else the text after the bar. Name and Age
+    need no path.
     """
     found = [_parsed(text) for text in columns.split(", ")]
     paths = [(one["name"], one["path"].split("."), _unset(one)) for one in found]
@@ -125,7 +125,7 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
 
 
 def selector_text(selector: Object | None) -> str:
-    """A label selector as one would type it; empty if it selects everything, or nothing."""
+    """A label selector in kubectl's notation; empty if it selects everything, or nothing."""
     selector = selector or {}
     parts = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
     for test in selector.get("matchExpressions", ()):

@@ -61,7 +61,7 @@ class ResponseFormat:
         self._resource = resource
         self._include = request.query.get("includeObject", "")
         self._clock = clock
-        self._knows_columns = False  # the reader of a watch, after the first table
+        self._knows_columns = False  # true for the reader of a watch after the first table
         if request.query.get("watch", "") in ("", "false", "0"):
             _check_form(self.form, resource.kind, is_list=is_list)
 
@@ -73,7 +73,7 @@ class ResponseFormat:
     def unstored_response(
         self, value: Object, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> ApiResponse:
-        """An object that is not in the store, or not any more."""
+        """An object that is not, or no longer, in the store."""
         if self.form == "whole":
             return ApiResponse(status=status, body=encode(value), headers=headers or {})
         meta = value["metadata"]
@@ -162,7 +162,7 @@ class ResponseFormat:
         return _table_of(metadata, None if self._knows_columns else columns.columns, rows)
 
     def _included(self, value: Object) -> Object | None:
-        """What a row says about its object: Metadata unless the query asks for Object or None."""
+        """The object of a row, by `includeObject`: Metadata unless the query has Object or None."""
         if self._include == "None":
             return None
         if self._include == "Object":

@@ -90,7 +90,7 @@ def _validate_label_keys(term: Mapping[str, Any], field: str) -> ErrorList:
         for index, key in enumerate(keys):
             found += validate_label_key(key, f"{field}.{kind}[{index}]")
     same = term.get("matchLabelKeys") or ()
-    # By now each of the keys stands in the selector once, because the server has put it there.
+    # The server has added each key to the selector once already.
     seen = set((selector or {}).get("matchLabels") or ())
     for test in (selector or {}).get("matchExpressions") or ():
         if test.get("key") in same and test["key"] in seen:
