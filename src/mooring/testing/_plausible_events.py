@@ -30,7 +30,7 @@ _INCLUDES: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-class Happening(NamedTuple):
+class PlausibleEvent(NamedTuple):
     """One incoming event with its objects."""
 
     event: ClusterEvent
@@ -38,13 +38,13 @@ class Happening(NamedTuple):
     new: object | None
 
 
-def happenings(awaited: ClusterEvent, case: Case) -> Iterator[Happening]:
+def plausible_events(awaited: ClusterEvent, case: Case) -> Iterator[PlausibleEvent]:
     """The events that may wake a pod whose refusing plugin registered for this event."""
     for resource in _INCLUDES.get(awaited.resource, (awaited.resource,)):
         versions = _versions(resource, case)
         for event in (ClusterEvent(resource, action) for action in _actions(resource)):
             for new in versions if awaited.matches(event) else ():
-                yield Happening(
+                yield PlausibleEvent(
                     event,
                     None if event.action == Action.ADD else versions[0],
                     None if event.action == Action.DELETE else new,

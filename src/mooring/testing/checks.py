@@ -52,7 +52,7 @@ from mooring.testing._check import (
 )
 from mooring.testing._columns_digest import contradictions, differences, digest
 from mooring.testing._declarations import check_applies_to_is_true, check_declarations_are_true
-from mooring.testing._plausible_events import happenings
+from mooring.testing._plausible_events import plausible_events
 from mooring.testing._queue_order import check_queue_order
 from mooring.testing._report import report_on
 from mooring.testing._what_if import check_what_ifs_hold
@@ -268,7 +268,7 @@ def check_hints_answer(bench: Bench) -> None:
     """`hint` returns a bool for every event of `wakes_on`, whatever the objects."""
     hint, case = bench.plugin.hint, bench.case
     for awaited in bench.plugin.wakes_on or ():
-        for event, old, new in happenings(awaited, case):
+        for event, old, new in plausible_events(awaited, case):
             what = f"for {event.label}, hint()"
             answer: object = bench.call(hint, event, case.pod, old, new, what=what)
             if not isinstance(answer, bool):
