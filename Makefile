@@ -64,7 +64,7 @@ parity-fuzz: setup ## compare N random decisions with kube-scheduler's: N=2000 S
 
 # Tests of the engine, those that find most mutants in little time first.
 ENGINE := same_calls results what_if explaining faults filtering refusals normalize \
-  against_the_plain_walk feasible scores_by_label domains memory
+  against_the_plain_walk feasible scores_by_label domains memory random_sequences
 
 mutants: setup ## break the decision engine in 300 places; the tests must notice: [COUNT=300 SEED=1 JOBS=2]
 	$(BIN)/python tools/mutants.py src/mooring/decision \

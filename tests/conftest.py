@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 from tests.event_loop import run
+from tests.sizes import sized
 
 from mooring.observe import log as logs
 
 # How long an example takes says more about the machine than about us.
-settings.register_profile("mooring", deadline=None)
+settings.register_profile("mooring", deadline=None, max_examples=sized(100))
 settings.load_profile("mooring")
 
 

@@ -76,7 +76,7 @@ def report(setup: Setup, runs: Sequence[Run]) -> str:
         "",
         *_doubts(setup, runs),
         f"Measured on {setup.date} with `{setup.command}`; a cell is the median of the rounds,"
-        " in parentheses the least and the most.",
+        " with the lowest and the highest in parentheses.",
         "",
         "| | |",
         "|---|---|",
@@ -138,9 +138,8 @@ def _doubts(setup: Setup, runs: Sequence[Run]) -> list[str]:
     busy = [100 * run.others for run in runs]
     if busy and max(busy) >= _BUSY:
         lines += [
-            "The machine was not ours alone: other programs had"
-            f" {statistics.median(busy):.0f} % of it during the median run,"
-            f" {max(busy):.0f} % during the worst.",
+            f"Other programs used {statistics.median(busy):.0f} % of the machine during the median"
+            f" run, {max(busy):.0f} % during the worst.",
             "",
         ]
     left = len(raw.remaining(setup, runs))

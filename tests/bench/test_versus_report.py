@@ -59,9 +59,9 @@ def test_tells_what_has_not_been_measured_yet() -> None:
 
 def test_tells_that_other_programs_had_a_part_of_the_machine() -> None:
     quiet, *rest = all_runs()
-    assert "not ours alone" not in report(SETUP, [quiet, *rest])
+    assert "Other programs" not in report(SETUP, [quiet, *rest])
     page = report(SETUP, [msgspec.structs.replace(quiet, others=0.314), *rest])
-    assert "0 % of it during the median run, 31 % during the worst" in page
+    assert "used 0 % of the machine during the median run, 31 % during the worst" in page
 
 
 def test_reports_one_scheduler_alone() -> None:

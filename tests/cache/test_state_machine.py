@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 from tests.cache import model
 from tests.cache.model import GPU, LABEL_KEYS, RESOURCES, Model, NodeFacts, PodFacts, Sums
 from tests.cache.strategies import IMAGES, NODE_NAMES, PORTS, UIDS, node_facts, node_names, pods
+from tests.sizes import sized
 
 from mooring.api import core
 from mooring.api.requests import HostPort
@@ -515,5 +516,5 @@ class CacheMachine(RuleBasedStateMachine):
 def test_the_columns_equal_a_recount_after_any_events() -> None:
     run_state_machine_as_test(
         CacheMachine,
-        settings=settings(max_examples=100, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=sized(40), stateful_step_count=40, deadline=None),
     )

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.client.client_rig import ClientRig, Mirror
 from tests.faulty_transport import EXPIRED, EndAtOnce, Hang, Refuse, Vanish
+from tests.sizes import sized
 
 from mooring.api.core import Pod
 
@@ -134,4 +135,6 @@ class FollowedServer(RuleBasedStateMachine):
 
 
 TestFollowedServer = FollowedServer.TestCase
-TestFollowedServer.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestFollowedServer.settings = settings(
+    max_examples=sized(150), stateful_step_count=40, deadline=None
+)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.client.lease_world import Process, World
+from tests.sizes import sized
 
 LEASE_DURATION, RETRY_PERIOD, JITTER = 15.0, 2.0, 1.2
 FAIL_OVER = LEASE_DURATION + RETRY_PERIOD * JITTER
@@ -216,4 +217,4 @@ class Replicas(RuleBasedStateMachine):
 
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(QUICK, max_examples=100, stateful_step_count=30)
+TestReplicas.settings = settings(QUICK, max_examples=sized(100), stateful_step_count=30)

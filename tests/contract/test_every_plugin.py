@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.sizes import sized
 
 from mooring.framework.plugin import Base
 from mooring.runtime.registry import Registry
-from mooring.testing import check_plugin
+from mooring.testing import Examples, check_plugin
 
 ADDED_AFFINITY = {
     "addedAffinity": {
@@ -66,9 +67,10 @@ ARGS: dict[str, list[dict[str, Any]]] = {
 }
 
 REGISTRY = Registry.discover()
+EXAMPLES = Examples(seeds=range(sized(8)))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.names))
 def test_keeps_the_contract(name: str) -> None:
     plugin: type[Base] = REGISTRY.get(name)
-    check_plugin(plugin, args=ARGS.get(name, [{}]))
+    check_plugin(plugin, args=ARGS.get(name, [{}]), examples=EXAMPLES)

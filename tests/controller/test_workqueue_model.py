@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.loop_rig import LoopRig
+from tests.sizes import sized
 
 from mooring.controller import Backoff, TokenBucket, WorkQueue
 
@@ -151,5 +152,7 @@ class Promises(RuleBasedStateMachine):
         self._rig.call(act, *args, **options)
 
 
-Promises.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Promises.TestCase.settings = settings(
+    max_examples=sized(150), stateful_step_count=40, deadline=None
+)
 TestPromises = Promises.TestCase

@@ -31,6 +31,8 @@ from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
 
 _HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
+# Memory is plentiful and processor time is not: a third of it is garbage collection by default.
+_GO = {"GOGC": "400"}
 
 
 class ControlPlane(Plane):
@@ -61,6 +63,7 @@ class ControlPlane(Plane):
             self.folder / "etcd.log",
             ready=self._etcd_is_ready,
             ports=[self._etcd_port.number],
+            env=_GO,
         )
         self.apiserver: Process = Process(
             "kube-apiserver",
@@ -74,6 +77,7 @@ class ControlPlane(Plane):
             self.folder / "kube-apiserver.log",
             ready=self._apiserver_is_ready,
             ports=[self._port.number],
+            env=_GO,
         )
         self.admin_user = self.add_user("rig-admin", groups=["system:masters"])
 

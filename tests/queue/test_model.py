@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.queue.builders import START, World, pod
 from tests.queue.model import EVENTS, Row, Table, registrations
+from tests.sizes import sized
 
 from mooring.cache.pods import Pod
 from mooring.framework.events import ANY_RESOURCE, Action, ClusterEvent
@@ -223,5 +224,5 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueAgreesWithTheTable = QueueMachine.TestCase
 TestQueueAgreesWithTheTable.settings = settings(
-    max_examples=120, stateful_step_count=60, deadline=None
+    max_examples=sized(120), stateful_step_count=60, deadline=None
 )

@@ -3,15 +3,15 @@ from mooring.api.storage import StorageClass
 from mooring.cache.pods import Pod
 from mooring.framework.events import DEFAULT_WAKES_ON, Action, ClusterEvent, Event
 from mooring.testing._bench import Case
-from mooring.testing._plausible_events import Happening, happenings
+from mooring.testing._plausible_events import PlausibleEvent, plausible_events
 from mooring.testing._random_clusters import random_cluster
 
 CLUSTER = random_cluster(6)
 CASE = Case(CLUSTER, CLUSTER.incoming[0], 0)
 
 
-def those_for(awaited: ClusterEvent) -> list[Happening]:
-    return list(happenings(awaited, CASE))
+def those_for(awaited: ClusterEvent) -> list[PlausibleEvent]:
+    return list(plausible_events(awaited, CASE))
 
 
 def test_shows_nothing_before_an_addition_and_nothing_after_a_deletion() -> None:

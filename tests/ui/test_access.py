@@ -126,7 +126,7 @@ def test_keeps_no_token() -> None:
         kept += gc.get_referents(thing)
 
 
-def test_allows_nothing_because_nobody_could_be_asked() -> None:
+def test_refuses_a_request_that_the_api_server_could_not_review() -> None:
     gate = Gate()
     assert gate.code(token="scraper") == 200
     gate.time += 60
@@ -134,7 +134,7 @@ def test_allows_nothing_because_nobody_could_be_asked() -> None:
     denial = gate.check(token="scraper")
     assert denial is not None
     assert (denial.code, denial.reason) == (500, "InternalError")
-    assert "API server could not be asked" in denial.message
+    assert "the API server could not review this request" in denial.message
     assert "10.0.0.1" not in denial.message
     assert gate.code(certified=UserInfo(username="certified")) == 500
     assert gate.code("/healthz") == 200

@@ -1,7 +1,7 @@
-"""What users test their plugins with: builders, checks, an in-process cluster with its own clock.
+"""The test kit for plugin authors: builders, checks, and in-process clusters on virtual time.
 
-Plugin classes flow in; plugins on a bench, small clusters and `AssertionError`s flow out. Nothing
-here runs in a scheduler.
+Plugin classes flow in; built plugins, small clusters and `AssertionError`s flow out. Nothing here
+runs in a scheduler.
 """
 
 from mooring.simulator.simulation import Simulation

@@ -1,8 +1,7 @@
 """One plugin in a profile of its own, evaluated on one cluster by the engine of `mooring run`.
 
-A check compares the answers of two evaluations that differ in one thing. What a plugin does that
-its contract does not allow leaves as a `Fault`; the words for exceptions and for answers of the
-wrong type are those of the scheduler.
+A check compares the results of two evaluations that differ in one thing. A violation of the
+contract is raised as a `Fault`; the messages about exceptions and wrong types are the scheduler's.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ K = TypeVar("K", bound=Object)
 
 Members = Mapping[str, object]
 _VECTORISED: Final = ((Filter, "filter_all"), (Score, "score_all"))
-_CHOSEN: Final = 2  # feasible nodes for which the points after the decision are asked
+_CHOSEN: Final = 2  # feasible nodes for which the points after the decision are called
 _MEANINGLESS: Final = frozenset({Code.SKIP, Code.WAIT})  # in PreEnqueue, Reserve and Permit
 _AFTER_DECISION: Final = (
     (Reserve, "Reserve", "reserve"),
@@ -60,15 +59,15 @@ _AFTER_DECISION: Final = (
 
 
 class Fault(Exception):
-    """The plugin did something the contract does not allow."""
+    """A violation of the contract by the plugin."""
 
 
 class PluginFailed(Fault):
-    """The plugin raised, or answered with something that the scheduler does not accept."""
+    """The plugin raised, or returned something that the scheduler does not accept."""
 
 
 def changed_in(value: S, part: str, **fields: Any) -> S:
-    """A copy of which one part, such as "metadata", has other fields."""
+    """A copy with other fields in one part, such as "metadata"."""
     return structs.replace(value, **{part: structs.replace(getattr(value, part), **fields)})
 
 
@@ -79,7 +78,7 @@ def named_like(value: K, known: Object) -> K:
 
 
 def taking_over(value: S, other: S, *parts: str) -> Iterator[tuple[str, Any, S]]:
-    """Fields in which these parts differ, what they are there, and the value with that alone."""
+    """The fields in which these parts differ, their values, and a copy with that field alone."""
     for part in parts:
         source = getattr(other, part)
         for field in structs.fields(source):
@@ -95,7 +94,7 @@ class Case(msgspec.Struct, frozen=True):
     cluster: Cluster
     pod: Pod
     seed: int
-    shared: bool = False  # whether others look at the same cluster, which must not change then
+    shared: bool = False  # whether other cases use the same cluster, which then must not change
 
     @property
     def bystanders(self) -> tuple[Pod, ...]:
@@ -108,25 +107,25 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def varied(plugin_class: type[Base], members: Members) -> type[Base]:
-    """The same plugin, but for these members."""
+    """The same plugin with these members replaced."""
     return type(plugin_class.__name__, (plugin_class,), dict(members))
 
 
 @functools.lru_cache(maxsize=16)
 def per_node(plugin_class: type[Base]) -> type[Base]:
-    """The plugin with its per-node form only: itself, if it has no other."""
+    """The plugin with its per-node form only; the class itself if it has no other."""
     forms = {name: getattr(point, name) for point, name in _VECTORISED}
     own = {n: form for n, form in forms.items() if getattr(plugin_class, n, form) is not form}
     return varied(plugin_class, own) if own else plugin_class
 
 
 class Answers(NamedTuple):
-    """All that one evaluation of a pod says."""
+    """All results of one evaluation of a pod."""
 
     state: CycleState
     pre_filter: Status
     only: frozenset[str] | None  # the nodes to which PreFilter restricts the pod
-    statuses: Mapping[str, Status] = {}  # what Filter says, by node
+    statuses: Mapping[str, Status] = {}  # of Filter, by node
     feasible: tuple[str, ...] = ()
     raw: Mapping[str, int] = {}
     scores: Mapping[str, int] = {}  # normalized
@@ -134,7 +133,7 @@ class Answers(NamedTuple):
     error: Status = OK  # what ended the evaluation
 
     def facts(self) -> dict[tuple[str, str], object]:
-        """All of it by what is said and the node it is said of, in the order of the points."""
+        """All results by description and node, in the order of the points."""
         return {
             ("the outcome is", ""): self.error,
             ("pre_filter gives", ""): self.pre_filter,
@@ -147,7 +146,7 @@ class Answers(NamedTuple):
         }
 
     def of(self, names: AbstractSet[str]) -> Answers:
-        """What is said of these nodes alone: nothing that depends on the other feasible ones."""
+        """The results of these nodes that do not depend on other feasible nodes."""
         return self._replace(
             statuses={name: self.statuses[name] for name in self.statuses if name in names},
             feasible=tuple([name for name in self.feasible if name in names]),
@@ -158,7 +157,7 @@ class Answers(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The first thing in which two `Answers` differ."""
+    """The first difference of two `Answers`."""
 
     what: str
     found: str
@@ -166,13 +165,13 @@ class Difference(NamedTuple):
     node: str = ""
 
     def text(self, this: str, that: str) -> str:
-        """In words; `this` and `that` say what differs between the evaluations."""
+        """A sentence; `this` and `that` say how the two evaluations differ."""
         return f"{self.what} {self.found} {this}, but {self.expected} {that}"
 
 
 def difference(found: Answers, expected: Answers) -> Difference | None:
     """None if both are the same; the order of reasons does not matter."""
-    if found[1:] == expected[1:]:  # all but the states: nearly always, and quickly seen
+    if found[1:] == expected[1:]:  # all but the states: nearly always equal, and cheap to compare
         return None
     ours, theirs = found.facts(), expected.facts()
     for what, node in {**theirs, **ours}:
@@ -184,7 +183,7 @@ def difference(found: Answers, expected: Answers) -> Difference | None:
 
 
 def expect_same(found: Answers, expected: Answers, this: str, that: str) -> None:
-    """Raise a Fault unless both evaluations say the same."""
+    """Raise a Fault unless both evaluations have the same results."""
     differs = difference(found, expected)
     if differs is not None:
         raise Fault(differs.text(this, that))
@@ -215,7 +214,7 @@ class Bench:
         self.evaluator: PodEvaluator = self.forgetful()
 
     def anew(self, case: Case | None = None, **members: object) -> Bench:
-        """The plugin, newly built, in this case or another; with some other members."""
+        """The plugin, newly built, in this case or another, with some members replaced."""
         plugin_class = varied(self.plugin_class, members) if members else self.plugin_class
         return Bench(plugin_class, self.args, case or self.case)
 
@@ -228,7 +227,7 @@ class Bench:
         return Bench(per_node(self.plugin_class), self.args, case or self.case)
 
     def forms(self) -> Iterator[Bench]:
-        """This one, then the same with its per-node form only if there is another form."""
+        """This bench; then one with the per-node form only, if there is a vectorised form."""
         yield self
         if per_node(self.plugin_class) is not self.plugin_class:
             yield self.per_node()
@@ -238,12 +237,12 @@ class Bench:
         return random.Random(self.case.seed)
 
     def forgetful(self) -> PodEvaluator:
-        """Another evaluator of the same plugin: it has a memory, and nothing in it."""
-        # Without nominated pods: what is said about them is a matter of `check_what_ifs_hold`.
+        """Another evaluator of the same plugin, with an empty memory."""
+        # Without nominated pods: `check_what_ifs_hold` is about them.
         return PodEvaluator(self.plugins, StubNominator(), self.cache.objects)
 
     def begin(self) -> None:
-        """Set clock, random numbers and nodes, so that equal questions get equal answers."""
+        """Reset clock, random numbers and nodes, so that equal evaluations get equal results."""
         self.handle.random.seed(self.case.seed + self.other_random)
         self.handle.clock.time = START + self.seconds
         self.handle.nodes = self.cache.nodes
@@ -259,7 +258,7 @@ class Bench:
         return evaluation
 
     def evaluate(self, pod: Pod | None = None, *, memory: PodEvaluator | None = None) -> Answers:
-        """Evaluate the pod of the case or another; with a `memory`, by what that one has kept."""
+        """Evaluate the pod of the case or another one; with a `memory`, by its cached results."""
         self.begin()
         self.guard.raised.clear()
         pod, evaluator = pod or self.case.pod, memory or self.evaluator
@@ -267,7 +266,7 @@ class Bench:
         self.expect_no_failure(answers.error)
         self.expect_no_failure(answers.pre_filter)
         for error, cause in self.guard.raised:
-            # The engine went on without what was kept, or asked in the per-node form.
+            # The engine continued without cached results, or with the per-node form.
             raise PluginFailed(f"{error.point} of plugin {error.plugin}: {error}") from cause
         return answers
 
@@ -289,7 +288,7 @@ class Bench:
                 self.call(plugin.unreserve, state, pod, name)
 
     def ask(self, point: str, method: Callable[..., object], *args: Any) -> Any:
-        """What a point answers that is not part of a decision."""
+        """The answer at an extension point that is not part of a decision."""
         accept = (Wait,) if point == "Permit" else ()
         status = self.plugins.caller.ask(self.plugin, point, method, *args, accept=accept)
         if isinstance(status, Status):
@@ -324,7 +323,7 @@ class Bench:
 
 
 class _RememberingGuard(Guard):
-    """Keeps what a plugin raises instead of logging it, and has time: it may be in a debugger."""
+    """Keeps exceptions of a plugin instead of logging them; no time limit, for debuggers."""
 
     def __init__(self) -> None:
         super().__init__(_metrics(), budget=math.inf)
@@ -389,7 +388,7 @@ def _same(a: object, b: object) -> bool:
 
 
 def describe(answer: object) -> str:
-    """An answer in words."""
+    """An answer as text."""
     if isinstance(answer, Status):
         return f"{answer.code.label} {list(answer.reasons) if answer.reasons else ''}".strip()
     return "none" if answer is None else show(answer)

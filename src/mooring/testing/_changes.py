@@ -1,7 +1,7 @@
-"""Small changes of a cluster, each with the way back: what kept answers have to survive.
+"""Small changes of a cluster, each with its undo, to test cached results.
 
-Which pod or node a change is about depends on names and not on numbers, so that a case that is
-made smaller keeps the change that showed a fault.
+The pod or node of a change is chosen by name and not by number, so that a case that is made smaller
+keeps the change that showed a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEW_NODE: Final = "node-new"
 
 
 class Change(NamedTuple):
-    """One thing that happens to a cluster: something comes, goes or is replaced."""
+    """One change of a cluster: an object is added, removed or replaced."""
 
     words: str  # finishes "after ..."
     old: _Thing
@@ -46,11 +46,11 @@ class Change(NamedTuple):
 
     @property
     def is_structural(self) -> bool:
-        """Whether nodes come or go."""
+        """Whether a node is added or removed."""
         return isinstance(self.old or self.new, core.Node) and None in (self.old, self.new)
 
     def touches(self, node: str, *, with_pods: bool) -> bool:
-        """Whether the node, or its pods if they count, is another one after it."""
+        """Whether it changes the node, or its pods if they count."""
         return self.node == node != "" and (with_pods or not self.is_of_pods)
 
 
@@ -70,7 +70,7 @@ def _put(cache: Cache, new: _Thing, old: _Thing) -> None:
 
 
 def changes(case: Case, reads: Sequence[type[Object]]) -> Iterator[Change]:
-    """Some of each sort, for pods, nodes and objects of these kinds."""
+    """Some changes of each kind, for pods, nodes and objects of these kinds."""
     nodes = case.cluster.nodes
     if not nodes:
         return
@@ -101,7 +101,7 @@ def _pod_changes(case: Case, on: str) -> Iterator[Change]:
 
 
 def _node_changes(case: Case, old: core.Node) -> Iterator[Change]:
-    """The node with one thing of another node."""
+    """The node with one field of another node."""
     other = _other_node(case.seed, old.name)
     for field, value, new in taking_over(old, other, "metadata", "spec", "status"):
         yield Change(f"{field} of node {old.name} became {show(value)}", old, new, old.name)

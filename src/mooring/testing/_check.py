@@ -1,4 +1,4 @@
-"""What a check is: a question about a plugin class, asked of it or on small clusters."""
+"""Checks of a plugin class: of the class itself, or on small clusters."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NO_ARGS: Final[Raw] = {}
 
 
 class Examples(msgspec.Struct, frozen=True):
-    """What a plugin is tried on: random clusters by seed, with these things added to each.
+    """The clusters that a plugin is tested on: random ones by seed, with these objects added.
 
-    A plugin that looks at labels, resources or objects of its own is only put to the test by pods,
-    nodes and objects that have them.
+    A plugin that reads special labels, resources or objects is only tested by pods, nodes and
+    objects that have them.
     """
 
     seeds: Iterable[int] = range(24)
@@ -52,7 +52,7 @@ DEFAULT_EXAMPLES: Final = Examples()
 
 
 class Finding(NamedTuple):
-    """What one check found out about a plugin with some arguments."""
+    """What one check found in a plugin with some arguments."""
 
     check: str
     args: Raw
@@ -79,11 +79,11 @@ class Check:
         return f"<{self.name}>"
 
     def applies_to(self, plugin_class: type[Base]) -> bool:
-        """Whether the plugin serves a point that this check is about."""
+        """Whether the plugin has an extension point that this check is about."""
         return not self._points or issubclass(plugin_class, self._points)
 
     def find(self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]) -> Finding | None:
-        """What is wrong with the plugin, if anything is."""
+        """The finding of this check, if there is one."""
         if isinstance(plugin_class, type) and not self.applies_to(plugin_class):
             return None
         try:
@@ -103,7 +103,7 @@ class Check:
             raise failure(plugin_class, [finding])
 
     def _ask_in_all(self, plugin_class: type[Base], args: Raw, cases: Iterable[Case]) -> None:
-        """A plugin that fails in one case is tried in the others: there may be more to say."""
+        """Run all cases: after a plugin failed in one, another may have a clearer finding."""
         try:
             decoded = arguments(plugin_class, args)
         except ConfigError as error:
@@ -146,5 +146,5 @@ def on_the_class(*points: type[Base]) -> Callable[[Callable[[type[Base], Raw], N
 
 
 def on_every_case(*points: type[Base]) -> Callable[[Callable[[Bench], None]], Check]:
-    """A check that is asked for every pod of every example; what fails is made small first."""
+    """A check of every pod of every example; a failing case is shrunk first."""
     return lambda question: Check(question, points, needs_cases=True)

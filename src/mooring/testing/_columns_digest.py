@@ -1,7 +1,7 @@
-"""All that a plugin must leave alone, as plain values that can be compared before and after.
+"""All data that a plugin must not change, as plain values to compare before and after.
 
-Views are read-only, but a plugin can lift that. Columns that are made when they are first read
-(labels, counters) are compared with the objects they are made from instead.
+Views are read-only, but a plugin can circumvent that. Columns that are made on first use (labels,
+counters) are compared with the objects they are made from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mooring.cache.pods import Pod
 from mooring.testing._bench import show
 
 Digest = Mapping[str, object]
-"""What is kept -> its value."""
+"""Values by description."""
 
 
 def digest(cache: Cache, pod: Pod) -> Digest:
@@ -55,7 +55,7 @@ def digest(cache: Cache, pod: Pod) -> Digest:
 
 
 def differences(before: Digest, after: Digest) -> list[str]:
-    """What differs, in words."""
+    """The differences, as texts."""
     return [
         f"{part}: {show(before.get(part))} became {show(after.get(part))}"
         for part in {**before, **after}
@@ -64,7 +64,7 @@ def differences(before: Digest, after: Digest) -> list[str]:
 
 
 def contradictions(table: NodeTable) -> list[str]:
-    """Columns made on demand that do not say what the objects say."""
+    """Columns made on first use that differ from the objects."""
     found = []
     for key, labels in table._labels.items():
         codes = labels.codes.view.tolist()

@@ -1,7 +1,7 @@
-"""Are `applies_to`, `depends_on` and `cache_key` true? Wrong ones place pods wrongly.
+"""Checks of `applies_to`, `depends_on` and `cache_key`: wrong declarations place pods wrongly.
 
-A pod is evaluated with a memory, as in production; then something happens, or another pod comes.
-What the memory says must be what the plugin says when nothing is kept.
+A pod is evaluated with a memory, as in production; then the cluster changes, or another pod is
+evaluated. The results from the memory must equal those of an evaluation without it.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _HOUR: Final = 3_600.0  # seconds
 
 
 class Step(NamedTuple):
-    """What happens before the next evaluation."""
+    """A change before the next evaluation."""
 
     words: str
     change: Change | None = None
     pod: Pod | None = None  # None: the one of the case again
-    is_alike: bool = True  # whether no plugin may tell the pod from the one of the case
+    is_alike: bool = True  # whether plugins must treat it as the pod of the case
     seconds: float = 0.0
     other_random: bool = False
 
 
 def steps(bench: Bench) -> Iterator[Step]:
-    """Time passes, other pods come, and the cluster changes; each is undone before the next."""
+    """Passed time, other pods and changes of the cluster; each is undone before the next."""
     case = bench.case
     yield Step(f"for {case.pod.key}", pod=case.pod)
     yield Step("an hour later", seconds=_HOUR)
@@ -65,19 +65,19 @@ def steps(bench: Bench) -> Iterator[Step]:
 
 @on_every_case(*IN_DECISIONS)
 def check_declarations_are_true(bench: Bench) -> None:
-    """With `depends_on`, `cache_key` or `applies_to`: kept answers are those asked for anew."""
+    """With `depends_on`, `cache_key` or `applies_to`: cached results equal new ones."""
     if declares(bench.plugin_class) and bench.case.cluster.nodes:
         compare_with_memory(bench.alone())
 
 
 def declares(plugin_class: type[Base]) -> bool:
-    """Whether a plugin declares anything that spares calls of it."""
+    """Whether a plugin has a declaration that avoids calls."""
     has_own = plugin_class.applies_to is not Base.applies_to
     return has_own or may_depend_on(plugin_class) or issubclass(plugin_class, InternalPlugin)
 
 
 def compare_with_memory(bench: Bench) -> None:
-    """Raise a Fault if kept answers differ from those that are asked for anew."""
+    """Raise a Fault if cached results differ from new ones."""
     key = _key_of(bench, bench.case.pod)
     try:
         hash(key)
@@ -92,7 +92,7 @@ def compare_with_memory(bench: Bench) -> None:
 
 
 def _traced(bench: Bench, taken: Sequence[Step], step: Step) -> str | None:
-    """What is wrong after a step, with the memory of nothing but one pod before."""
+    """The fault after a step, if the memory holds the results of one earlier pod alone."""
     for first in taken:
         if first.pod is not None:
             memory = bench.forgetful()
@@ -104,7 +104,7 @@ def _traced(bench: Bench, taken: Sequence[Step], step: Step) -> str | None:
 
 
 def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | None:
-    """What is wrong after a step, in words; answers were kept for the pod of the `first` one."""
+    """The fault after a step, as text; results were cached for the pod of the `first` step."""
     key_before = _key_of(bench, first.pod or bench.case.pod)
     before = bench.evaluate() if step.change is not None and step.change.is_structural else None
     with after(bench, step):
@@ -114,13 +114,13 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
         key, is_kept = _key_of(bench, pod), depends_on_of(bench.plugin, pod) is not None
         differs = difference(fresh, kept)
         if differs is None and before is not None and is_kept and key == key_before:
-            # The engine forgets all answers when nodes come or go, but the declaration holds.
+            # The engine drops all results when nodes come or go, but the declaration must hold.
             there = before.statuses.keys() & fresh.statuses.keys()
             differs = difference(fresh.of(there), before.of(there))
         if differs is None:
             return None
         if step.is_alike and (key is _LEFT_OUT) != (key_before is _LEFT_OUT):
-            return None  # a matter of `check_applies_to_is_true`
+            return None  # `check_applies_to_is_true` is about this
         alone = _with_memory(bench, pod, bench.forgetful(), fresh)
         if difference(fresh, alone) is not None:
             claim = "with depends_on, pre_score is given all nodes and not only those that fit"
@@ -133,17 +133,17 @@ def _take(bench: Bench, memory: PodEvaluator, first: Step, step: Step) -> str | 
 
 
 def _with_memory(bench: Bench, pod: Pod, memory: PodEvaluator, fresh: Answers) -> Answers:
-    """What is said with a memory; if possible, something else than `fresh`.
+    """The results with a memory; if possible, results that differ from `fresh`.
 
-    Of a pod that comes twice: nothing is kept of a key before its second pod, and the first one is
-    evaluated together with what is kept for pods with other keys.
+    The pod is evaluated twice: nothing is cached for a key before its second pod, and the first is
+    evaluated with results that are cached for pods with other keys.
     """
     first, second = (bench.evaluate(pod, memory=memory) for _ in range(2))
     return second if difference(fresh, first) is None else first
 
 
 def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:
-    """Whether answers are what the per-node form says after a step."""
+    """Whether results equal those of the per-node form after a step."""
     other = bench.per_node()
     with after(other, step):
         return difference(other.evaluate(step.pod), kept) is None
@@ -151,7 +151,7 @@ def _is_per_node(bench: Bench, step: Step, kept: Answers) -> bool:
 
 @contextlib.contextmanager
 def after(bench: Bench, step: Step) -> Iterator[None]:
-    """What a step is about is so, until the end of the block."""
+    """Apply a step until the end of the block."""
     bench.seconds, bench.other_random = step.seconds, step.other_random
     if step.change is not None:
         step.change.make(bench.cache)
@@ -166,7 +166,7 @@ def after(bench: Bench, step: Step) -> Iterator[None]:
 
 
 def _claim(bench: Bench, step: Step, before: Hashable, differs: Difference) -> str:
-    """What the plugin declares that can't be true."""
+    """The declaration of the plugin that is wrong, as text."""
     plugin, pod, change = bench.plugin, step.pod or bench.case.pod, step.change
     now, depends_on = _key_of(bench, pod), depends_on_of(plugin, pod)
     if now != before:
@@ -215,7 +215,7 @@ def check_applies_to_is_true(bench: Bench) -> None:
 
 
 def _expect_silence(bench: Bench) -> None:
-    """The plugin, asked although it does not apply, changes nothing."""
+    """Raise a Fault if the plugin has an effect although it does not apply."""
     although = f"although applies_to() is False for {bench.case.pod.key}"
     answers = bench.evaluate()
     if not answers.error.ok:

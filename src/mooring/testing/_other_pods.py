@@ -1,7 +1,7 @@
-"""Pods that come after the one of a case and may share its kept answers.
+"""Pods that are evaluated after the pod of a case and may share its cached results.
 
-A *twin* differs in name, age and status only: plugins with `depends_on` must not tell it from the
-first one. Any other pod differs in something that a cache key may leave out.
+A *twin* differs in name, age and status only: plugins with `depends_on` must treat it as the first
+pod. Any other pod differs in something that a cache key may leave out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LATER: Final = "2026-01-01T01:00:00Z"
 
 
 def other_pods(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """How it differs, and the pod: twins, then pods that differ in one thing that may matter."""
+    """Pods with a description: twins, then pods that differ in one field that may matter."""
     for words, change in TWINS.items():
         yield f"a pod {words}", Pod(change(pod.api))
     for words, api in _strangers(pod.api):
@@ -37,12 +37,12 @@ def other_pods(pod: Pod) -> Iterator[tuple[str, Pod]]:
 
 
 def twin_of(pod: Pod) -> Pod:
-    """A pod that differs in all that can't make another class of it."""
+    """A pod of the same class that differs in everything else."""
     return Pod(_changed(pod.api, TWINS))
 
 
 def seen_running(pod: Pod) -> Pod:
-    """A pod on a node in another state, which weighs as much."""
+    """A pod on a node with another status and the same requests."""
     ready = Condition(type="Ready", status="True")
     phase = "Running" if pod.status.phase != "Running" else "Pending"
     status = {"phase": phase, "conditions": (ready,), "start_time": _LATER}
@@ -79,11 +79,11 @@ TWINS: Final[Mapping[str, _Change]] = {
     "that was tried before": _always("status", conditions=(_TRIED,)),
     "with one more volume that has no source": _with_token,
 }
-"""What may differ between pods of one class whatever the plugins, one thing at a time."""
+"""The differences between pods of one class, whatever the plugins, one at a time."""
 
 
 def _stranger() -> core.Pod:
-    """A random pod with every feature, and with what no random pod has."""
+    """A random pod with every feature, and with fields that no random pod has."""
     features = len(FEATURES)
     in_zone_a = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
     near_web = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
@@ -119,7 +119,7 @@ _REQUESTING: Final = ("containers", "init_containers", "overhead", "resources")
 
 
 def _strangers(api: core.Pod) -> Iterator[tuple[str, core.Pod]]:
-    """The pod with one thing of the stranger, the smallest things first."""
+    """The pod with one field of the stranger, the smallest fields first."""
     containers = api.spec.containers or (core.Container(),)
     first, theirs = containers[0], _STRANGER.spec.containers[0]
     fields: dict[str, dict[str, Any]] = {

@@ -1,7 +1,7 @@
-"""What could have happened: for an event that a plugin waits for, the ones that may come in.
+"""Plausible events: for an event that a plugin registered for, the events that may come in.
 
-Each comes with the objects a scheduler would hand to `hint`: pods as `Pod`, nodes and all else as
-`mooring.api` values, nothing before an addition and nothing after a deletion.
+Each has the objects that a scheduler would pass to `hint`: pods as `Pod`, nodes and all else as
+values of `mooring.api`, None before an addition and after a deletion.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INCLUDES: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-class Happening(NamedTuple):
+class PlausibleEvent(NamedTuple):
     """One incoming event with its objects."""
 
     event: ClusterEvent
@@ -38,13 +38,13 @@ class Happening(NamedTuple):
     new: object | None
 
 
-def happenings(awaited: ClusterEvent, case: Case) -> Iterator[Happening]:
-    """Everything that could have woken a pod whose refusing plugin waits for this event."""
+def plausible_events(awaited: ClusterEvent, case: Case) -> Iterator[PlausibleEvent]:
+    """The events that may wake a pod whose refusing plugin registered for this event."""
     for resource in _INCLUDES.get(awaited.resource, (awaited.resource,)):
         versions = _versions(resource, case)
         for event in (ClusterEvent(resource, action) for action in _actions(resource)):
             for new in versions if awaited.matches(event) else ():
-                yield Happening(
+                yield PlausibleEvent(
                     event,
                     None if event.action == Action.ADD else versions[0],
                     None if event.action == Action.DELETE else new,

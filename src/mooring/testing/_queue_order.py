@@ -1,4 +1,4 @@
-"""Is a QueueSort plugin's `less` an order that a queue can be kept in?"""
+"""The check of a QueueSort plugin: whether `less` is a strict weak order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _queue(bench: Bench) -> list[QueuedPod]:
         item.attempts = dice.choice((0, 1, 5))
         item.first_attempt_at = dice.choice((None, START, item.timestamp))
         queued.append(item)
-    # Pods of one priority and time as well: ties are where orders break.
+    # Pods of one priority and time as well, because orders often fail on ties.
     queued.append(QueuedPod(pods[0], queued[0].timestamp))
     return queued
 

@@ -1,8 +1,8 @@
-"""Random clusters with small vocabularies, so that values collide and every branch is met.
+"""Random clusters with small vocabularies, so that values collide and every branch is reached.
 
-The same seed gives the same cluster. What comes out are values, ready to be put into a cache in any
-order; `checks` tries plugins on them. Amounts stay below 2**56, so that a hundred times any of them
-fits an int64: a plugin may multiply before it divides.
+The same seed gives the same cluster. The objects can be put into a cache in any order; `checks`
+tests plugins on them. Amounts stay below 2**56, so that a hundred times any of them fits an int64:
+a plugin may multiply before it divides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Raw = dict[str, Any]
 
 
 class Cluster(msgspec.Struct, frozen=True, dict=True):
-    """Everything there is, as values: nodes, the pods on them, other objects, and pods to place."""
+    """The objects of a cluster: nodes, the pods on them, other objects, and pods to schedule."""
 
     nodes: tuple[core.Node, ...]
     residents: tuple[Pod, ...]
@@ -36,7 +36,7 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
     incoming: tuple[Pod, ...]
 
     def cache(self) -> Cache:
-        """A cache that has seen all of it, in the order given."""
+        """A cache with all objects, added in this order."""
         cache = Cache()
         for value in self.objects:
             cache.objects.put(value)
@@ -48,7 +48,7 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def shared_cache(self) -> Cache:
-        """One for all that change nothing: to fill a cache takes longer than most questions."""
+        """A cache for all cases that change nothing: filling one takes longer than most checks."""
         return self.cache()
 
 
@@ -103,7 +103,7 @@ def random_taints(dice: Dice) -> list[_Raw]:
 
 
 def random_images(dice: Dice) -> list[_Raw]:
-    # One size per name: what a cache says of an image that nodes disagree about is up to the order.
+    # One size per name: if nodes disagree about an image, the cache depends on their order.
     return [
         {"names": list(names), "sizeBytes": size}
         for names, size in pods.IMAGES.items()
@@ -112,7 +112,7 @@ def random_images(dice: Dice) -> list[_Raw]:
 
 
 def random_resident(dice: Dice, name: str, node_names: list[str]) -> Pod:
-    """A pod that is on a node already, whether it fits there or not."""
+    """A pod that is bound to a node, whether or not it fits."""
     on = dice.one([*node_names, *node_names, *node_names, "gone"])
     raw = pods.random_pod(dice, name, node_names, features=1, is_huge=False)
     raw["spec"]["nodeName"] = on
@@ -130,7 +130,7 @@ def random_resident(dice: Dice, name: str, node_names: list[str]) -> Pod:
 
 
 def random_pod(dice: Dice, name: str, node_names: list[str]) -> Pod:
-    """A pod to be scheduled, with up to four things special about it."""
+    """A pod to be scheduled, with up to four features."""
     raw = pods.random_pod(dice, name, node_names, features=dice.number(0, 4), is_huge=dice.rarely())
     return Pod(codec.convert(raw, core.Pod))
 

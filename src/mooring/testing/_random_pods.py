@@ -1,7 +1,7 @@
-"""Random pods, as they would stand in YAML; `_random_clusters` puts them on nodes.
+"""Random pods, in the form of YAML; `_random_clusters` puts them on nodes.
 
-A pod gets a few *features* out of a list, so that plain pods and pods with one special thing are as
-common as complicated ones: a plugin that goes wrong is then found on a pod that shows why.
+A pod gets a few *features* out of a list, so that plain pods and pods with one feature are as
+common as complicated ones: a fault is then found on a pod that shows its cause.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Dice:
-    """Choices, each with its usual odds."""
+    """Random choices with fixed probabilities."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -174,7 +174,7 @@ def _preferred_nodes(dice: Dice, names: Sequence[str]) -> list[_Raw]:
 
 
 def _named_nodes(dice: Dice, names: Sequence[str]) -> _Raw:
-    # As daemon sets write it; every term names a node, so plugins may look at those nodes only.
+    # As the DaemonSet controller writes it: every term names a node, so only these nodes matter.
     named = dice.some((*names, "gone"), least=1)[:2]
     return {"nodeSelectorTerms": [{"matchFields": [_field("In", name)]} for name in named]}
 
@@ -293,7 +293,7 @@ FEATURES: Final[Sequence[tuple[str, Callable[[Dice, Sequence[str]], Any]]]] = (
     ("metadata.deletionTimestamp", lambda dice, _: dice.one(TIMES)),
     ("spec.preemptionPolicy", lambda dice, _: "Never"),
 )
-"""Where a feature is written, and what makes its value."""
+"""The path of each feature, and the function that makes its value."""
 
 
 def _write(raw: Any, path: str, value: Any) -> None:

@@ -1,7 +1,7 @@
-"""What a plugin reads while it is evaluated: its arguments and its handle are watched.
+"""Records what a plugin reads of its arguments and its handle during an evaluation.
 
-A watched object behaves like the one behind it, and records what is read of it as the expression
-an author would write: `node.labels['disk']`, `pod.requests('cpu')`, `handle.clock.now()`.
+A watched object behaves like the original and records each read as an expression:
+`node.labels['disk']`, `pod.requests('cpu')`, `handle.clock.now()`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _METHODS: Final[Mapping[str, str]] = {
     "score_all": "nodes",
     "normalize_score": "nodes",
 }
-"""The methods of a decision, and what they are given after the state and the pod."""
+"""The methods of a decision, and their argument after the state and the pod."""
 _OF_CONTRACT: Final = (contract.Filter, contract.Score)
 _PARTS: Final = (Pod, Node, Nodes, msgspec.Struct)
 
 
 class Reads:
-    """What was read, and which keys of labels and annotations no example had."""
+    """The recorded reads, and the keys of labels and annotations that no example has."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""What a plugin was seen to read, and what it could declare to be called less often.
+"""The report on a plugin: what it reads, and declarations that would reduce its calls.
 
-A declaration is proposed only if it was tried: a subclass with it passes
-`check_declarations_are_true` on all examples. What it saves is measured in the same run.
+A declaration is proposed only if a subclass with it passes `check_declarations_are_true` on all
+examples. The saving is measured in the same run.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _NORMALIZERS: Final = {
 
 
 class _Proposal(NamedTuple):
-    """What could be written into the class."""
+    """A declaration that could be added to the class."""
 
     text: str
     members: Members
-    pods: str = _ALIKE  # those for which it is worth something
+    pods: str = _ALIKE  # the pods for which it saves calls
 
 
 _DEPENDS_ON: Final = (
@@ -57,7 +57,7 @@ _CACHE_KEY: Final = (
 
 
 def report_on(plugin_class: type[Base], args: Mapping[str, Any], examples: Examples) -> str:
-    """What is known of a plugin that passed all checks, as text."""
+    """The report on a plugin that passed all checks."""
     given = f" with args {dict(args)}" if args else ""
     name = f"{plugin_class.name}{given}"
     if not issubclass(plugin_class, IN_DECISIONS):
@@ -97,13 +97,13 @@ def _telling(plugin_class: type[Base], args: Args, cases: list[Case]) -> Case | 
     return None
 
 
-# --- what it could declare ------------------------------------------------------------------------
+# --- proposals ------------------------------------------------------------------------------------
 
 
 def _proposals(
     plugin_class: type[Base], args: Args, cases: list[Case], large: Case
 ) -> Iterator[str]:
-    """One line each; every next one assumes those before."""
+    """One line per proposal; each assumes the ones before."""
     measured = plugin_class
     for alternatives in (_of_depends_on(plugin_class), _of_cache_key(plugin_class)):
         for proposal in alternatives:
@@ -125,7 +125,7 @@ def _proposals(
 
 
 def _of_depends_on(plugin_class: type[Base]) -> Sequence[_Proposal]:
-    """The most that could be declared, then less."""
+    """The strongest declaration first."""
     if not may_depend_on(plugin_class):
         return _DEPENDS_ON
     return _DEPENDS_ON[:1] if plugin_class.depends_on is NODE_AND_PODS else ()
@@ -158,7 +158,7 @@ def _answers_alike(one: type[Base], other: type[Base], args: Args, cases: list[C
     return all(difference(a.evaluate(), b.evaluate()) is None for a, b in benches)
 
 
-# --- what it saves --------------------------------------------------------------------------------
+# --- savings --------------------------------------------------------------------------------------
 
 
 def _large(telling: Case, cases: list[Case]) -> Case:
@@ -172,7 +172,7 @@ def _large(telling: Case, cases: list[Case]) -> Case:
 
 
 def _seconds(plugin_class: type[Base], args: Args, case: Case, pods: str) -> float:
-    """Of processor time for so many pods, at best."""
+    """The CPU seconds for `_PODS` pods; the best of some rounds."""
     waiting = []
     for name in (f"p{number}" for number in range(_PODS)):
         own = {} if pods == _ALIKE else {"index": name}

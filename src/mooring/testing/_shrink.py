@@ -1,7 +1,7 @@
-"""From a case that shows a fault to a small one that still does.
+"""Shrinks a case that shows a fault to a small one that still shows it.
 
-Greedy: leave out nodes, pods and objects, then set fields of what is left back to their defaults,
-as long as the fault stays. A plugin is quick to ask, so a few hundred questions are nothing.
+Nodes, pods and objects are removed, then fields are reset to their defaults, as long as the fault
+stays. A check is fast, so a few hundred attempts are cheap.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
 MAX_QUESTIONS: Final = 600
-_KEEP: Final = frozenset({"name", "namespace", "uid"})  # what a message calls the objects by
+_KEEP: Final = frozenset({"name", "namespace", "uid"})  # messages name objects by these
 
 
 def smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
-    """The fault in the smallest case found that has one of its kind, with that case in words."""
+    """The fault in the smallest case found with a fault of this kind, and a text of the case."""
     kind, seed = type(fault), case.seed // 1_000
     left, attempts = MAX_QUESTIONS, _smaller(case)
     while left > 0 and (smaller := next(attempts, None)) is not None:
@@ -57,7 +57,7 @@ def _json(value: object) -> str:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Cases with less in them, the biggest steps first."""
+    """Smaller cases, the biggest steps first."""
     cluster = case.cluster
     for nodes in _without_some(cluster.nodes):
         names = {node.metadata.name for node in nodes}
@@ -78,7 +78,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _without_some(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
-    """Without everything, without either half, without each one."""
+    """Without all items, without either half, without each item."""
     if not items:
         return
     yield ()
@@ -92,7 +92,7 @@ def _without_some(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
 
 
 def _plainer(value: S, depth: int = 2) -> Iterator[S]:
-    """The value with one field that was set set back to its default."""
+    """The value with one field reset to its default."""
     for field in structs.fields(value):
         current = getattr(value, field.name)
         if field.name in _KEEP or current is field.default:

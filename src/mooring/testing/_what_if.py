@@ -1,4 +1,4 @@
-"""What-ifs: a pod added to a node in thought, or taken away, as preemption and nominations do."""
+"""The check of what-ifs: a pod hypothetically added to a node or removed, as in preemption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.framework.state import CycleState
 from mooring.testing._bench import Answers, Bench, expect_same
 from mooring.testing._check import on_every_case
 
-_TRIES: Final = 2  # pods taken away, and pods added, per case
+_TRIES: Final = 2  # removed pods, and added pods, per case
 
 
 @on_every_case(Filter)
@@ -26,7 +26,7 @@ def check_what_ifs_hold(bench: Bench) -> None:
     hosts = [node for node in bench.cache.nodes if node.name in answers.statuses]
     what_if, pod, state = bench.evaluator.what_if, bench.case.pod, answers.state
     before = _hypothetical(bench, answers, state, hosts)
-    # Pods that are leaving already may be counted either way.
+    # Terminating pods may be counted either way.
     homes = [(node, one) for node in hosts for one in node.pods if not one.is_terminating]
     for node, removed in dice.sample(homes, min(_TRIES, len(homes))):
         changed, thought = node.without_pod(removed), state.clone()
@@ -53,12 +53,12 @@ def check_what_ifs_hold(bench: Bench) -> None:
 
 
 def _compare_with_fact(bench: Bench, found: Answers, residents: Iterable[Pod], words: str) -> None:
-    """The thought against a cluster where it is so."""
+    """Compare the what-if with a cluster that really has the change."""
     case = bench.case.with_cluster(residents=tuple(residents))
     fact = bench.per_node(case).evaluate()
     common = found.statuses.keys() & (fact.statuses.keys() if fact.only is None else fact.only)
     expected = found._replace(statuses=fact.of(common).statuses)
-    expect_same(found.of(common), expected.of(common), f"in thought {words}", "when that is so")
+    expect_same(found.of(common), expected.of(common), f"in a what-if {words}", "when that is so")
 
 
 def _hypothetical(
@@ -68,7 +68,7 @@ def _hypothetical(
     hosts: list[Node],
     instead: Node | None = None,
 ) -> Answers:
-    """What `filter` says of each node with this state; one node may be changed in thought."""
+    """The results of `filter` on each node with this state; one node may be hypothetical."""
     statuses = {}
     for node in hosts:
         if instead is not None and node.name == instead.name:

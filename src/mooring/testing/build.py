@@ -1,9 +1,9 @@
-"""A plugin on the bench: built as at start-up, with a handle that a test can set and read.
+"""A built plugin for tests, with a handle that a test can set and read.
 
     headroom = build(Headroom, reserve=0.25)
 
-Arguments go through the same decoder as those of a configuration file, so a wrong one is refused
-here with the same `ConfigError`.
+Arguments are decoded as those of a configuration file, so a wrong one raises the same
+`ConfigError`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from mooring.framework.status import OK, Status
 P = TypeVar("P", bound=Base)
 
 START: Final = 1_767_225_600.0
-"""Where a stub's clock starts: 2026-01-01T00:00:00Z."""
+"""The start of a stub's clock: 2026-01-01T00:00:00Z."""
 
 
 class StubClock:
-    """Stands still until it is moved; a sleep moves it."""
+    """A clock that moves by `advance` and `sleep` only."""
 
     def __init__(self, now: float = START) -> None:
         self.time: float = now  # seconds since the epoch
@@ -59,7 +59,7 @@ class StatusPatch(NamedTuple):
 
 
 class StubClient:
-    """Remembers what it was asked to write. Set `failure`, and it raises that instead."""
+    """Records the writes. If `failure` is set, it is raised instead."""
 
     def __init__(self) -> None:
         self.bindings: list[core.Binding] = []
@@ -92,9 +92,9 @@ class StubClient:
 
 
 class StubWhatIf:
-    """No filters at all: every pod fits everywhere, and every pod is ours.
+    """What-ifs without filters: every pod fits everywhere and belongs to this scheduler.
 
-    Set `filters` to ask some plugins, in order, as a profile would.
+    Set `filters` to run some plugins, in order, as a profile would.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class StubWhatIf:
 
 
 class RecordedEvent(NamedTuple):
-    """One Kubernetes Event that a plugin asked for."""
+    """One Kubernetes Event that a plugin recorded."""
 
     pod: Pod
     type: str
@@ -135,7 +135,7 @@ class RecordedEvent(NamedTuple):
 
 
 class StubRecorder:
-    """Keeps events in the order they came."""
+    """Keeps Events in the order they were recorded."""
 
     def __init__(self) -> None:
         self.events: list[RecordedEvent] = []
@@ -147,7 +147,7 @@ class StubRecorder:
 
 
 class StubWaitingPod:
-    """A pod held at Permit. The first signal wins, as in a scheduler."""
+    """A pod that waits at Permit. The first decision is final, as in a scheduler."""
 
     def __init__(self, pod: Pod, node_name: str, pending_plugins: Iterable[str] = ()) -> None:
         self.pod = pod
@@ -173,7 +173,7 @@ class StubWaitingPod:
 
 
 class StubWaitingPods:
-    """The pods held at Permit: whatever was put in `pods`."""
+    """The pods that wait at Permit, from `pods`."""
 
     def __init__(self, pods: Iterable[WaitingPod] = ()) -> None:
         self.pods: list[WaitingPod] = list(pods)
@@ -186,7 +186,7 @@ class StubWaitingPods:
 
 
 class StubNominator:
-    """Nominations by node name: whatever was put in `nominations`."""
+    """Nominated pods by node name, from `nominations`."""
 
     def __init__(self, nominations: Mapping[str, Sequence[Pod]] | None = None) -> None:
         self.nominations: dict[str, Sequence[Pod]] = dict(nominations or {})
@@ -199,7 +199,7 @@ class StubNominator:
 
 
 class StubHandle:
-    """A `Handle` without a scheduler behind it; every part can be set before and read after."""
+    """A `Handle` without a scheduler; a test can set and read every part."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class StubHandle:
 
 
 def build(plugin: type[P], *, handle: Handle | None = None, **args: Any) -> P:
-    """A plugin with these arguments, by the fields of its `Args`; ConfigError if they are wrong."""
+    """A plugin with these arguments, the fields of its `Args`; ConfigError if they are wrong."""
     handle = StubHandle() if handle is None else handle
     handle.objects.declare(plugin.reads)
     return plugin(arguments(plugin, args), handle)
@@ -246,7 +246,7 @@ def arguments(plugin: type[Base], args: Mapping[str, Any]) -> Args:
 
 
 def prepare(plugin: Base, pod: Pod, nodes: Nodes | None = None) -> CycleState:
-    """What a plugin remembers about a pod when its Filter and Score are asked."""
+    """The cycle state of a pod after PreFilter and PreScore of a plugin."""
     state = CycleState()
     nodes = Cache().nodes if nodes is None else nodes
     if isinstance(plugin, PreFilter):

@@ -1,9 +1,9 @@
-"""Pods and nodes in one line, with kubectl-like shorthand: a test shows only what matters to it.
+"""Builders of pods and nodes, with kubectl-like shorthand: a test shows only what matters to it.
 
     node("gpu-1", cpu="8", zone="a", taints=["gpu=yes:NoSchedule"])
     pod("web", cpu="500m", labels={"app": "web"}, tolerates=["gpu"])
 
-Both return what plugins are given (`fw.Pod`, `fw.Node`); the API object is in `.api`.
+Both return the types that plugins get (`fw.Pod`, `fw.Node`); the API object is in `.api`.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def pod(
 
     `on` is the node it is bound to. `ports` are host ports: 8080, "8080/UDP" or "10.0.0.1:8080".
     `tolerates` takes "key", "key=value" and both with ":Effect"; "" tolerates everything. `spread`
-    maps a topology ("zone", "host", or a label key) to the skew allowed. `spec` is merged into the
-    pod's spec as it would stand in YAML.
+    maps a topology ("zone", "host", or a label key) to the allowed skew. `spec` is merged into the
+    pod's spec, in the form of YAML.
     """
     asked = {"cpu": cpu, "memory": memory, **(requests or {})}
     resources = {"requests": {key: value for key, value in asked.items() if value is not None}}
@@ -124,8 +124,8 @@ def node(
 ) -> Node:
     """A node, alone in its cluster; put several together with `nodes(...)`.
 
-    `taints` are "key=value:Effect" or "key:Effect"; `images` map names to bytes; `pods` are placed
-    on it whatever their `on` says.
+    `taints` are "key=value:Effect" or "key:Effect"; `images` map names to bytes; `pods` are on this
+    node, whatever their `on` is.
     """
     all_labels = {HOSTNAME: name, **(labels or {})}
     if zone is not None:

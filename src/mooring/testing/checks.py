@@ -1,4 +1,4 @@
-"""Checks that a plugin keeps the contract. They are the same for our plugins and for yours.
+"""Checks that a plugin keeps the contract; the same for the default plugins and for yours.
 
     def test_headroom_honours_the_contract() -> None:
         check_plugin(Headroom, args=[{}, {"resource": "memory", "reserve": 0.5}])
@@ -9,8 +9,8 @@ or, one test per check:
     def test_headroom(name: str, check: Check) -> None:
         check(Headroom)
 
-A plugin is evaluated on small random clusters that are the same in every run, by the engine that
-`mooring run` has. What fails is made as small as possible before it is shown.
+A plugin is evaluated on small random clusters that are the same in every run, by the engine of
+`mooring run`. A failing case is made as small as possible before it is shown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from mooring.testing._check import (
 )
 from mooring.testing._columns_digest import contradictions, differences, digest
 from mooring.testing._declarations import check_applies_to_is_true, check_declarations_are_true
-from mooring.testing._plausible_events import happenings
+from mooring.testing._plausible_events import plausible_events
 from mooring.testing._queue_order import check_queue_order
 from mooring.testing._report import report_on
 from mooring.testing._what_if import check_what_ifs_hold
@@ -60,7 +60,7 @@ from mooring.testing.build import StubHandle, arguments
 
 __all__ = ["CHECKS", "Check", "Examples", "check_plugin", "plugin_checks"]
 
-_READ_ONLY: Final = ("read-only", "immutable")  # how numpy, msgspec and our own views refuse
+_READ_ONLY: Final = ("read-only", "immutable")  # in messages of numpy, msgspec and our views
 
 
 def check_plugin(
@@ -72,8 +72,8 @@ def check_plugin(
 ) -> None:
     """Run every check with each of these arguments; one AssertionError lists all findings.
 
-    Arguments are spelt as in YAML or as the fields of the plugin's `Args`. `report=print` also
-    tells what a plugin that passes was seen to read, and what it could declare to be cheaper.
+    Arguments are spelt as in YAML or as the fields of the plugin's `Args`. With `report=print`, a
+    plugin that passes gets a report on what it reads and what it could declare to be cheaper.
     """
     findings: list[Finding] = []
     for given in args:
@@ -88,7 +88,7 @@ def check_plugin(
 def _findings(
     plugin_class: type[Base], args: Mapping[str, Any], examples: Examples, known: set[str]
 ) -> list[Finding]:
-    """What is wrong with these arguments and is not known yet."""
+    """The findings with these arguments that are not known yet."""
     findings: list[Finding] = []
     can_be_built, has_failed = True, False
     cases = list(examples.cases(shared=True))
@@ -101,7 +101,7 @@ def _findings(
             if contract_faults(plugin_class):
                 return [finding]
             can_be_built = False
-        if check is check_columns_untouched:  # the others must not see what it has changed
+        if check is check_columns_untouched:  # the other checks must not see its changes
             cases = list(examples.cases())
         # A plugin that raises fails most checks in the same way.
         is_failure = isinstance(finding.fault, PluginFailed)
@@ -120,7 +120,7 @@ def plugin_checks(plugin_class: type[Base] | None = None) -> list[tuple[str, Che
     ]
 
 
-# --- of the class -----------------------------------------------------------------------------
+# --- checks of the class ----------------------------------------------------------------------
 
 
 @on_the_class()
@@ -153,12 +153,12 @@ def check_unknown_args_are_refused(plugin_class: type[Base], args: Mapping[str, 
 
 @on_the_class(*CAN_REFUSE)
 def check_wakes_on_is_declared(plugin_class: type[Base], args: Mapping[str, Any]) -> None:
-    """A plugin that can refuse a pod says which events may change its mind."""
+    """A plugin that can refuse a pod declares the events that may help the pod."""
     if plugin_class.wakes_on is None:
         raise Fault("it can refuse pods but has no wakes_on; () means that nothing helps")
 
 
-# --- of every answer --------------------------------------------------------------------------
+# --- checks of every answer -------------------------------------------------------------------
 
 
 @on_every_case()
@@ -169,7 +169,7 @@ def check_columns_untouched(first: Bench) -> None:
         try:
             list(bench.said())
         except PluginFailed as failed:
-            # Other exceptions are the business of the next check.
+            # The next check is about other exceptions.
             if any(word in str(failed.__cause__) for word in _READ_ONLY):
                 raise
         found = differences(before, digest(bench.cache, bench.case.pod))
@@ -187,7 +187,7 @@ def check_answers_are_accepted(bench: Bench) -> None:
 
 @on_every_case(*IN_DECISIONS)
 def check_same_seed_same_answer(bench: Bench) -> None:
-    """Asked again, by the same plugin or a new one, it answers the same."""
+    """The same evaluation gives the same results, by the same plugin or a new instance."""
     first = bench.evaluate()
     expect_same(bench.evaluate(), first, "when asked a second time", "at first")
     other = bench.anew().evaluate()
@@ -196,7 +196,7 @@ def check_same_seed_same_answer(bench: Bench) -> None:
 
 @on_every_case(Filter, Score)
 def check_both_forms_agree(bench: Bench) -> None:
-    """`filter_all` and `score_all` say of each node what `filter` and `score` say."""
+    """`filter_all` and `score_all` have the results of `filter` and `score` for each node."""
     if per_node(bench.plugin_class) is not bench.plugin_class:
         vectorised, scalar = bench.evaluate(), bench.per_node().evaluate()
         expect_same(vectorised, scalar, "by the vectorised form", "by the per-node form")
@@ -204,11 +204,11 @@ def check_both_forms_agree(bench: Bench) -> None:
 
 @on_every_case(*IN_DECISIONS)
 def check_node_order_does_not_matter(bench: Bench) -> None:
-    """The same cluster, seen in another order, gets the same answers node by node."""
+    """The results of each node do not depend on the order of the nodes."""
     cluster = bench.case.cluster
     shuffled = list(cluster.nodes)
     bench.dice.shuffle(shuffled)
-    expected = bench.evaluate()._replace(best="")  # ties fall by the order
+    expected = bench.evaluate()._replace(best="")  # ties depend on the order
     for nodes in (cluster.nodes[::-1], tuple(shuffled)):
         other = bench.case.with_cluster(nodes=nodes, residents=cluster.residents[::-1])
         found = bench.anew(other).evaluate()._replace(best="")
@@ -217,7 +217,7 @@ def check_node_order_does_not_matter(bench: Bench) -> None:
 
 @on_every_case(Filter, Score)
 def check_a_subset_gets_the_same_answers(bench: Bench) -> None:
-    """Asked about some of the nodes only, the `*_all` forms answer for those as before."""
+    """For a subset of the nodes, the `*_all` forms have the same results as for all."""
     full = bench.evaluate()
     plugin, state, pod = bench.plugin, full.state, bench.case.pod
     nodes, caller, dice = bench.cache.nodes, bench.plugins.caller, bench.dice
@@ -247,7 +247,7 @@ def _some(nodes: Nodes, names: Collection[str], dice: random.Random) -> Nodes:
 
 @on_every_case(*CAN_REFUSE)
 def check_refusals_say_why(bench: Bench) -> None:
-    """Every answer that is not a yes has a reason that people can read."""
+    """Every status that is not OK has a reason."""
     for what, status in itertools.chain.from_iterable(form.said() for form in bench.forms()):
         if not isinstance(status, Status) or status.ok or status.skipped:
             continue
@@ -265,10 +265,10 @@ def check_unreserve_copes(bench: Bench) -> None:
 
 @on_every_case()
 def check_hints_answer(bench: Bench) -> None:
-    """`hint` says True or False to every event of `wakes_on`, whatever the objects."""
+    """`hint` returns a bool for every event of `wakes_on`, whatever the objects."""
     hint, case = bench.plugin.hint, bench.case
     for awaited in bench.plugin.wakes_on or ():
-        for event, old, new in happenings(awaited, case):
+        for event, old, new in plausible_events(awaited, case):
             what = f"for {event.label}, hint()"
             answer: object = bench.call(hint, event, case.pod, old, new, what=what)
             if not isinstance(answer, bool):
@@ -293,4 +293,4 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_queue_order,
     check_hints_answer,
 )
-"""In the order in which they make sense of a failure: the simplest question first."""
+"""All checks, the simplest first: a simple finding often explains the later ones."""

@@ -1,4 +1,4 @@
-"""A pod controller on the cluster of a test: the real thing, on virtual time."""
+"""A pod controller on the embedded cluster of a test, on virtual time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunningController(RunningComponent):
 async def run_controller(
     cluster: EmbeddedCluster, controller: Controller, options: Options | None = None
 ) -> RunningController:
-    """Start it; it runs until `stop`, or until the cluster is closed."""
+    """Start a controller; it runs until `stop`, or until the cluster is closed."""
     runner = Runner(
         controller,
         cluster.transport,

@@ -1,4 +1,4 @@
-"""A whole cluster for one test: real API server, controllers, kubelets and scheduler; virtual time.
+"""A cluster for one test, on virtual time: API server, controllers, kubelets and scheduler.
 
 with Sandbox() as cluster:
     cluster.add_nodes(3, cpu="4")
@@ -7,7 +7,7 @@ with Sandbox() as cluster:
     cluster.wait_until_running()
     assert cluster.node_of("web-0") == "node-2"
 
-Plain calls, no `await`: whatever the cluster does happens while the test waits or lets time pass.
+All calls are synchronous: the cluster runs while the test waits or advances the time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=RunningComponent)
 
 PATIENCE: Final = 300.0  # seconds of virtual time
-_STEP: Final = 0.1  # seconds; how often a condition is looked at
+_STEP: Final = 0.1  # seconds between checks of a condition
 _PODS: Final = known("pods")
 _EVENTS: Final = known("events")
 
@@ -102,7 +102,7 @@ class Sandbox:
     def add_nodes(
         self, nodes: int | NodeTemplate | Iterable[NodeTemplate] = 1, **options: Any
     ) -> list[str]:
-        """Add machines: `add_nodes(3, cpu="8", zones=("a", "b"))`; their names."""
+        """Add nodes: `add_nodes(3, cpu="8", zones=("a", "b"))`; returns their names."""
         return self.cluster.add_nodes(nodes, **options)
 
     def apply(self, *given: Any) -> list[Object]:
@@ -128,13 +128,13 @@ class Sandbox:
         plugins: Iterable[type[Base]] = (),
         **options: Any,
     ) -> RunningScheduler:
-        """Start a scheduler and let it get to know the cluster."""
+        """Start a scheduler, and wait until its informers have synced."""
         return self._start(run_scheduler(self.cluster, config, plugins, **options))
 
     def start_controller(
         self, controller: Controller, options: Options | None = None
     ) -> RunningController:
-        """Start what `@controller` made and let it get to know the cluster."""
+        """Start a controller made by `@controller`, and wait until its informers have synced."""
         return self._start(run_controller(self.cluster, controller, options))
 
     def _start(self, starting: Coroutine[Any, Any, R]) -> R:
@@ -146,7 +146,7 @@ class Sandbox:
     # --- time ----------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let everything happen that can happen without time passing."""
+        """Run everything that needs no time to pass."""
         self.loop.settle()
         self._check()
 
@@ -172,7 +172,7 @@ class Sandbox:
             self.advance(_STEP)
 
     def wait_until_bound(self, *keys: str, seconds: float = PATIENCE) -> None:
-        """Wait until these pods, or all that there are, have a node."""
+        """Wait until these pods, or all pods, are bound."""
         self._wait_for_pods(
             keys,
             lambda item: bool(item.fields["spec.nodeName"]),
@@ -181,7 +181,7 @@ class Sandbox:
         )
 
     def wait_until_running(self, *keys: str, seconds: float = PATIENCE) -> None:
-        """Wait until these pods, or all that there are, run; or have run to their end."""
+        """Wait until these pods, or all pods, are running or have finished."""
         self._wait_for_pods(
             keys,
             lambda item: item.fields["status.phase"] in ("Running", "Succeeded"),
@@ -206,7 +206,7 @@ class Sandbox:
             or_say=lambda: "; ".join(map(describe, waiting())) or "there are no such pods",
         )
 
-    # --- looking -------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------
 
     def pods(self, labels: str = "", namespace: str = "default") -> list[str]:
         """The names of pods, chosen as with `kubectl get pods -l`."""
@@ -215,7 +215,7 @@ class Sandbox:
         return [item.name for item in found if selector.matches(item.labels)]
 
     def node_of(self, key: str) -> str:
-        """Where a pod is bound; "" if nowhere."""
+        """The node of a pod; "" if it is not bound."""
         return self._item(key).fields["spec.nodeName"]
 
     def phase_of(self, key: str) -> str:
@@ -263,7 +263,7 @@ class Sandbox:
         return [item for item in found if item is not None]
 
     def _complete(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of the cluster to its end, however long that takes in virtual time."""
+        """Run a coroutine of the cluster to its end in virtual time."""
         task = self.loop.create_task(work)
         self.loop.settle()
         deadline = self.loop.time() + PATIENCE

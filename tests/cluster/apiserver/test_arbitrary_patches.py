@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.cluster.apiserver.compared_requests import Answer, Step, ask_ours
 from tests.cluster.apiserver.in_process_server import InProcessServer
 from tests.controlplane.admin import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from tests.sizes import sized
 
 APPLY_PATCH = "application/apply-patch+yaml"
 POD = {
@@ -102,7 +103,7 @@ def desk_with_a_pod() -> InProcessServer:
 
 @pytest.mark.parametrize("media", PATCHES)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150), deadline=None)
 def test_applies_or_refuses_whatever_json_it_is(media: str, data: st.DataObject) -> None:
     server = desk_with_a_pod()
     subresource = data.draw(st.sampled_from(("", "/status")))

@@ -24,7 +24,7 @@ from mooring.client.kubeconfig import load_kubeconfig
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.transport import LocalTransport
 
-WRITES = int(os.environ.get("MOORING_FUZZ_WRITES", "20000"))
+WRITES = int(os.environ.get("MOORING_FUZZ_WRITES", "5000"))
 SEED = int(os.environ.get("MOORING_FUZZ_SEED", "11"))
 CLIENTS = 20
 OVER_SOCKETS = 12  # of the clients; the others are in the same process
