@@ -17,8 +17,9 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -31,6 +32,7 @@ from mooring.client.flowcontrol import BindsInProgress, RateLimiter
 from mooring.client.http import HttpTransport
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, Election, LeaderElection, default_identity, uptime
+from mooring.client.lease_stand_in import renew_for
 from mooring.client.permissions import Permission, PermissionCheck, lease_permissions
 from mooring.client.transport import Fence, Transport
 from mooring.observe.component import ComponentMetrics
@@ -109,6 +111,8 @@ class Component:
         # is going on, and a list must not wait behind slow binds: hence three transports.
         self.reader: ApiClient = self._make_client(self.close_at_end(connect()))
         self.election: LeaderElection | None = None
+        # Renews the lease in a copy of this process, told how long this one has stood still.
+        self.stand_in: Callable[[Callable[[], float]], Coroutine[Any, Any, None]] | None = None
         fence: Fence | None = None
         needed = list(needed)
         if election is not None:
@@ -122,6 +126,7 @@ class Component:
                 wall=clock,
                 rng=rng,
             )
+            self.stand_in = partial(renew_for, self.election, connect)
             fence = self.election.fence
             needed += lease_permissions(election.namespace, election.name)
         writing = self.close_at_end(connect())
