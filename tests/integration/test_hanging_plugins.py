@@ -162,16 +162,3 @@ def compare(
     finally:
         for mooring in (second, leader):
             mooring.process.stop()
-
-
-def test_a_process_that_stands_still_too_long_is_unhealthy(control_plane: ControlPlane) -> None:
-    times = ("lease-duration=3s", "renew-deadline=2s", "retry-period=500ms")
-    mooring = start(control_plane, "first", *(f"--leader-elect-{text}" for text in times))
-    wait_until(lambda: leads(control_plane, mooring), what="it leads")
-    mooring.process.pause()
-    seen = [mooring.get("/livez").code]
-    wait_until(lambda: mooring.get("/livez").code == 500, what="/livez is red")
-    mooring.process.resume()
-    wait_until(lambda: mooring.get("/livez").text == "ok", what="/livez is green again")
-    wait_until(lambda: mooring.is_ready, what="it is ready again")
-    assert seen == [200]
