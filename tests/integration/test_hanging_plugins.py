@@ -82,13 +82,17 @@ def bad_pods(namespace: str, how: str) -> list[Object]:
     ]
 
 
-def wait_for_failure(control_plane: ControlPlane, namespace: str) -> None:
-    def failures() -> list[Object]:
-        events = control_plane.admin.list("events.k8s.io/v1/Event", namespace)
-        told = [event for event in events if event["reason"] == "FailedScheduling"]
-        return [event for event in told if event["note"].startswith(FAILED)]
+def notes(control_plane: ControlPlane, namespace: str, reason: str) -> list[str]:
+    events = control_plane.admin.list("events.k8s.io/v1/Event", namespace)
+    return [event["note"] for event in events if event["reason"] == reason]
 
-    wait_until(failures, what="a bad pod says why it failed")
+
+def wait_for_failure(control_plane: ControlPlane, namespace: str) -> None:
+    def has_failed() -> bool:
+        failures = notes(control_plane, namespace, "FailedScheduling")
+        return any(note.startswith(FAILED) for note in failures)
+
+    wait_until(has_failed, what="a bad pod says why it failed")
 
 
 def run(control_plane: ControlPlane, leader: Mooring, namespace: str, how: str) -> Seen:
@@ -162,3 +166,15 @@ def compare(
     finally:
         for mooring in (second, leader):
             mooring.process.stop()
+
+
+def test_pods_are_bound_without_a_plugin_that_is_to_be_skipped(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.admin.create_many(nodes(3))
+    start(control_plane, "first", "--on-overrun", "Hanging=skip")
+    bad = bad_pods(namespace, "sleep")[:3]
+    control_plane.admin.create_many(bad)
+    wait_until(lambda: len(binds(control_plane, namespace)) == len(bad), what="they are bound")
+    wait_until(lambda: len(notes(control_plane, namespace, "PluginSkipped")) == len(bad), what="so")
+    assert audit(control_plane, namespace).broken == ()
