@@ -17,7 +17,6 @@ from tests.integration.chaos.verdict import Run, metrics
 from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
 
 _LEASE, _DEADLINE, _RETRY = SCALE.lease
-SPREADING: Mapping[str, Any] = {"percentageOfNodesToScore": 100}
 _SLOW = 150  # pods; several times as many as requests are under way at a time
 _SLACK = 1.0  # seconds for a slow machine
 _STAND_IN = 0.5  # seconds until the lease of a leader that stands still is renewed for it
@@ -128,25 +127,3 @@ def test_binds_that_take_long_do_not_cost_the_lease(
     control_plane.admin.create_many(sized_pods(_SLOW, namespace))
     run.judge(_SLOW)
     assert lease(control_plane)["acquireTime"] == acquired
-
-
-def test_a_new_leader_knows_what_the_last_one_did(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """The next one hears everything late, and prefers the nodes that the last one has filled."""
-    count = 2 * SCALE.nodes
-    control_plane.admin.create_many(tight_nodes(SCALE.nodes))
-    proxy = control_plane.proxy(seed=13)
-    slow = {**PACKING, "clientConnection": {"qps": 25, "burst": 25}}  # leaves pods to the second
-    first = start_replica(control_plane, "first", config=slow)
-    wait_until(lambda: leads(control_plane, first), what="the first one leads")
-    second = start_replica(control_plane, "second", proxy.url, SPREADING)
-    proxy.faults.watch_lag = 3.0
-    run = Run("leader left", control_plane, namespace, [first, second])
-    feeder = Feeder(control_plane.admin, sized_pods(count, namespace)).start()
-    run.wait_bound(count // 4)
-    first.process.stop()
-    feeder.wait()
-    trail = run.judge(count, restarted=True)
-    assert {bind.user for bind in trail if bind.code == 201} == {"first", "second"}
-    assert second.process.is_alive
