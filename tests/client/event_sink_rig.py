@@ -13,7 +13,7 @@ from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
 from mooring.client.flowcontrol import BindsInProgress, RateLimiter
-from mooring.client.transport import Fence
+from mooring.client.transport import NewFence
 from mooring.cluster.apiserver.events import from_storage
 from mooring.cluster.apiserver.resources import known
 from mooring.simulator.clock import EPOCH
@@ -25,7 +25,10 @@ class EventSinkRig(LoopRig):
     """A sink that runs on a virtual loop, and its server."""
 
     def __init__(
-        self, capacity: int = 1000, limiter: RateLimiter | None = None, fence: Fence | None = None
+        self,
+        capacity: int = 1000,
+        limiter: RateLimiter | None = None,
+        fence: NewFence | None = None,
     ) -> None:
         super().__init__()
         self.server = FaultyServer(self._now)

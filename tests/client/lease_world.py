@@ -15,6 +15,7 @@ from tests.faulty_transport import Fault, FaultyTransport, Hang, Refuse, Vanish
 
 from mooring.client.client import ApiClient
 from mooring.client.lease import LeaderElection
+from mooring.client.lease_stand_in import renew_for
 from mooring.client.transport import Fence, Request, Response
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import ApiServer
@@ -22,6 +23,7 @@ from mooring.cluster.apiserver.transport import LocalTransport
 from mooring.simulator.clock import EPOCH, VirtualLoop
 
 NAMESPACE, NAME = "kube-system", "mooring"
+SILENT_AFTER = 0.5  # seconds
 LEASES = known("leases", "coordination.k8s.io")
 
 FAULTS: dict[str, Fault] = {
@@ -121,6 +123,11 @@ class Process:
         self.loop = StoppableLoop()
         self.task: asyncio.Task[None] = self.loop.create_task(self.election.run())
         self.loop.settle()
+        self.stand_in: StandInLoop | None = None
+
+    def start_stand_in(self) -> None:
+        """From now on the lease is renewed for it while it is paused."""
+        self.stand_in = StandInLoop(self)
 
     def break_wire(self, fault: str | Fault, delay: float = 0.0) -> None:
         """`late`: requests arrive, `delay` seconds after the process stopped caring."""
@@ -137,29 +144,37 @@ class Process:
         self.transport.calm()
 
     def now(self) -> float:
-        return self._offset + self._passed()
-
-    def _passed(self) -> float:
-        return (self.world.time - self._started) * self.rate
+        return self._offset + self.passed()
 
     def catch_up(self) -> None:
-        self.loop.jump(self._passed() - self._suspended)
+        self.loop.jump(self.passed() - self._suspended)
 
     def next_timer(self) -> float | None:
         """True time of the next thing this process will do by itself."""
         timer = self.loop.next_timer
         if self.is_paused or timer is None:
             return None
-        return self._started + (timer + self._suspended) / self.rate
+        return self.true_time(timer + self._suspended)
+
+    def true_time(self, passed: float) -> float:
+        return self._started + passed / self.rate
+
+    def passed(self) -> float:
+        return (self.world.time - self._started) * self.rate
+
+    def silence(self) -> float:
+        """Seconds for which it has been paused, as the stand-in is told."""
+        seconds = self.passed() - self._paused_at if self.is_paused else 0.0
+        return seconds if seconds >= SILENT_AFTER else 0.0
 
     def pause(self) -> None:
-        self.is_paused, self._paused_at = True, self._passed()
+        self.is_paused, self._paused_at = True, self.passed()
 
     def resume(self, *, suspended: bool = False) -> None:
         """Go on; after a suspension of the machine, the loop's clock has not counted it."""
         self.is_paused = False
         if suspended:
-            self._suspended += self._passed() - self._paused_at
+            self._suspended += self.passed() - self._paused_at
         self.catch_up()
 
     def shut_down(self) -> None:
@@ -171,9 +186,39 @@ class Process:
 
     def close(self) -> None:
         """End at once, as a crash would, but leave no task behind."""
+        if self.stand_in is not None:
+            self.stand_in.close()
         self.task.cancel()
         self.loop.settle()
         self.loop.close()
+
+
+class StandInLoop:
+    """The stand-in of a process: another loop with the same clock and wire, which never pauses."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._loop = StoppableLoop()
+        self._loop.jump(process.passed())
+        self._task = self._loop.create_task(
+            renew_for(process.election, lambda: process.transport, process.silence)
+        )
+        self._loop.settle()
+
+    def next_timer(self) -> float | None:
+        """While the process runs it looks in vain."""
+        timer = self._loop.next_timer
+        if not self._process.is_paused or timer is None:
+            return None
+        return self._process.true_time(timer)
+
+    def catch_up(self) -> None:
+        self._loop.jump(self._process.passed())
+
+    def close(self) -> None:
+        self._task.cancel()
+        self._loop.settle()
+        self._loop.close()
 
 
 class World:
@@ -219,6 +264,9 @@ class World:
             self.time = max(self.time, due)
             self._arrive()
             for process in self.processes:
+                if process.stand_in is not None:
+                    process.stand_in.catch_up()
+                    self.on_step()
                 if not process.is_paused:
                     process.catch_up()
                     self.on_step()
@@ -227,7 +275,9 @@ class World:
         self.on_step()
 
     def _next(self) -> float | None:
-        times = [t for p in self.processes if (t := p.next_timer()) is not None]
+        loops: list[Process | StandInLoop] = [*self.processes]
+        loops += [p.stand_in for p in self.processes if p.stand_in is not None]
+        times = [t for loop in loops if (t := loop.next_timer()) is not None]
         return min(times + [at for at, _ in self._underway], default=None)
 
     def _arrive(self) -> None:

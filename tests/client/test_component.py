@@ -12,7 +12,7 @@ from tests.faulty_transport import Asked, Fault, FaultyTransport, Refuse, Vanish
 
 from mooring.api import core
 from mooring.client.component import STANDING_BY, SYNCING, Component
-from mooring.client.errors import Fenced, Forbidden
+from mooring.client.errors import Fenced, Forbidden, NotFound
 from mooring.client.informer import Informer
 from mooring.client.lease import Election
 from mooring.client.permissions import permissions_on
@@ -172,7 +172,58 @@ def test_a_lost_term_holds_the_work_and_its_writes(
     assert "Leaderelection lost" in caplog.messages
     assert component.fence is not None
     with pytest.raises(Fenced, match="not the leader of the lease kube-system/mine"):
-        component.fence()
+        component.fence()()
+
+
+def test_a_write_that_was_decided_in_one_term_is_not_sent_in_the_next(rig: Rig) -> None:
+    """It waits for the limiter while another replica may lead, and this one leads again."""
+    component = rig.start(election=ELECTION, qps=0.02, burst=1)
+    rig.sandbox.advance(10)
+
+    async def delete() -> str:
+        try:
+            await component.writer.delete(core.Pod, "web", "default")
+        except Fenced as error:
+            return str(error)
+        return "deleted"
+
+    async def spend() -> None:
+        with pytest.raises(NotFound):
+            await component.writer.delete(core.Pod, "other", "default")
+
+    loop = rig.sandbox.loop
+    loop.run_until_complete(spend())
+    old = loop.create_task(delete())  # has to wait for 50 seconds
+    rig.lost = lambda request: "leases" in request.path
+    rig.sandbox.advance(20)
+    assert rig.leads == 0
+    rig.lost = lambda request: False
+    rig.sandbox.advance(20)
+    assert rig.leads == 1
+    new = loop.create_task(delete())
+    rig.sandbox.advance(60)
+    assert old.result() == "this process has lost the lease since this was decided"
+    rig.sandbox.advance(60)
+    assert new.result() == "deleted"
+
+
+def test_nothing_is_written_before_a_new_leader_has_caught_up(rig: Rig) -> None:
+    component = rig.start(election=ELECTION)
+    rig.sandbox.advance(10)
+    rig.lost = lambda request: "leases" in request.path
+    rig.sandbox.advance(20)
+    rig.lost = lambda request: "pods" in request.path  # the refresh does not end
+    rig.sandbox.advance(20)
+    assert rig.leads == 1
+    assert component.fence is not None
+    fence = component.fence()
+    with pytest.raises(Fenced):
+        fence()
+    rig.lost = lambda request: False
+    rig.sandbox.advance(60)
+    with pytest.raises(Fenced):
+        fence()
+    component.fence()()
 
 
 def test_with_delay_nothing_is_listed_before_the_first_term(rig: Rig) -> None:

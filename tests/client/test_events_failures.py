@@ -156,7 +156,7 @@ def test_sends_nothing_when_it_may_not_write_any_more(caplog: pytest.LogCaptureF
     def fence() -> None:
         raise Fenced("not the leader")
 
-    with EventSinkRig(fence=fence) as rig:
+    with EventSinkRig(fence=lambda: fence) as rig:
         rig.emit()
         assert rig.server.asked == []
         assert rig.sink.failed == 1

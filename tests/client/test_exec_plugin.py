@@ -66,6 +66,21 @@ def test_runs_once_for_all_who_ask_at_the_same_time(rig: ExecPluginRig) -> None:
     assert rig.runs == 1
 
 
+def test_another_loop_does_not_wait_for_a_run_of_this_one(rig: ExecPluginRig) -> None:
+    """As in a forked copy of the process, where that run never ends."""
+    rig.say({"token": "t0ken"})
+    rig.script("sleep 60")
+    plugin = rig.plugin()
+    loop = asyncio.new_event_loop()
+    under_way = loop.create_task(plugin.headers())
+    loop.run_until_complete(asyncio.sleep(0))
+    rig.script("cat answer")
+    assert asyncio.run(asyncio.wait_for(plugin.headers(), 20.0)) == bearer("t0ken")
+    under_way.cancel()
+    loop.run_until_complete(asyncio.gather(under_way, return_exceptions=True))
+    loop.close()
+
+
 def test_tells_the_plugin_its_arguments_and_variables(rig: ExecPluginRig) -> None:
     rig.say({"token": "t0ken"})
     rig.script('echo "$1|$2|$COLOUR|$SHAPE" > told', "cat answer")

@@ -136,7 +136,9 @@ class Replicas(RuleBasedStateMachine):
 
     def start(self, rate: float) -> None:
         self.born += 1
-        self.world.start(f"replica-{self.born}", rate)
+        process = self.world.start(f"replica-{self.born}", rate)
+        if self.born % 2:
+            process.start_stand_in()
 
     def pick(self, index: int) -> Process:
         return self.world.processes[index % len(self.world.processes)]

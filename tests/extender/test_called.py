@@ -254,7 +254,7 @@ async def test_nothing_is_bound_through_an_extender_after_the_lease_was_lost() -
     ):
         cluster.add_nodes(1)
         component = Component(cluster.transport, Metrics(), clock=cluster.clock.now)
-        component.fence = lost
+        component.fence = lambda: lost
         entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
         connected = ConnectedScheduler(
             component,

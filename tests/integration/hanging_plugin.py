@@ -1,4 +1,4 @@
-"""A plugin that hangs for pods with a label: in which way, says its value."""
+"""Plugins that hang for pods with a label: in which way or how long, says its value."""
 
 import ctypes
 import re
@@ -29,9 +29,7 @@ def hang(how: str) -> None:
     elif how == "gil":  # C code that holds the interpreter's lock and looks at no signal
         sum(range(3 * 10**8))
     elif how == "locked":  # the same for two seconds, however busy the machine is
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
-        ctypes.PyDLL(None).sleep(2)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+        hold_lock(2.0)
     elif how == "regex":
         re.match(r"(a+)+$", "a" * 40 + "b")
     elif how == "numpy":
@@ -41,3 +39,20 @@ def hang(how: str) -> None:
         taken = []
         while True:
             taken.append(bytearray(1 << 27))
+
+
+class Locking(fw.Plugin[fw.Args], fw.PreBind):
+    """Stops the whole process on the way of a pod to its node."""
+
+    name = "Locking"
+
+    async def pre_bind(self, state: fw.CycleState, pod: fw.Pod, node_name: str) -> fw.Status:
+        hold_lock(float(pod.labels.get("lock", "0")))
+        return fw.OK
+
+
+def hold_lock(seconds: float) -> None:
+    """Hold the interpreter's lock in C code that looks at no signal."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

@@ -127,13 +127,14 @@ def test_one_of_several_pre_bind_plugins_that_cancels_itself_ends_them_all() -> 
 
 
 @pytest.mark.parametrize("is_terminating", [True, False])
-def test_plugins_that_wait_for_ever_end_with_their_pod(is_terminating: bool) -> None:
+@pytest.mark.parametrize("point", ["pre_bind", "bind"])
+def test_plugins_that_wait_for_ever_end_with_their_pod(point: str, is_terminating: bool) -> None:
     log: Log = []
 
     async def waits(*_: object) -> Any:
         await asyncio.Event().wait()
 
-    with world(probe("First", log, pre_bind=only_to_the_victim(waits))) as sim:
+    with cornered(point, waits, log) as sim:
         binding = sim.scheduler.metrics.goroutines.labels("binding")
         sim.schedule(pod("victim", cpu=1))
         assert (binding.value, sim.scheduler.cache.assumed_count) == (1, 1)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import signal
 import time
 from collections import defaultdict
 from typing import Any
@@ -74,6 +75,13 @@ class Stage:
 
     def raises(self) -> None:
         raise ValueError("boom")
+
+    def killed(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def deaf(self) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        time.sleep(60)
 
     def slow(self) -> None:
         time.sleep(2 * SOON)
@@ -148,6 +156,22 @@ async def test_a_plugin_that_ends_the_process_ends_the_copy() -> None:
     stage.submit("ends", alone=True)
     await stage.wait("ends")
     assert stage.outcomes["ends"].overran == "ended its process with 7"
+
+
+async def test_a_copy_that_the_kernel_kills_is_not_called_slow() -> None:
+    stage = Stage()
+    stage.submit("killed", alone=True)
+    await stage.wait("killed")
+    what = "was killed with its process, as when the memory of the machine runs out"
+    assert stage.outcomes["killed"] == Outcome(0.0, what, "Quiet", "Filter")
+
+
+async def test_a_copy_that_ignores_its_timer_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GRACE", 0.1)
+    stage = Stage(budget=SOON)
+    stage.submit("deaf", alone=True)
+    await stage.wait("deaf")
+    assert stage.outcomes["deaf"].overran == f"took longer than its budget of {SOON:g}s"
 
 
 async def test_one_pod_of_a_kind_is_screened_first() -> None:

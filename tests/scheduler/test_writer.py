@@ -16,6 +16,7 @@ from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
 from mooring.client.flowcontrol import BindsInProgress
+from mooring.client.transport import Fence
 from mooring.cluster.apiserver.resources import known
 from mooring.runtime.writer import merge_patch
 from mooring.scheduler.cluster import SchedulerWriter
@@ -38,8 +39,9 @@ class Rig:
         self.conflicts: list[str] = []
         self.congestion: list[bool] = []
         self.is_fenced = False
+        self.fences = 0  # made
         self.writer = SchedulerWriter(
-            ApiClient(self.server, fence=self._fence),
+            ApiClient(self.server, fence=self._new_fence),
             binds=BindsInProgress(),
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
@@ -58,6 +60,10 @@ class Rig:
         item = self.server.store.get(PODS, "default", "p")
         assert item is not None
         return item.fields["spec.nodeName"]
+
+    def _new_fence(self) -> Fence:
+        self.fences += 1
+        return self._fence
 
     def _fence(self) -> None:
         if self.is_fenced:
@@ -186,6 +192,15 @@ def test_sends_nothing_once_it_is_fenced() -> None:
     with pytest.raises(Fenced):
         rig.bind()
     assert rig.server.lines == []
+
+
+def test_the_tries_of_a_bind_have_one_fence() -> None:
+    """A bind that is tried again after the lease was lost and won again is an old decision."""
+    rig = Rig()
+    rig.server.fail("*", *[Vanish()] * 4)
+    rig.bind()
+    assert rig.server.lines.count("POST binding") > 1
+    assert rig.fences == 1
 
 
 def test_tells_when_binds_pile_up_and_when_they_have_drained() -> None:

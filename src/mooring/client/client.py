@@ -20,7 +20,7 @@ from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.errors import Forbidden, Garbled, StatusError, Unreachable, status_error
 from mooring.client.flowcontrol import RateLimiter, RequestPriority
-from mooring.client.transport import MERGE_PATCH, Fence, Request, Stream, Transport
+from mooring.client.transport import MERGE_PATCH, Fence, NewFence, Request, Stream, Transport
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
 T = TypeVar("T")
@@ -62,12 +62,12 @@ class ApiClient:
         transport: Transport,
         *,
         limiter: RateLimiter | None = None,
-        fence: Fence | None = None,
+        fence: NewFence | None = None,
         on_forbidden: Callable[[Forbidden], None] | None = None,
     ) -> None:
         self.transport: Transport = transport
         self._limiter = limiter
-        self._fence = fence
+        self._new_fence = fence
         self._on_forbidden = on_forbidden
 
     # --- reading -------------------------------------------------------------------------------
@@ -124,6 +124,10 @@ class ApiClient:
 
     # --- writing -------------------------------------------------------------------------------
 
+    def new_fence(self) -> Fence | None:
+        """For a write that is decided now, however often it is tried."""
+        return None if self._new_fence is None else self._new_fence()
+
     async def create(self, value: O) -> O:
         """Create an object; what the server made of it."""
         return _read(await self._create(value, RequestPriority.WRITE), type(value))
@@ -139,7 +143,7 @@ class ApiClient:
         meta = value.metadata
         path = paths.single(type(value), meta.name, meta.namespace)
         request = Request(method="PUT", path=path, body=encode(value))
-        fence = self._fence if fenced else None
+        fence = self.new_fence() if fenced else None
         return _read(await self._send(request, fence=fence), type(value))
 
     async def patch(
@@ -156,7 +160,7 @@ class ApiClient:
         """Change some fields of an object; what it is then."""
         path = paths.single(kind, name, namespace, subresource)
         request = Request(method="PATCH", path=path, body=encode(change), content_type=content_type)
-        return _read(await self._send(request, priority, self._fence), kind)
+        return _read(await self._send(request, priority, self.new_fence()), kind)
 
     async def delete(
         self, kind: type[Object], name: str, namespace: str = "", *, uid: str = ""
@@ -166,14 +170,17 @@ class ApiClient:
         body = encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
         path = paths.single(kind, name, namespace)
         request = Request(method="DELETE", path=path, body=body)
-        _read(await self._send(request, fence=self._fence), _Outcome)
+        _read(await self._send(request, fence=self.new_fence()), _Outcome)
 
-    async def bind(self, binding: Binding) -> None:
-        """Create the Binding of a pod; before everything else that waits."""
+    async def bind(self, binding: Binding, fence: Fence | None = None) -> None:
+        """Create the Binding of a pod; before everything else that waits.
+
+        `fence` is that of an earlier try.
+        """
         meta = binding.metadata
         path = paths.single(Pod, meta.name, meta.namespace, "binding")
         request = Request(method="POST", path=path, body=encode(binding))
-        _read(await self._send(request, RequestPriority.BIND, self._fence), _Outcome)
+        _read(await self._send(request, RequestPriority.BIND, fence or self.new_fence()), _Outcome)
 
     async def ask(self, path: str, question: Any, answer: type[T]) -> T:
         """Ask a question by POST that changes nothing, such as a review; not fenced."""
@@ -183,7 +190,7 @@ class ApiClient:
     async def _create(self, value: Object, priority: RequestPriority) -> bytes:
         path = paths.collection(type(value), value.metadata.namespace)
         request = Request(method="POST", path=path, body=encode(value))
-        return await self._send(request, priority, self._fence)
+        return await self._send(request, priority, self.new_fence())
 
     async def _send(
         self,

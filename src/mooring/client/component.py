@@ -17,22 +17,24 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from mooring.api import core
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
-from mooring.client.errors import Forbidden
+from mooring.client.errors import Fenced, Forbidden
 from mooring.client.events import EventSink
 from mooring.client.flowcontrol import BindsInProgress, RateLimiter
 from mooring.client.http import HttpTransport
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, Election, LeaderElection, default_identity, uptime
+from mooring.client.lease_stand_in import renew_for
 from mooring.client.permissions import Permission, PermissionCheck, lease_permissions
-from mooring.client.transport import Fence, Transport
+from mooring.client.transport import Fence, NewFence, Transport
 from mooring.observe.component import ComponentMetrics
 
 log = logging.getLogger(__name__)
@@ -109,7 +111,10 @@ class Component:
         # is going on, and a list must not wait behind slow binds: hence three transports.
         self.reader: ApiClient = self._make_client(self.close_at_end(connect()))
         self.election: LeaderElection | None = None
-        fence: Fence | None = None
+        # Renews the lease in a copy of this process, told how long this one has stood still.
+        self.stand_in: Callable[[Callable[[], float]], Coroutine[Any, Any, None]] | None = None
+        self._term: object | None = None  # in which the work may write
+        fence: NewFence | None = None
         needed = list(needed)
         if election is not None:
             self.election = LeaderElection(
@@ -122,10 +127,11 @@ class Component:
                 wall=clock,
                 rng=rng,
             )
-            fence = self.election.fence
+            self.stand_in = partial(renew_for, self.election, connect)
+            fence = partial(self._new_fence, self.election)
             needed += lease_permissions(election.namespace, election.name)
         writing = self.close_at_end(connect())
-        self.fence: Fence | None = fence  # that of `writer`
+        self.fence: NewFence | None = fence  # that of `writer`
         self.writer: ApiClient = self._make_client(writing, _limiter(qps, burst), fence)
         self.binds: BindsInProgress = BindsInProgress()  # Events wait for them
         self.events: EventSink = EventSink(
@@ -143,7 +149,10 @@ class Component:
         metrics.before_scrape(self._measure)
 
     def _make_client(
-        self, transport: Transport, limiter: RateLimiter | None = None, fence: Fence | None = None
+        self,
+        transport: Transport,
+        limiter: RateLimiter | None = None,
+        fence: NewFence | None = None,
     ) -> ApiClient:
         return ApiClient(transport, limiter=limiter, fence=fence, on_forbidden=self._on_forbidden)
 
@@ -215,6 +224,7 @@ class Component:
             if self.informers.all_synced:  # else what is being listed is as new as our term
                 await self.informers.refresh(_WRITTEN)
             if election.is_leader and not self._term_began.is_set():
+                self._term = object()
                 self._work.release(STANDING_BY)
 
     async def _end(self, working: asyncio.Task[None]) -> None:
@@ -237,7 +247,22 @@ class Component:
     def _on_stopped_leading(self, reason: str) -> None:
         if reason != STOPPED:
             log.error("Leaderelection lost", extra={"reason": reason})
+        self._term = None
         self._work.hold(STANDING_BY)
+
+    def _new_fence(self, election: LeaderElection) -> Fence:
+        """For one write: it must be sent in the term in which it was decided.
+
+        Another leader may have had the next one, and this process may lead again since.
+        """
+        term = self._term
+
+        def fence() -> None:
+            election.fence()
+            if term is None or term is not self._term:
+                raise Fenced("this process has lost the lease since this was decided")
+
+        return fence
 
     def _on_forbidden(self, error: Forbidden) -> None:
         self.permissions.poke()

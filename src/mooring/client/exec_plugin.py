@@ -131,6 +131,7 @@ class ExecPlugin:
         self._now = now
         self._time_limit = time_limit
         self._turn = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the lock
         self._runs = 0
         self._ran_at = 0.0  # by the clock; meaningless before the first run
         self._granted: _Granted | None = None
@@ -163,6 +164,9 @@ class ExecPlugin:
 
     async def _run(self, is_needed: Callable[[], bool]) -> None:
         """Run the command, unless the run that was waited for makes it superfluous."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a forked copy of the process must not wait for a run of ours
+            self._loop, self._turn = loop, asyncio.Lock()
         seen = self._runs
         async with self._turn:
             if self._runs != seen or not is_needed():

@@ -10,7 +10,8 @@ in client-go every replica measures that with a clock of its own, so no two cloc
 A leader may write until `renew_deadline` after the *start* of its last accepted renewal, and others
 wait `lease_duration` from when they *observed* it: the difference is the time that a write may be
 in flight, and what clocks may differ in speed. `fence` checks that at each write, so that a process
-that was stopped and goes on finds out before any task has run.
+that was stopped and goes on finds out before any task has run. While the loop of a leader stands
+still, a copy of the process may renew the lease for it: see `lease_stand_in`.
 
 The lease is replaced (PUT with its resourceVersion), not patched: roles written for leader election
 grant get, create and update, and a Lease has no field that our struct would lose.
@@ -35,6 +36,7 @@ from mooring.api.coordination import Lease, LeaseSpec
 from mooring.api.meta import ObjectMeta, format_time
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, NotFound
+from mooring.client.lease_stand_in import Renewals
 from mooring.errors import ApiError, Problem
 
 log = logging.getLogger(__name__)
@@ -101,7 +103,7 @@ class LeaderElection:
         self._lock = f"{namespace}/{name}"
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
-        self._retry_period = retry_period
+        self.retry_period: float = retry_period
         # One request that hangs must leave time for another, as client-go arranges it.
         self._request_timeout = max(renew_deadline / 2, 1.0)
         self._on_started = on_started
@@ -115,7 +117,7 @@ class LeaderElection:
         self._observed_at = 0.0  # our clock, when that record was new
         self._reported = ""  # the last leader that `on_new_leader` was told
         self._leading = False
-        self._renewed_at = -math.inf  # our clock, at the start of the last accepted write
+        self._renewals = Renewals()
         self._stopped_at: float | None = None  # our clock, when we last ceased to lead
         self._may_hold = False  # a write of ours may have put our name into the lease
         self._last_error = ""  # logged once
@@ -150,7 +152,8 @@ class LeaderElection:
 
         A leader whose task is stuck can't stop itself: then its kubelet has to.
         """
-        if self._leading and self._now() > self._renewed_at + self._lease_duration + _TOLERATED:
+        lapsed = self._renewals.latest + self._lease_duration
+        if self._leading and self._now() > lapsed + _TOLERATED:
             return f"failed election to renew leadership on lease {self._lock}"
         return ""
 
@@ -200,12 +203,34 @@ class LeaderElection:
             extra = self._named(error=_text(error))
             log.warning("could not release the lease; others wait until it lapses", extra=extra)
 
+    # --- in a copy of the process ----------------------------------------------------------------
+
+    def needs_stand_in(self, silence: float) -> bool:
+        """Whether to renew the lease for a loop that has stood still for so long; 0: it runs.
+
+        Once for each standstill, and never after the deadline: another may have had it since.
+        """
+        now = self._now()
+        return silence > 0 and self._renewals.latest < now - silence and now < self._deadline
+
+    async def renew_as_stand_in(self, client: ApiClient, silence: Callable[[], float]) -> bool:
+        """Renew the lease if it is still ours, and still needed; whether that was done."""
+        lease = await self._in_time(client.get(Lease, self.name, self._namespace))
+        if _holder(lease) != self.identity or not self.needs_stand_in(silence()):
+            return False
+        started = self._now()
+        await self._in_time(client.replace(self._renewed(lease), fenced=False))
+        self._renewals.stand_in = started
+        return True
+
+    # --- acquiring and renewing ------------------------------------------------------------------
+
     async def _acquire(self) -> None:
         """Try until a write of our name is accepted in time."""
         while True:
             if await self._try_to_hold(self._renew_deadline) and self._now() < self._deadline:
                 return
-            pause = self._retry_period * self._rng.uniform(1.0, JITTER)
+            pause = self.retry_period * self._rng.uniform(1.0, JITTER)
             remaining = self._held_by_other_for()
             if remaining > 0:
                 pause = min(pause, remaining)  # be there when it lapses
@@ -214,19 +239,19 @@ class LeaderElection:
     async def _renew(self) -> str:
         """Renew until that fails; the reason."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._retry_period
+        due = loop.time() + self.retry_period
         while True:
             left = self._deadline - self._now()
             await asyncio.sleep(max(min(due - loop.time(), left), 0.0))
             deadline = self._deadline
             left = deadline - self._now()
             if left > 0:
-                due = loop.time() + self._retry_period
+                due = loop.time() + self.retry_period
                 await self._try_to_hold(left)
                 if self.leader != self.identity:
                     return f"the lease is held by {self.leader or 'no replica'}"
             # A write that began after our deadline may follow the term of another leader.
-            if self._renewed_at >= deadline or self._now() >= self._deadline:
+            if self._renewals.own >= deadline or self._now() >= self._deadline:
                 return f"the lease was not renewed within {self._renew_deadline:g} s"
 
     def _start(self) -> None:
@@ -298,20 +323,22 @@ class LeaderElection:
         return await self._send(self._client.create(Lease(metadata=meta, spec=spec)))
 
     async def _write(self, lease: Lease) -> bool:
-        ours = replace(lease, spec=self._ours(lease.spec))
-        return await self._send(self._client.replace(ours, fenced=False))
+        return await self._send(self._client.replace(self._renewed(lease), fenced=False))
 
     async def _send(self, write: Awaitable[Lease]) -> bool:
         started = self._now()
         self._may_hold = True
         lease = await self._in_time(write)
-        self._renewed_at = started
+        self._renewals.own = started
         self._observe(lease)
         return True
 
     async def _in_time(self, asked: Awaitable[Lease]) -> Lease:
         async with asyncio.timeout(self._request_timeout):
             return await asked
+
+    def _renewed(self, lease: Lease) -> Lease:
+        return replace(lease, spec=self._ours(lease.spec))
 
     def _ours(self, spec: LeaseSpec) -> LeaseSpec:
         time_ = self._time_of_writing(spec)
@@ -349,7 +376,7 @@ class LeaderElection:
 
     @property
     def _deadline(self) -> float:
-        return self._renewed_at + self._renew_deadline
+        return self._renewals.latest + self._renew_deadline
 
     def _named(self, **more: str) -> dict[str, str]:
         return {"lease": self._lock, "identity": self.identity, **more}

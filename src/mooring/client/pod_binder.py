@@ -42,10 +42,11 @@ class PodBinder:
         error with which the server refused.
         """
         pause = _SHORTEST_PAUSE
+        fence = self._client.new_fence()
         is_unknown = False  # whether a request of ours may have been carried out unanswered
         while True:
             try:
-                await self._client.bind(binding)
+                await self._client.bind(binding, fence)
                 return
             except ConflictError as error:
                 node = await self.node_of(binding)

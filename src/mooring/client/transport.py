@@ -23,6 +23,9 @@ MAX_ANSWER = 16 * 1024 * 1024
 Fence = Callable[[], None]
 """Raises `Fenced` if this process may not write any more; called right before sending."""
 
+NewFence = Callable[[], Fence]
+"""Called when a write is asked for: the fence that it has to pass when it is sent."""
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request to an API server; credentials are added by the transport."""

@@ -4,9 +4,10 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.errors import ApiError
+from mooring.framework._internal import InternalPlugin
 
 
-class DefaultBinder(fw.Bind):
+class DefaultBinder(InternalPlugin, fw.Bind):
     """Bind by the `binding` subresource, with the uid: another pod of this name is not bound."""
 
     name = "DefaultBinder"

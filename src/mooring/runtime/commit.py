@@ -10,7 +10,7 @@ from typing import Final
 from mooring.cache.pods import Pod
 from mooring.errors import PluginError
 from mooring.framework import plugin as contract
-from mooring.framework._internal import skip_is_final
+from mooring.framework._internal import InternalPlugin, skip_is_final
 from mooring.framework.results import Wait
 from mooring.framework.state import CycleState, StateKey
 from mooring.framework.status import OK, SKIP, Code, Status
@@ -36,6 +36,8 @@ class Committer(PluginCaller):
         together = groupby(self._pre_bind, key=lambda one: True if one.parallel else one.name)
         self._pre_bind_groups = [list(group) for _, group in together]
         self._bind = profile.at(contract.Bind)
+        # Our own end by themselves; others may wait for ever, also when their pod is gone.
+        self.bind_may_wait: bool = not all(isinstance(one, InternalPlugin) for one in self._bind)
         self._post_bind = profile.at(contract.PostBind)
         after = {one.name: one for one in (*self._reserve, *self._permit, *self._pre_bind)}
         self._final = frozenset(name for name, one in after.items() if skip_is_final(one))

@@ -58,28 +58,40 @@ class Refusal(msgspec.Struct, frozen=True):
     is_moot: bool = False  # not reported: the pod is deleted, or another replica decides about it
 
 
-class PreBinding:
-    """Pods whose PreBind plugins run: until Bind begins, they can be cancelled."""
+class BindingPlugins:
+    """Pods whose PreBind or Bind plugins run and can be cancelled."""
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}  # by pod uid
         self._reasons: dict[str, Status] = {}  # of cancelled ones
+        self._begun: set[str] = set()  # uids of pods whose Bind has begun
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._work
 
-    def cancel(self, uid: str, reason: Status) -> bool:
-        """Cancel the PreBind plugins of this pod; False if none run."""
+    def cancel(self, uid: str, reason: Status, *, is_deleted: bool = False) -> bool:
+        """Cancel the plugins of this pod; False if none run.
+
+        Once Bind has begun the pod may be bound: then only if it `is_deleted`.
+        """
         work = self._work.get(uid)
-        if work is None:
+        if work is None or (uid in self._begun and not is_deleted):
             return False
         self._reasons.setdefault(uid, reason)
         work.cancel()
         return True
 
-    async def run(self, uid: str, pre_bind: Coroutine[Any, Any, Status]) -> Status:
+    async def bind(self, uid: str, plugins: Coroutine[Any, Any, Status]) -> Status:
+        """As `run`, for Bind."""
+        self._begun.add(uid)
+        try:
+            return await self.run(uid, plugins)
+        finally:
+            self._begun.remove(uid)
+
+    async def run(self, uid: str, plugins: Coroutine[Any, Any, Status]) -> Status:
         """The status of the plugins; if they are cancelled, an error with the reason."""
-        work = self._work[uid] = asyncio.ensure_future(pre_bind)
+        work = self._work[uid] = asyncio.ensure_future(plugins)
         try:
             status = await work
         except asyncio.CancelledError as error:
@@ -104,7 +116,7 @@ class Binder:
         cache: Cache,
         queue: SchedulingQueue,
         waiting: WaitingPods,
-        pre_binding: PreBinding,
+        at_work: BindingPlugins,
         client: Client,
         recheck: Recheck,
         on_conflict: OnConflict,
@@ -114,7 +126,7 @@ class Binder:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
-        self._pre_binding = pre_binding
+        self._at_work = at_work
         self._client = client
         self._recheck = recheck
         self._on_conflict = on_conflict
@@ -159,12 +171,15 @@ class Binder:
         self._queue.done(pod.uid)
         if has_to_prepare:
             work = self._committer.pre_bind(state, pod, node_name)
-            status = await self._pre_binding.run(pod.uid, work)
+            status = await self._at_work.run(pod.uid, work)
         if status.ok:
             status = self._look_again(assignment)
         if status.ok:
             carry_out = self._committer.bind if self._extenders is None else self._carry_out
-            status = await carry_out(state, pod, node_name)
+            work = carry_out(state, pod, node_name)
+            if self._committer.bind_may_wait:
+                work = self._at_work.bind(pod.uid, work)
+            status = await work
         if status.ok:
             return None
         if status.skipped:

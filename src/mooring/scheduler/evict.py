@@ -29,7 +29,7 @@ from mooring.observe.metrics import Metrics
 from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import PreBinding
+from mooring.scheduler.binding import BindingPlugins
 from mooring.scheduler.failure import Spawn
 from mooring.scheduler.preemption_backoff import PreemptionBackoff
 
@@ -66,7 +66,7 @@ class Evictor:
         cache: Cache,
         queue: SchedulingQueue,
         waiting: WaitingPods,
-        pre_binding: PreBinding,
+        at_work: BindingPlugins,
         client: Client,
         recorder: Recorder,
         clock: Clock,
@@ -76,7 +76,7 @@ class Evictor:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
-        self._pre_binding = pre_binding
+        self._at_work = at_work
         self._client = client
         self._recorder = recorder
         self._clock = clock
@@ -196,7 +196,7 @@ class Evictor:
         held = self._waiting.get(victim.uid)
         if held is not None:
             return held.preempt(plugin, "preempted")
-        return self._pre_binding.cancel(victim.uid, Status.error(f"preempted by {plugin}"))
+        return self._at_work.cancel(victim.uid, Status.error(f"preempted by {plugin}"))
 
     async def _delete(self, victim: Pod, preemptor: Pod) -> bool:
         """Write the condition, then delete; False if the pod is gone already."""

@@ -25,7 +25,7 @@ from mooring.observe.family import Histogram, MetricFamily
 from mooring.queue.queue import SchedulingQueue
 from mooring.queue.updates import pod_update_events
 from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import PreBinding
+from mooring.scheduler.binding import BindingPlugins
 from mooring.scheduler.conflicts import Conflict, OnConflict
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Handlers:
         cache: Cache,
         queue: SchedulingQueue,
         waiting: WaitingPods,
-        pre_binding: PreBinding,
+        at_work: BindingPlugins,
         is_ours: Callable[[Pod], bool],
         on_conflict: OnConflict,
         durations: MetricFamily[Histogram],
@@ -68,7 +68,7 @@ class Handlers:
         self._cache = cache
         self._queue = queue
         self._waiting = waiting
-        self._pre_binding = pre_binding
+        self._at_work = at_work
         self.is_ours: Callable[[Pod], bool] = is_ours
         self._on_conflict = on_conflict
         self._durations = durations
@@ -179,10 +179,10 @@ class Handlers:
             self._move(ASSIGNED_POD_DELETED, old, None)
 
     def _call_off(self, pod: Pod) -> None:
-        """Cancel the PreBind plugins of a deleted pod, which might wait for ever."""
-        if pod.uid in self._pre_binding:
+        """Cancel the PreBind and Bind plugins of a deleted pod, which might wait for ever."""
+        if pod.uid in self._at_work:
             why = Status.error("the pod was deleted", cause=pod_not_found(pod.name))
-            self._pre_binding.cancel(pod.uid, why)
+            self._at_work.cancel(pod.uid, why, is_deleted=True)
 
     def _give_up_assumed(self, pod: Pod) -> None:
         """Free the place of an assumed pod that is deleted."""

@@ -40,7 +40,7 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, PreBinding, Refusal
+from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, BindingPlugins, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
 from mooring.scheduler.counting import AttemptCounts
@@ -113,7 +113,7 @@ class Scheduler:
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
         self._rotation = Rotation()
-        self._pre_binding = PreBinding()
+        self._at_work = BindingPlugins()
         self._client = client
         self._recorder = recorder
         self._clock = clock
@@ -165,7 +165,7 @@ class Scheduler:
             self.cache,
             self.queue,
             self.waiting,
-            self._pre_binding,
+            self._at_work,
             lambda pod: pod.scheduler_name in self.runtimes,
             self._conflict,
             self.metrics.event_handling_duration,
@@ -185,7 +185,7 @@ class Scheduler:
             cache=self.cache,
             queue=self.queue,
             waiting=self.waiting,
-            pre_binding=self._pre_binding,
+            at_work=self._at_work,
             client=client,
             recorder=recorder,
             clock=clock,
@@ -250,7 +250,7 @@ class Scheduler:
             cache=self.cache,
             queue=self.queue,
             waiting=self.waiting,
-            pre_binding=self._pre_binding,
+            at_work=self._at_work,
             client=self._client,
             recheck=Recheck(profile, evaluator, self.cache),
             extenders=self._extenders,

@@ -15,6 +15,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -185,7 +186,8 @@ class Trials:
             batch.timer.cancel()
         loop = asyncio.get_running_loop()
         if batch.alone or batch.is_stuck:
-            batch.timer = loop.call_later(batch.seconds + _GRACE, self._ended, batch)
+            late = partial(self._ended, batch, is_late=True)
+            batch.timer = loop.call_later(batch.seconds + _GRACE, late)
         else:
             batch.timer = loop.call_later(_STUCK_AFTER, self._move_on, batch)
 
@@ -214,12 +216,12 @@ class Trials:
             self._watch(batch)
         self._start()
 
-    def _ended(self, batch: _Batch) -> None:
+    def _ended(self, batch: _Batch, *, is_late: bool = False) -> None:
         plugin, point = batch.note.read()
         code = self._end(batch)
         self._give_back(batch, keep=1)
         for trial in batch.trials:  # the reason why it has ended
-            what = self._what_happened(code, batch.seconds)
+            what = self._what_happened(code, batch.seconds, is_late)
             self._report(trial, Outcome(0.0, what, plugin, point))
         self._start()
 
@@ -232,11 +234,13 @@ class Trials:
         batch.note.close()
         return code
 
-    def _what_happened(self, code: int, seconds: float) -> str:
-        if code in (-signal.SIGALRM, -signal.SIGKILL):
-            return f"took longer than its budget of {seconds:g}s"
+    def _what_happened(self, code: int, seconds: float, is_late: bool) -> str:
         if code == OUT_OF_MEMORY:
             return f"took more than its {self._memory / (1 << 20):g}Mi of memory"
+        if is_late or code == -signal.SIGALRM:
+            return f"took longer than its budget of {seconds:g}s"
+        if code == -signal.SIGKILL:  # not by us: of all processes the kernel chooses a copy first
+            return "was killed with its process, as when the memory of the machine runs out"
         return f"ended its process with {code}"
 
     def _report(self, trial: PodTrial, outcome: Outcome) -> None:

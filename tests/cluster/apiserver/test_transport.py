@@ -106,7 +106,7 @@ def test_asks_the_fence_in_the_moment_of_writing(room: Room) -> None:
         if not is_leader:
             raise Fenced("not the leader any more")
 
-    client = ApiClient(room.transport, fence=fence)
+    client = ApiClient(room.transport, fence=lambda: fence)
     task = room.loop.create_task(client.create(config("a")))
     is_leader = False  # after the call has begun, before it reaches the server
     room.loop.settle()

@@ -17,9 +17,9 @@ from tests.integration.chaos.verdict import Run, metrics
 from tests.integration.mooring_process import NAME, Mooring, scheduler_user, start_mooring
 
 _LEASE, _DEADLINE, _RETRY = SCALE.lease
-SPREADING: Mapping[str, Any] = {"percentageOfNodesToScore": 100}
 _SLOW = 150  # pods; several times as many as requests are under way at a time
 _SLACK = 1.0  # seconds for a slow machine
+_STAND_IN = 0.5  # seconds until the lease of a leader that stands still is renewed for it
 _FAIL_OVER = 20.0 if IS_FULL else _LEASE + 1.2 * _RETRY + _SLACK  # seconds
 
 
@@ -52,6 +52,10 @@ def lease(control_plane: ControlPlane) -> Object:
     return spec
 
 
+def renewal(control_plane: ControlPlane) -> datetime:
+    return datetime.fromisoformat(lease(control_plane)["renewTime"])
+
+
 def leads(control_plane: ControlPlane, replica: Mooring) -> bool:
     name = f'leader_election_master_status{{name="{NAME}"}}'
     return metrics(replica, control_plane.token).get(name) == 1.0
@@ -76,7 +80,8 @@ def test_a_leader_that_stood_still_binds_nothing_more(
 
     first.process.pause()
     paused = datetime.now(UTC)
-    renewed = datetime.fromisoformat(lease(control_plane)["renewTime"])
+    wait_until(lambda: renewal(control_plane) > paused, what="its stand-in renews the lease")
+    renewed = renewal(control_plane)
     time.sleep(SCALE.leader_pause)
     taken = datetime.fromisoformat(lease(control_plane)["acquireTime"])
     first.process.resume()
@@ -105,7 +110,7 @@ def test_a_leader_that_stood_still_binds_nothing_more(
     assert by("first", trail, deadline, killed) == []
     assert by("second", trail, renewed, renewed + timedelta(seconds=_LEASE)) == []
     assert (taken - renewed).total_seconds() <= _FAIL_OVER
-    assert (before.time - paused).total_seconds() <= _FAIL_OVER
+    assert (before.time - paused).total_seconds() <= _STAND_IN + _FAIL_OVER
     assert (after.time - killed).total_seconds() <= _FAIL_OVER
 
 
@@ -122,25 +127,3 @@ def test_binds_that_take_long_do_not_cost_the_lease(
     control_plane.admin.create_many(sized_pods(_SLOW, namespace))
     run.judge(_SLOW)
     assert lease(control_plane)["acquireTime"] == acquired
-
-
-def test_a_new_leader_knows_what_the_last_one_did(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """The next one hears everything late, and prefers the nodes that the last one has filled."""
-    count = 2 * SCALE.nodes
-    control_plane.admin.create_many(tight_nodes(SCALE.nodes))
-    proxy = control_plane.proxy(seed=13)
-    slow = {**PACKING, "clientConnection": {"qps": 25, "burst": 25}}  # leaves pods to the second
-    first = start_replica(control_plane, "first", config=slow)
-    wait_until(lambda: leads(control_plane, first), what="the first one leads")
-    second = start_replica(control_plane, "second", proxy.url, SPREADING)
-    proxy.faults.watch_lag = 3.0
-    run = Run("leader left", control_plane, namespace, [first, second])
-    feeder = Feeder(control_plane.admin, sized_pods(count, namespace)).start()
-    run.wait_bound(count // 4)
-    first.process.stop()
-    feeder.wait()
-    trail = run.judge(count, restarted=True)
-    assert {bind.user for bind in trail if bind.code == 201} == {"first", "second"}
-    assert second.process.is_alive

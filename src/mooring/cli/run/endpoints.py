@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,10 +20,10 @@ from mooring.observe.component import ComponentMetrics
 from mooring.ui.access import OPEN_PATHS, Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
+from mooring.ui.health_stand_in import HealthStandIn
 from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
 from mooring.ui.serving_tls import ServingTls
-from mooring.ui.stand_in import StandIn
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class ComponentEndpoints:
         )
         open_paths = _open_paths(options.authorization_always_allow_paths)
         deadline = component.renew_deadline
-        self._stand_in = StandIn(options.bind_address, self._tls, open_paths, deadline)
+        self._stand_in = HealthStandIn(options.bind_address, self._tls, open_paths, deadline)
         self._endpoints = Endpoints(
             address=options.bind_address,
             port=options.secure_port,
@@ -78,17 +79,18 @@ class ComponentEndpoints:
         """Start serving; the port."""
         if self._looks_up and self._must_find:
             await self._look_up()
-        port = await self._endpoints.start()
-        self._stand_in.start(self._endpoints.listener.listening)
-        return port
+        return await self._endpoints.start()
+
+    @property
+    def listening(self) -> socket.socket:
+        return self._endpoints.listener.listening
+
+    async def stand_in(self, silence: Callable[[], float]) -> None:
+        """Answer health checks in a copy of this process while this one stands still."""
+        await self._stand_in.serve(self.listening, silence)
 
     async def run(self) -> None:
-        """Follow the client CA that the cluster publishes, and show that the loop runs."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._stand_in.run(), name="heartbeat")
-            tasks.create_task(self._follow_client_ca(), name="client CA")
-
-    async def _follow_client_ca(self) -> None:
+        """Follow the client CA that the cluster publishes."""
         while self._looks_up:
             try:
                 await self._look_up()
@@ -97,7 +99,6 @@ class ComponentEndpoints:
             await asyncio.sleep(_LOOK_AGAIN)
 
     async def close(self) -> None:
-        self._stand_in.close()
         await self._endpoints.close()
 
     async def _look_up(self) -> None:

@@ -19,7 +19,7 @@ from mooring.cache.arrays import BoolArray
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.client.errors import Fenced
-from mooring.client.transport import Fence
+from mooring.client.transport import NewFence
 from mooring.decision.scoring import PluginScores, Scores
 from mooring.extender import wire
 from mooring.extender.calling.caller import NAME, ExtenderCaller, ExtenderError
@@ -49,7 +49,7 @@ class Extenders:
         self,
         callers: Iterable[ExtenderCaller],
         *,
-        fence: Fence | None = None,
+        fence: NewFence | None = None,
         scoring: MetricValue | None = None,
     ) -> None:
         self._callers = sorted(callers, key=lambda caller: caller.config.ignorable)
@@ -168,9 +168,10 @@ class Extenders:
         The status names the extender.
         """
         args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
+        fence = None if self._fence is None else self._fence()
         for caller in self._to_ask(BIND, pod):
             try:
-                result = await caller.ask(BIND, args, self._fence)
+                result = await caller.ask(BIND, args, fence)
                 if result.error:
                     raise ExtenderError(result.error)
             except Fenced as error:

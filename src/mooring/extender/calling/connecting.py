@@ -10,7 +10,7 @@ from mooring.client.endpoint import Endpoint, Tls, parse_server
 from mooring.client.http import HttpTransport, OnAnswer
 from mooring.client.raw_objects import RawObjects
 from mooring.client.tls import Identity, Pem, ReloadingTls
-from mooring.client.transport import Fence
+from mooring.client.transport import NewFence
 from mooring.errors import ConfigError, Problem
 from mooring.extender.calling.caller import Documents, ExtenderCaller
 from mooring.extender.calling.chain import Extenders
@@ -37,7 +37,7 @@ def connect(
     documents: Documents,
     *,
     user_agent: str,
-    fence: Fence | None = None,
+    fence: NewFence | None = None,
     scoring: MetricValue | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Extenders:

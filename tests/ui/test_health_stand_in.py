@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import ssl
 import threading
 import time
@@ -15,12 +13,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from mooring.runtime.stand_in import StandIn
 from mooring.ui.access import OPEN_PATHS, Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
+from mooring.ui.health_stand_in import HealthStandIn
 from mooring.ui.pages import HttpPage
 from mooring.ui.serving_tls import ServingTls
-from mooring.ui.stand_in import StandIn
 
 TRUSTING = ssl.create_default_context()
 TRUSTING.check_hostname = False
@@ -40,9 +39,8 @@ def get(port: int, path: str) -> tuple[int, str]:
 class Served:
     """Endpoints with a stand-in, and what was asked in a thread while the loop stood still."""
 
-    def __init__(self, port: int, stand_in: StandIn) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self.stand_in = stand_in
 
     def during_silence(self, ask: Callable[[], Any]) -> Any:
         """Block the loop until a thread has asked."""
@@ -67,12 +65,14 @@ async def serving(deadline: float = 60.0, open_paths: Any = OPEN_PATHS) -> Async
         access=Access(reviewer, open_paths=[*open_paths, "/page"]),
     )
     port = await endpoints.start()
-    stand_in = StandIn("127.0.0.1", tls, open_paths, deadline)
-    stand_in.start(endpoints.listener.listening)
+    listening = endpoints.listener.listening
+    health = HealthStandIn("127.0.0.1", tls, open_paths, deadline)
+    stand_in = StandIn([partial(health.serve, listening)], files=[listening.fileno()])
+    stand_in.start()
     beating = asyncio.create_task(stand_in.run())
     try:
         await asyncio.sleep(0)
-        yield Served(port, stand_in)
+        yield Served(port)
     finally:
         beating.cancel()
         stand_in.close()
@@ -109,23 +109,3 @@ async def test_health_that_is_not_open_stays_closed() -> None:
     async with serving(open_paths=()) as served:
         code, _ = served.during_silence(lambda: get(served.port, "/livez"))
         assert code == 401
-
-
-async def test_another_stand_in_follows_one_that_was_killed() -> None:
-    async with serving() as served:
-        first = served.stand_in._pid
-        os.kill(first, signal.SIGKILL)
-        async with asyncio.timeout(10):
-            while served.stand_in._pid == first:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-        assert served.during_silence(lambda: get(served.port, "/livez")) == (200, "ok")
-
-
-async def test_the_stand_in_ends_with_the_process() -> None:
-    async with serving() as served:
-        pid = served.stand_in._pid
-        os.close(served.stand_in._lifeline)  # as the kernel does
-        served.stand_in._lifeline = os.open(os.devnull, os.O_RDONLY)
-        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        served.stand_in._pid = 0
