@@ -196,3 +196,14 @@ class Explanation(Told, frozen=True, kw_only=True):
     tried: int = 0  # changes that were tried out for the remedies
     queue: QueuedState | None = None
     wakes_on: tuple[str, ...] = ()  # events after which it is tried again
+
+
+def plain(found: Explanation) -> dict[str, Any]:
+    """As JSON and YAML have it."""
+    fields: dict[str, Any] = msgspec.to_builtins(found)
+    return {"format": found.format, "version": found.version, **fields}
+
+
+def as_json(found: Explanation) -> str:
+    """One document, indented."""
+    return msgspec.json.format(msgspec.json.encode(plain(found)), indent=2).decode() + "\n"

@@ -19,7 +19,6 @@ from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.errors import InternalError
 from mooring.framework.explaining import Fact, listed
-from mooring.framework.plugin import Base
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
@@ -29,6 +28,7 @@ from mooring.lens.choice import Ranking
 from mooring.lens.explanation import Explanation, Kind, NodeGroup
 from mooring.lens.groups import Grouping, ask_more, refusal_of
 from mooring.lens.snapshot import QueuedState
+from mooring.lens.waking import in_words
 from mooring.preemption.candidates import PreemptionReport
 from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
@@ -236,12 +236,10 @@ class Inspector:
         names = [] if found.feasible else [g.said.plugin for g in found.groups if g.said]
         if found.before is not None:
             names = [found.before.plugin]
-        events: dict[str, None] = {}
-        for name in " ".join(names).split():
-            plugin: Base | None = self._runner.profile.plugins.get(name)
-            for event in (plugin.wakes_on or ()) if plugin is not None else ():
-                events[event.label] = None
-        return tuple(events)
+        plugins = map(self._runner.profile.plugins.get, " ".join(names).split())
+        return in_words(
+            event for plugin in plugins if plugin is not None for event in plugin.wakes_on or ()
+        )
 
 
 # --- in words -------------------------------------------------------------------------------------

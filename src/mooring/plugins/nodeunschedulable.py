@@ -8,6 +8,7 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.taints import NO_SCHEDULE, taint_text, tolerates
 from mooring.framework._internal import InternalPlugin
+from mooring.framework.explaining import LAST_RESORT
 
 # A cordoned node is refused as if it carried this taint, so that a toleration lets a pod through.
 CORDON = core.Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
@@ -84,7 +85,7 @@ def tolerate(taint: core.Taint) -> fw.Edit:
         return structs.replace(pod, spec=spec)
 
     text = f"tolerate {taint_text(taint)}"
-    cost = 2 if taint.key.startswith(OF_CONDITIONS) else 0
+    cost = LAST_RESORT if taint.key.startswith(OF_CONDITIONS) else 0
     return fw.Edit.of_pod(text, to, family=text, cost=cost)
 
 
