@@ -82,6 +82,7 @@ class RemedySearch:
         self.tried: int = 0
         self.problems: list[str] = []
         self.remedies: tuple[Remedy, ...] = ()
+        self.proven: list[Proven] = []  # what they are made of
         self._queue: list[EditSet] = []
         self._numbers = itertools.count()
         self._known: dict[frozenset[str], bool] = {}  # what was tried, and whether it helped
@@ -320,18 +321,17 @@ class RemedySearch:
         kept.sort(key=_order)
         if any(_cost(one) < LAST_RESORT for one in kept):
             kept = [one for one in kept if _cost(one) < LAST_RESORT or _adds_node(one)]
-        return tuple(
-            Remedy(
-                edits=tuple(
-                    applied(self._private, self._pod, edit, self._text(edit, one))
-                    for edit in sorted(one.edits, key=_edit_order)
-                ),
-                nodes=one.nodes,
-                examples=one.examples,
-                node=one.node,
-            )
-            for one in kept
-        )
+        self.proven = [
+            one._replace(edits=tuple(sorted(one.edits, key=_edit_order))) for one in kept
+        ]
+        return tuple(self._remedy(one) for one in self.proven)
+
+    def _remedy(self, one: Proven) -> Remedy:
+        edits = []
+        for place, edit in enumerate(one.edits):
+            with self._private.edited(self._pod, one.edits[:place]) as pod:
+                edits.append(applied(self._private, pod, edit, self._text(edit, one)))
+        return Remedy(edits=tuple(edits), nodes=one.nodes, examples=one.examples, node=one.node)
 
     def _text(self, edit: Edit, one: Proven) -> str:
         group = self._groups[one.group] if 0 <= one.group < len(self._groups) else None

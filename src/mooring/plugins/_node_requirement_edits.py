@@ -147,10 +147,10 @@ def _selecting(changes: Mapping[str, str | None]) -> Callable[[core.Pod], core.P
 
 
 def _term_edits(pod: fw.Pod, unmet: UnmetTerm, everywhere: fw.Nodes) -> Iterator[fw.Edit]:
-    raw = _raw_terms(pod.api)[unmet.place]
-    if not unmet.requirements:
+    if not unmet.requirements:  # an empty or invalid term, or the name of another node
         yield drop_affinity()
         return
+    raw = _raw_terms(pod.api)[unmet.place]
     first = unmet.requirements[0]
     for test in raw.match_expressions:
         parsed = compile_term(core.NodeSelectorTerm(match_expressions=(test,)), "").requirements
