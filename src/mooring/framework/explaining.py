@@ -136,6 +136,9 @@ def gone(before: object) -> None:
 LAST_RESORT: Final = 1_000
 """The cost of an edit that is told only if nothing else helps."""
 
+MOST_ENDING: Final = 10
+"""Pods that an edit may end: with more it is no small change."""
+
 MOST_NAMES: Final = 5
 
 

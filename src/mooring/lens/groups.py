@@ -141,6 +141,7 @@ class Grouping:
 
     def _told(self, row: int, rows: IntArray, with_facts: bool) -> tuple[Refusal, ...]:
         told: list[Refusal] = []
+        here = self.nodes.take(rows)
         for column in self._columns:
             status = column.at(row)
             if status is None:
@@ -152,7 +153,7 @@ class Grouping:
                 beside = tuple(other.key for other in others)
                 facts = self._facts_beside(row, others, status) if with_facts else ()
             elif with_facts:
-                facts = self.facts_of(status, self.nodes.take(rows), self._evaluation.state)
+                facts = self.facts_of(status, here, self._evaluation.state)
             told.append(refusal_of(status, facts, beside))
         return tuple(told)
 

@@ -31,7 +31,7 @@ from mooring.lens.private import PrivateCluster
 
 MOST_EDITS: Final = 3
 MOST_CANDIDATES: Final = 64
-_FOR_NODES: Final = 6  # of them, kept for added nodes
+_FOR_NODES: Final = 4  # of them, kept for added nodes
 _MOST_NODES: Final = 40  # for which edits are asked for
 _MOST_PER_GROUP: Final = 8
 _MOST_ALTERNATIVES: Final = 4  # edits of one plugin for one node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from mooring.framework.events import Action, ClusterEvent
@@ -28,7 +29,12 @@ def in_words(events: Iterable[ClusterEvent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for event in events for word in _words(event)))
 
 
-def _words(event: ClusterEvent) -> Iterable[str]:
+@lru_cache(maxsize=256)
+def _words(event: ClusterEvent) -> tuple[str, ...]:
+    return tuple(_clauses(event))
+
+
+def _clauses(event: ClusterEvent) -> Iterable[str]:
     kind = event.resource.rpartition("/")[2]
     name = _NAMES.get(kind, f"a {kind}")
     if event.action & Action.ADD:

@@ -73,7 +73,7 @@ def _unmet_facts(text: str, requirement: LabelRequirement, nodes: fw.Nodes) -> I
         has = "these have it"
     else:
         has = f"these have {listed(present, _MOST_VALUES)}"
-    yield fw.Fact(text=f"{text}: {has}", nodes=len(unmet), node=nodes.names[unmet[0]])
+    yield fw.Fact(text=f"{text}: {has}", nodes=len(unmet), node=nodes[int(unmet[0])].name)
 
 
 # --- edits ----------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
                 held_here = holders(wanted, nodes[place])
                 for other, held in held_here:
                     where = "all addresses" if held.ip == ANY_IP else held.ip
-                    found[other.key] = f"{other.key} on {where} of {nodes.names[place]}"
+                    found[other.key] = f"{other.key} on {where} of {nodes[place].name}"
                 if nearest < 0 and all(held.ip != ANY_IP for _, held in held_here):
                     nearest = place
             if found:
@@ -69,7 +69,7 @@ class NodePorts(InternalPlugin, fw.PreFilter, fw.Filter):
                 yield fw.Fact(
                     text=f"port {wanted.port}/{wanted.protocol} is held by {names}",
                     nodes=len(taken),
-                    node=nodes.names[nearest if nearest >= 0 else int(taken[0])],
+                    node=nodes[nearest if nearest >= 0 else int(taken[0])].name,
                     pods=tuple(found),
                 )
 

@@ -75,7 +75,7 @@ class TaintToleration(InternalPlugin, fw.Filter, fw.PreScore, fw.Score):
                 yield fw.Fact(
                     text=taint_text(taint),
                     nodes=len(here),
-                    node=nodes.names[here[0]],
+                    node=nodes[int(here[0])].name,
                     waits_for="others" if taint.key.startswith(OF_CONDITIONS) else None,
                 )
 

@@ -12,7 +12,7 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import core
 from mooring.cache.snapshot import Features
-from mooring.framework.explaining import listed
+from mooring.framework.explaining import MOST_ENDING, listed
 from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms
 from mooring.plugins.interpodaffinity.terms import AffinityTerm, Peers, rules_of
 
@@ -99,7 +99,7 @@ def affinity_edits() -> Iterator[fw.Edit]:
 
 def anti_affinity_edits(repulsion: Repulsion, node: fw.Node, *, is_own: bool) -> Iterator[fw.Edit]:
     """Prefer the pod's own term, or the pods that are in the way end."""
-    most = 1_000
+    most = MOST_ENDING + 1
     found = repulsion.by_own_terms if is_own else repulsion.by_existing_terms
     pods = {pod.uid: pod for _, some in found(node, most) for pod in some}
     if is_own:

@@ -40,7 +40,7 @@ def facts_of(requests: Needs, nodes: fw.Nodes, everywhere: fw.Nodes) -> Iterator
     distance = np.zeros(len(nodes))
     for resource, units in wanted.items():
         distance += np.maximum(missing[resource], 0) / units
-    nearest = nodes.names[int(distance.argmin())]
+    nearest = nodes[int(distance.argmin())].name
     for resource, units in wanted.items():
         short = missing[resource] > 0
         count = int(np.count_nonzero(short))

@@ -10,12 +10,13 @@ import mooring.framework as fw
 from mooring.api import core
 from mooring.api.wellknown import HOSTNAME
 from mooring.cache.internals import rows_labelled
-from mooring.framework.explaining import listed
+from mooring.framework.explaining import MOST_ENDING, listed
 from mooring.plugins._node_requirement_edits import label_node
 from mooring.plugins.podtopologyspread.args import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from mooring.plugins.podtopologyspread.counts import ConstraintDomains, HardSpread
 
 _MOST_DOMAINS: Final = 8  # whose counts are told
+_MOST_PODS: Final = 200  # among which those that would have to end are looked for
 
 
 def facts_of(hard: HardSpread, nodes: fw.Nodes) -> Iterator[fw.Fact]:
@@ -25,7 +26,7 @@ def facts_of(hard: HardSpread, nodes: fw.Nodes) -> Iterator[fw.Fact]:
         codes = nodes.label_codes(key)
         unlabelled = np.flatnonzero(codes == 0)
         if len(unlabelled):
-            first = nodes.names[unlabelled[0]]
+            first = nodes[int(unlabelled[0])].name
             yield fw.Fact(text=f"no label {key}", nodes=len(unlabelled), node=first)
         too_many = np.flatnonzero((codes != 0) & domains.refused_domains()[codes])
         if not len(too_many):
@@ -37,7 +38,7 @@ def facts_of(hard: HardSpread, nodes: fw.Nodes) -> Iterator[fw.Fact]:
         yield fw.Fact(
             text=_spread_text(domains, counts),
             nodes=len(too_many),
-            node=nodes.names[too_many[nearest]],
+            node=nodes[int(too_many[nearest])].name,
             counts=dict(sorted(counts.items())[:_MOST_DOMAINS]),
         )
 
@@ -116,9 +117,13 @@ def _ended(
     key, matches = domains.constraint.topology_key, domains.scope.pods
     per_node = everywhere.count_pods(matches, matches, matches.selector)
     pods: list[fw.Pod] = []
+    if beyond > MOST_ENDING:
+        return
     for row in rows_labelled(everywhere, key, code).tolist():
         if per_node[row]:
             pods += filter(matches, everywhere[row].pods)
+        if len(pods) > _MOST_PODS:
+            break
     pods.sort(key=lambda other: (other.priority, other.key))
     if len(pods) >= beyond:
         leaving = pods[:beyond]
