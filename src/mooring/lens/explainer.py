@@ -19,7 +19,7 @@ from mooring.client.paths import group_of, resource_of
 from mooring.decision.evaluation import Evaluation
 from mooring.errors import ConfigError, Problem
 from mooring.framework.explaining import listed
-from mooring.framework.plugin import Base
+from mooring.framework.plugin import Base, PostFilter
 from mooring.lens import explanation as told
 from mooring.lens.explanation import Explanation
 from mooring.lens.inspect import unbound
@@ -121,12 +121,7 @@ class Explainer:
         problems = {one.resource: one.problem for one in self._snapshot.missing}
         if not problems:
             return
-        caller = private.evaluator.plugins.caller
-        asked: list[Base] = [
-            one for one in private.evaluator.plugins.all if caller.applies(one, pod)
-        ]
-        if found.preemption is not None:
-            asked += [one for one in private.profile.plugins.values() if one not in asked]
+        asked = self._asked(private, found, pod)
         readers: dict[str, list[str]] = {}
         for plugin in asked:
             for kind in plugin.reads:
@@ -136,6 +131,22 @@ class Explainer:
                     readers.setdefault(name, []).append(plugin.name)
         for name, plugins in readers.items():
             yield f"{name} could not be read, so {listed(plugins)} may be wrong: {problems[name]}"
+
+    @staticmethod
+    def _asked(private: PrivateCluster, found: Explanation, pod: Pod) -> list[Base]:
+        """The plugins that had something to say about the pod."""
+        with private.cache.without_pod(pod):
+            evaluation = private.evaluate(unbound(pod))
+            if found.choice is not None:
+                evaluation.scores()
+        state, plugins = evaluation.state, private.evaluator.plugins
+        names = {one.name for one in plugins.filters} - state.skip_filter
+        names |= {one.name for one in plugins.pre_filters} - state.skip_filter
+        if found.choice is not None:
+            names |= {one.name for one in plugins.scorers} - state.skip_score
+        every = private.profile.plugins.values()
+        is_last = found.preemption is not None
+        return [p for p in every if p.name in names or (is_last and isinstance(p, PostFilter))]
 
     def _sampling(self, plan: ProfilePlan, found: Explanation) -> Iterable[str]:
         """A scheduler that stops at enough feasible nodes may not have seen the best."""

@@ -30,11 +30,11 @@ Kind = Literal[
 """Why a pod waits; or that it need not, or does not."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of all parts of an explanation."""
 
 
-class Refusal(Told, frozen=True, kw_only=True):
+class PluginRefusal(Told, frozen=True, kw_only=True):
     """One plugin's refusal of some nodes, or of the pod before any node was looked at."""
 
     plugin: str
@@ -49,12 +49,14 @@ class NodeGroup(Told, frozen=True, kw_only=True):
 
     nodes: int
     examples: tuple[str, ...]
-    said: Refusal | None = None  # the first refusal, which kube-scheduler tells; None: feasible
-    also: tuple[Refusal, ...] = ()  # what the other plugins say
+    said: PluginRefusal | None = (
+        None  # the first refusal, which kube-scheduler tells; None: feasible
+    )
+    also: tuple[PluginRefusal, ...] = ()  # what the other plugins say
     waits_for: WaitsFor | None = None  # what may open these nodes
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[PluginRefusal, ...]:
         return () if self.said is None else (self.said, *self.also)
 
 
@@ -114,7 +116,7 @@ class NodeAnswer(Told, frozen=True, kw_only=True):
     """A node that was asked for by name: its refusals, or its points."""
 
     node: str
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[PluginRefusal, ...] = ()
     score: NodeScore | None = None
 
 
@@ -187,7 +189,7 @@ class Explanation(Told, frozen=True, kw_only=True):
     node: str = ""  # it is bound to
     nominated: str = ""  # node
     message: str = ""  # kube-scheduler's, as in Event and condition
-    before: Refusal | None = None  # by PreEnqueue or PreFilter, for all nodes
+    before: PluginRefusal | None = None  # by PreEnqueue or PreFilter, for all nodes
     groups: tuple[NodeGroup, ...] = ()
     choice: Choice | None = None
     asked: tuple[NodeAnswer, ...] = ()
@@ -201,7 +203,7 @@ class Explanation(Told, frozen=True, kw_only=True):
 def plain(found: Explanation) -> dict[str, Any]:
     """As JSON and YAML have it."""
     fields: dict[str, Any] = msgspec.to_builtins(found)
-    return {"format": found.format, "version": found.version, **fields}
+    return fields
 
 
 def as_json(found: Explanation) -> str:

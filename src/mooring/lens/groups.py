@@ -16,7 +16,7 @@ from mooring.decision.whatif import WhatIfs
 from mooring.framework import Code, CycleState, IntArray, Nodes, Pod, Status, Verdicts
 from mooring.framework.explaining import Fact, WaitsFor, listed
 from mooring.framework.plugin import Base
-from mooring.lens.explanation import NodeGroup, Refusal
+from mooring.lens.explanation import NodeGroup, PluginRefusal
 from mooring.observe.texts import named
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Grouping:
         """All refusals of one node, the first of them first."""
         return [status for column in self._columns if (status := column.at(row)) is not None]
 
-    def told_at(self, row: int) -> tuple[Refusal, ...]:
+    def told_at(self, row: int) -> tuple[PluginRefusal, ...]:
         """As `refusals_at`, with the facts about this node alone."""
         return self._told(row, np.array([row], dtype=np.int64), True)
 
@@ -122,7 +122,7 @@ class Grouping:
             waits_for=self._waits_for(rows, refusals),
         )
 
-    def _waits_for(self, rows: IntArray, refusals: Sequence[Refusal]) -> WaitsFor | None:
+    def _waits_for(self, rows: IntArray, refusals: Sequence[PluginRefusal]) -> WaitsFor | None:
         """What can open the first of these nodes: everything that refuses it has to give way."""
         if not refusals:
             return None
@@ -139,8 +139,8 @@ class Grouping:
             worst = np.maximum(worst, np.array([0, *classes])[column.numbers[rows]])
         return _ORDER[int(worst.min())]
 
-    def _told(self, row: int, rows: IntArray, with_facts: bool) -> tuple[Refusal, ...]:
-        told: list[Refusal] = []
+    def _told(self, row: int, rows: IntArray, with_facts: bool) -> tuple[PluginRefusal, ...]:
+        told: list[PluginRefusal] = []
         here = self.nodes.take(rows)
         for column in self._columns:
             status = column.at(row)
@@ -228,8 +228,10 @@ def ask_more(
     return found
 
 
-def refusal_of(status: Status, facts: Iterable[Fact] = (), beside: tuple[str, ...] = ()) -> Refusal:
-    return Refusal(
+def refusal_of(
+    status: Status, facts: Iterable[Fact] = (), beside: tuple[str, ...] = ()
+) -> PluginRefusal:
+    return PluginRefusal(
         plugin=status.plugin,
         reasons=status.reasons,
         code=status.code.label,

@@ -20,8 +20,8 @@ from mooring.lens.explanation import (
     NodeAnswer,
     NodeGroup,
     NodeScore,
+    PluginRefusal,
     Preemption,
-    Refusal,
     Remedy,
 )
 from mooring.lens.snapshot import QueuedState
@@ -88,7 +88,7 @@ def _headline(found: Explanation, now: float) -> Text:
     return text
 
 
-def _before(refusal: Refusal) -> RenderableType:
+def _before(refusal: PluginRefusal) -> RenderableType:
     told_by = Text.assemble((f" {refusal.plugin}: ", "cyan"), _why(refusal))
     return Padding(told_by, (0, 0, 0, 0))
 
@@ -128,7 +128,7 @@ def _names(group: NodeGroup) -> Text:
     return Text(f"fits: {shown}")
 
 
-def _why(refusal: Refusal) -> str:
+def _why(refusal: PluginRefusal) -> str:
     """What the plugin knows, or else what it said."""
     facts = refusal.facts
     if not facts:
