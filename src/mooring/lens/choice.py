@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.cache.internals import ranks_of
 from mooring.decision.evaluation import Evaluation
-from mooring.decision.scoring import Scores, best_row
+from mooring.decision.scoring import PluginScores, Scores, best_row
 from mooring.framework import IntArray
 from mooring.lens.explanation import (
     Choice,
@@ -100,27 +100,28 @@ class Ranking:
 
     def _flip(self, chosen: int) -> WeightChange | None:
         """Of all weights and all other nodes, the change that is smallest."""
-        totals = self._scores.totals
-        behind = totals[chosen] - totals  # by how much each node is behind
-        found: list[tuple[int, WeightChange]] = []
+        behind = self._scores.totals[chosen] - self._scores.totals  # by how much each node is
+        found: list[tuple[int, bool, WeightChange]] = []
         for one in self._scores.plugins:
-            gain = one.scores - one.scores[chosen]  # for each point of weight
-            step = behind // np.maximum(np.abs(gain), 1) + 1
+            gain = one.scores - one.scores[chosen]  # of each node, for each point of weight
             for sign in (1, -1):
-                able = (gain * sign > 0) & ((sign > 0) | (step <= one.weight))
+                able = gain * sign > 0
                 if not able.any():
                     continue
-                least = int(step[able].min())
-                changed = totals + sign * least * one.scores
-                nodes, rows = self._evaluation.nodes, self._rows
-                # Weights count for all nodes, so another may be the best then.
-                winner = best_row(nodes, rows, changed - changed.min())
-                change = WeightChange(
-                    plugin=one.plugin,
-                    weight=one.weight,
-                    to=one.weight + sign * least,
-                    node=self._names[winner],
-                )
-                if winner != self._evaluation.row:
-                    found.append((least, change))
-        return min(found, key=lambda pair: (pair[0], not pair[1].to))[1] if found else None
+                level = -(-behind[able] // np.abs(gain[able]))  # there the totals are equal
+                least = max(int(level.min()), 1)
+                for step in (least, least + 1):  # a tie may fall either way
+                    to = one.weight + sign * step
+                    winner = self._winner(one, sign * step) if to >= 0 else self._evaluation.row
+                    if winner != self._evaluation.row:
+                        change = WeightChange(
+                            plugin=one.plugin, weight=one.weight, to=to, node=self._names[winner]
+                        )
+                        found.append((step, not to, change))
+                        break
+        return min(found, key=lambda entry: entry[:2])[2] if found else None
+
+    def _winner(self, one: PluginScores, more: int) -> int:
+        """The row of the best node if the weight of one plugin were so much higher."""
+        totals = self._scores.totals + more * one.scores
+        return best_row(self._evaluation.nodes, self._rows, totals)
