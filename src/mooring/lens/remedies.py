@@ -13,32 +13,23 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import structs
-
-from mooring.api import core
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
-from mooring.framework import Node
-from mooring.framework.explaining import LAST_RESORT, Edit, ObjectChange, Target, listed
-from mooring.framework.plugin import Base
-from mooring.framework.state import CycleState
-from mooring.framework.status import Status
+from mooring.framework.explaining import LAST_RESORT, Edit, Target
 from mooring.lens.added_node import FAMILY, imagined_nodes
 from mooring.lens.explanation import NodeGroup, Remedy
-from mooring.lens.groups import Grouping, ask_more, beside_nominated
 from mooring.lens.patches import applied
 from mooring.lens.private import PrivateCluster
+from mooring.lens.proposals import Proposals
 
 MOST_EDITS: Final = 3
 MOST_CANDIDATES: Final = 64
 _FOR_NODES: Final = 4  # of them, kept for added nodes
-_MOST_NODES: Final = 40  # for which edits are asked for
-_MOST_PER_GROUP: Final = 8
-_MOST_ALTERNATIVES: Final = 4  # edits of one plugin for one node
+_MOST_EXAMPLES: Final = 160  # nodes whose shapes an added node may have
+_MOST_FOLLOWED: Final = 4  # nodes, once a pod is not refused before they are looked at
 _MOST_SETS: Final = 12  # of edits for one node
 _TARGETS: Final[tuple[Target, ...]] = ("pod", "cluster", "others", "configuration")
 _EXAMPLES: Final = 3
-_HIGHEST_PRIORITY: Final = 1_000_000_000  # of pods of users
 
 Edits = tuple[Edit, ...]
 
@@ -80,7 +71,7 @@ class RemedySearch:
         self._pod = pod
         self._most = most
         self.tried: int = 0
-        self.problems: list[str] = []
+        self._proposals = Proposals(private)
         self.remedies: tuple[Remedy, ...] = ()
         self.proven: list[Proven] = []  # what they are made of
         self._queue: list[EditSet] = []
@@ -89,6 +80,11 @@ class RemedySearch:
         self._patterns: set[object] = set()
         self._found: list[Proven] = []
         self._groups: list[NodeGroup] = []
+
+    @property
+    def problems(self) -> list[str]:
+        """What plugins failed to say."""
+        return self._proposals.problems
 
     def run(self) -> None:
         prefix = self._gates()
@@ -114,41 +110,24 @@ class RemedySearch:
         edits: Edits = ()
         while len(edits) < MOST_EDITS:
             with self._private.edited(self._pod, edits) as pod:
-                gate = self._private.runner.pre_enqueue(pod)
-                if gate.ok:
-                    return edits
-                more = self._edits_of(gate, CycleState(), pod, None)
+                more = self._proposals.for_gate(pod)
             if not more:
-                return edits
+                break
             edits = (*edits, more[0])
         return edits
 
     def _begin(self, pod: Pod, prefix: Edits) -> None:
         """Candidates for some nodes of every group, those with the fewest refusals first."""
-        for turn, group, name in self._representatives(pod):
-            self._propose(pod, name, prefix, turn, group)
+        evaluation = self._private.evaluate(pod)
+        self._groups, chosen = self._proposals.representatives(evaluation)
+        for one in chosen:
+            self._propose(evaluation, one.node, prefix, one.turn, one.group)
 
-    def _representatives(self, pod: Pod) -> list[tuple[int, int, str]]:
-        """Nodes for which edits are asked for: of each group those that are nearest to fitting."""
-        private = self._private
-        evaluation = private.evaluate(pod)
-        if not evaluation.outcome.status.ok:
-            return [(0, -1, "")]
-        grouping = Grouping(evaluation, private.evaluator.what_if, private.profile.plugins)
-        self._groups = grouping.groups()
-        chosen: list[tuple[int, int, int, str]] = []
-        for place, group in enumerate(self._groups):
-            names = [fact.node for one in group.refusals for fact in one.facts if fact.node]
-            rows = grouping.members[place][:_MOST_PER_GROUP].tolist()
-            names += [grouping.nodes.names[row] for row in rows]
-            for turn, name in enumerate(list(dict.fromkeys(names))[:_MOST_PER_GROUP]):
-                chosen.append((turn, len(group.refusals), place, name))
-        chosen.sort()
-        return [(turn, place, name) for turn, _, place, name in chosen[:_MOST_NODES]]
-
-    def _propose(self, pod: Pod, name: str, before: Edits, turn: int, group: int) -> None:
+    def _propose(
+        self, evaluation: Evaluation, name: str, before: Edits, turn: int, group: int
+    ) -> None:
         """One edit for each plugin that refuses the node."""
-        offers = self._offers(pod, name)
+        offers = self._proposals.for_node(evaluation, name)
         room = MOST_EDITS - len(before)
         if not offers or not all(offers):
             return
@@ -172,90 +151,20 @@ class RemedySearch:
         if one.size >= MOST_EDITS:
             return
         with self._private.edited(self._pod, one.edits) as pod:
+            evaluation = self._private.evaluate(pod)
             if one.node:
-                self._propose(pod, one.node, one.edits, one.turn, one.group)
+                self._propose(evaluation, one.node, one.edits, one.turn, one.group)
                 return
-            groups = self._groups
-            for turn, _, name in self._representatives(pod)[:_MOST_ALTERNATIVES]:
-                self._propose(pod, name, one.edits, turn, -1)
-            self._groups = groups
-
-    def _offers(self, pod: Pod, name: str) -> list[list[Edit]]:
-        """For every refusal of a node, the edits that its plugin proposes."""
-        private = self._private
-        gate = private.runner.pre_enqueue(pod)
-        if not gate.ok:
-            return [self._edits_of(gate, CycleState(), pod, None)]
-        evaluation = private.evaluate(pod)
-        before = evaluation.outcome
-        node = private.nodes.get(name) if name else None
-        if not before.status.ok:
-            status = before.status
-            status = status if status.plugin else status.by(" ".join(before.restricted_by))
-            return [self._edits_of(status, evaluation.state, pod, node)]
-        if node is None:
-            return []
-        offers = []
-        if before.only is not None and name not in before.only:
-            status = before.elsewhere.by(before.restricted_by[0])
-            offers.append(self._edits_of(status, evaluation.state, pod, node))
-        refusals = private.evaluator.what_if.refusals_of(evaluation.state, pod, node)
-        named = {status.plugin for status in refusals}
-        offers = [] if before.only is not None and named & set(before.restricted_by) else offers
-        offers += [self._edits_of(status, evaluation.state, pod, node) for status in refusals]
-        if not refusals:
-            beside = self._offers_beside(evaluation, node)
-            offers += [beside] if beside is not None else []
-        return offers
-
-    def _offers_beside(self, evaluation: Evaluation, node: Node) -> list[Edit] | None:
-        """The node would do, but for the pods that are nominated for it."""
-        what_if, pod = self._private.evaluator.what_if, evaluation.pod
-        others = what_if.nominated_on(node.name, pod)
-        row = evaluation.nodes.index_of(node.name)
-        if not others or row is None:
-            return None
-        found = beside_nominated(what_if, evaluation, row, others)
-        refusals = what_if.refusals_of(found.state, pod, found.nodes[0])
-        if not refusals:
-            return None
-        own = self._edits_of(refusals[0], found.state, pod, found.nodes[0])
-        edits = [edit for edit in own if edit.target == "pod"]
-        highest = max(other.priority for other in others)
-        if highest < _HIGHEST_PRIORITY:
-            text = f"a priority above {highest}"
-            edits.append(Edit.of_pod_spec(text, family="priority", cost=1, priority=highest + 1))
-        names = listed(other.key for other in others)
-        ends = "no longer claims" if len(others) == 1 else "no longer claim"
-        changes = tuple(
-            ObjectChange(core.Pod, other.namespace, other.name, _without_claim) for other in others
-        )
-        text = f"{names} {ends} {node.name}"
-        edits.append(Edit(target="others", text=text, changes=changes, family="claims"))
-        return edits
-
-    def _edits_of(
-        self, status: Status, state: CycleState, pod: Pod, node: Node | None
-    ) -> list[Edit]:
-        plugin: Base | None = self._private.profile.plugins.get(status.plugin.partition(" ")[0])
-        if plugin is None:
-            return []
-        ask = plugin.remedies
-        edits = ask_more(self.problems, plugin, lambda: ask(state, pod, node, status), Edit)
-        # Of each target at least one: the mildest of the others come after them.
-        firsts = {edit.target: edit for edit in reversed(edits)}
-        kept = [edit for edit in edits if firsts[edit.target] is edit]
-        kept += [edit for edit in edits if firsts[edit.target] is not edit]
-        kept = kept[:_MOST_ALTERNATIVES]
-        return [edit for edit in edits if edit in kept]
+            for other in self._proposals.representatives(evaluation)[1][:_MOST_FOLLOWED]:
+                self._propose(evaluation, other.node, one.edits, other.turn, -1)
 
     def _shapes(self) -> Iterator[Edit]:
         """Nodes that could be added, like some of those that are there."""
         nodes = self._private.nodes
         names = [name for group in self._groups for name in group.examples]
         if not names:
-            names = list(nodes.names[:_MOST_NODES])
-        known = (nodes.get(name) for name in names[: 4 * _MOST_NODES])
+            names = list(nodes.names[:_MOST_EXAMPLES])
+        known = (nodes.get(name) for name in names[:_MOST_EXAMPLES])
         found = [node.api for node in known if node is not None]
         return imagined_nodes(found, self._pod)
 
@@ -339,11 +248,6 @@ class RemedySearch:
         if not edit.one_of or group is None or not is_alone:
             return edit.text
         return edit.one_of.format(count=f"{group.nodes:,}", node=edit.changes[0].name)
-
-
-def _without_claim(pod: core.Pod) -> core.Pod:
-    status = structs.replace(pod.status, nominated_node_name="")
-    return structs.replace(pod, status=status)
 
 
 def _beats(better: Proven, one: Proven) -> bool:
