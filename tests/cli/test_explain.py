@@ -3,16 +3,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lens.clusters import cluster_of
 
 from mooring.api import codec
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
-from mooring.cli import main
+from mooring.cli import explain, main
 from mooring.config.source import dump_yaml
+from mooring.lens.snapshot import Snapshot
 from mooring.testing import node, pod
 
 
@@ -169,3 +172,37 @@ def test_kubectl_finds_it_as_a_plugin() -> None:
 
     scripts = {one.name: one.value for one in entry_points(group="console_scripts")}
     assert scripts["kubectl-mooring"] == scripts["mooring"] == "mooring.cli:main"
+
+
+def test_watch_explains_again_until_the_pod_has_a_node(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = [
+        cluster_of([node("a", cpu=1)], [pod("p", cpu=2)]),
+        cluster_of([node("a", cpu=1)], [pod("p", cpu=2)]),  # nothing new
+        cluster_of([node("a", cpu=1), node("b")], [pod("p", cpu=2)]),
+        cluster_of([node("a", cpu=1), node("b")], [pod("p", cpu=2, on="b")]),
+    ]
+    waits: list[float] = []
+    monkeypatch.setattr(explain, "load", lambda options: Snapshot(cluster=states[len(waits)]))
+    monkeypatch.setattr(time, "sleep", waits.append)
+    assert main(["explain", "p", "--watch", "7"]) == 0
+    said = capsys.readouterr().out
+    assert waits == [7.0, 7.0, 7.0]
+    assert [line for line in said.splitlines() if line.startswith("default/p")] == [
+        "default/p is pending: no node of 1 [misconfigured]",
+        "default/p fits 1 of 2 nodes; b is the best",
+        "default/p is on b, and would be put there again now",
+    ]
+
+
+def test_a_pod_that_has_ended_or_is_being_deleted_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path, node("a"), pod("done", on="a", phase="Succeeded"), pod("p", deleting=True)
+    )
+    main(["explain", "done", "--from", file])
+    assert "note: the pod has ended (Succeeded)" in capsys.readouterr().out
+    main(["explain", "p", "--from", file])
+    assert "note: the pod is being deleted" in capsys.readouterr().out

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
 
 from mooring.cli.run.flags import add_kubeconfig
-
-CLUSTER: Final = "cluster"
 
 
 def add_source_flags(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +13,7 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--from",
         dest="source",
-        default=CLUSTER,
+        default="cluster",
         metavar="FILE|cluster|URL",
         help="a snapshot or a dump of objects, the cluster of the kubeconfig (default), or the"
         " address of a running scheduler",

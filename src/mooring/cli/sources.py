@@ -1,11 +1,12 @@
 """Which cluster a command is about: a file, the cluster of a kubeconfig, or a running scheduler.
 
-`source_flags` adds `--from`, `--kubeconfig` and `--context`; `load` turns them into a Snapshot.
+`add_source_flags` adds `--from`, `--kubeconfig` and `--context`; `load` turns them into a Snapshot.
 What goes wrong is one line on standard error and exit code 1: call commands through `reported`.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from mooring.cli.options import CommandOptions
-from mooring.cli.source_flags import CLUSTER
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable, status_error
@@ -27,6 +27,7 @@ from mooring.lens.collect import collect
 from mooring.lens.reading import read_snapshot, snapshot_of
 from mooring.lens.snapshot import Snapshot
 
+CLUSTER: Final = "cluster"
 _LONGEST_SNAPSHOT: Final = 1 << 30  # bytes
 _SNAPSHOT_PATH: Final = "/lens/v1/snapshot"
 
@@ -134,3 +135,19 @@ def _progress() -> Callable[[str, int], None] | None:
 def _progress_end() -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
+
+
+def add_source_flags(parser: argparse.ArgumentParser) -> None:
+    """`--from`, `--kubeconfig` and `--context`."""
+    group = parser.add_argument_group("which cluster")
+    group.add_argument(
+        "--from",
+        dest="source",
+        default=CLUSTER,
+        metavar="FILE|cluster|URL",
+        help="a snapshot or a dump of objects, the cluster of the kubeconfig (default), or the"
+        " address of a running scheduler",
+    )
+    from mooring.cli.run.flags import add_kubeconfig
+
+    add_kubeconfig(group)

@@ -63,7 +63,7 @@ class Explainer:
         self, pod: core.Pod, *, ask: Sequence[str] = (), remedies: bool = True
     ) -> Explanation:
         """One pod of the snapshot; `ask` are nodes to say more about."""
-        notes = list(self._notes)
+        notes = [*self._notes, *_of_its_life(pod)]
         plan = self._plan_of(pod, notes)
         private = self._copy(plan)
         view = Pod(pod)
@@ -159,6 +159,13 @@ class Explainer:
             f"{who} looks for {enough:,} feasible nodes and no more here, of {found.feasible:,}:"
             " it may have chosen among others"
         )
+
+
+def _of_its_life(pod: core.Pod) -> Iterable[str]:
+    if pod.metadata.deletion_timestamp is not None:
+        yield "the pod is being deleted: no scheduler tries it"
+    elif pod.status.phase in ("Succeeded", "Failed"):
+        yield f"the pod has ended ({pod.status.phase}): it holds nothing on its node"
 
 
 def find_pod(snapshot: Snapshot, text: str, namespace: str = "") -> core.Pod:

@@ -27,7 +27,7 @@ from mooring.lens.explanation import (
 from mooring.lens.snapshot import QueuedState
 
 _MOST_GROUPS: Final = 12
-_MOST_REMEDIES: Final = 8
+_MOST_REMEDIES: Final = 6
 _MOST_FACTS: Final = 3
 _COLOURS: Final = {
     told.GATED: "yellow",
@@ -246,7 +246,8 @@ def _remedies(remedies: Sequence[Remedy]) -> list[RenderableType]:
     table.add_column("target", style="magenta", no_wrap=True)
     table.add_column("edits", overflow="fold", ratio=1)
     table.add_column("nodes", justify="right", no_wrap=True)
-    for remedy in remedies[:_MOST_REMEDIES]:
+    chosen = _worth_showing(remedies)
+    for remedy in chosen:
         shown = f"{remedy.nodes:,} node{'' if remedy.nodes == 1 else 's'}"
         for place, edit in enumerate(remedy.edits):
             text = f"+ {edit.text}" if place else edit.text
@@ -255,9 +256,20 @@ def _remedies(remedies: Sequence[Remedy]) -> list[RenderableType]:
         Text("What would make it fit (each tried out)", style="bold"),
         table,
     ]
-    if len(remedies) > _MOST_REMEDIES:
-        parts.append(Text(f"  … and {len(remedies) - _MOST_REMEDIES} more (-o json)", style="dim"))
+    left = len(remedies) - len(chosen)
+    if left:
+        parts.append(Text(f"  … and {left} more, with more edits (-o json)", style="dim"))
     return parts
+
+
+def _worth_showing(remedies: Sequence[Remedy]) -> list[Remedy]:
+    """All with one edit, some with more, and the added node."""
+    last = [one for one in remedies[-1:] if "add a node" in one.text]
+    others = remedies[: len(remedies) - len(last)]
+    alone = [one for one in others if len(one.edits) == 1]
+    more = [one for one in others if len(one.edits) > 1]
+    room = max(_MOST_REMEDIES - len(alone), 2 if alone else _MOST_REMEDIES)
+    return [*alone, *more[: min(room, 4)], *last]
 
 
 def _queue(queue: QueuedState, now: float) -> Text:
