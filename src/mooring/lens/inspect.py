@@ -17,7 +17,6 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
-from mooring.errors import InternalError
 from mooring.framework.explaining import Fact, listed
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
@@ -189,15 +188,9 @@ class Inspector:
         """What PostFilter adds."""
         if not preemption:
             return structs.replace(found, message=diagnosis.message)
-        work = self._runner.post_filter(
+        after = self._runner.post_filter_alone(
             evaluation.state, evaluation.pod, evaluation.nodes, verdicts
         )
-        try:
-            work.send(None)
-        except StopIteration as done:
-            after: PostFilterOutcome | None = done.value
-        else:
-            raise InternalError("without extenders, PostFilter has nothing to wait for")
         if after is None:
             return structs.replace(found, message=diagnosis.message)
         message = diagnosis.followed_by(after.status.message).message

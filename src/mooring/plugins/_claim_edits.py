@@ -9,8 +9,24 @@ from mooring.api.frozen import FrozenDict
 from mooring.api.meta import ObjectMeta
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.cache.objects import Objects
+from mooring.framework._internal import Base
 from mooring.framework.explaining import ObjectChange, listed
 from mooring.plugins._volume_claims import BIND_COMPLETED, claim_name, is_bound
+
+
+class ExplainsClaims(Base):
+    """Refusals because of claims that are not bound, and of volumes that are elsewhere."""
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        yield from claim_facts(pod, self.handle.objects)
+        yield from bound_volume_facts(pod, self.handle.objects)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        return bind_claims(pod, self.handle.objects)
 
 
 def claims_of(pod: fw.Pod, objects: Objects) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:

@@ -1,6 +1,6 @@
 """Zones and regions of a pod's bound persistent volumes, by their labels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -12,7 +12,7 @@ from mooring.api.storage import StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.api.wellknown import REGION, ZONE
 from mooring.framework._internal import InternalPlugin
-from mooring.plugins._claim_edits import bind_claims, bound_volume_facts, claim_facts
+from mooring.plugins._claim_edits import ExplainsClaims
 from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, MULTI_ZONE_DELIMITER
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
@@ -53,7 +53,7 @@ class VolumeTopology(msgspec.Struct, frozen=True):
 TOPOLOGIES: fw.StateKey[tuple[VolumeTopology, ...]] = fw.StateKey("VolumeZone/topologies")
 
 
-class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
+class VolumeZone(ExplainsClaims, InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes outside the zones and regions that the pod's volumes are labelled with."""
 
     name = "VolumeZone"
@@ -105,17 +105,6 @@ class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
         for label in TOPOLOGY_LABELS:
             labelled |= nodes.meeting(LabelRequirement(label, "Exists"))
         return verdicts.reject(conflicts & labelled, self.ZONE_CONFLICT)
-
-    def facts(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
-    ) -> Iterable[fw.Fact]:
-        yield from claim_facts(pod, self.handle.objects)
-        yield from bound_volume_facts(pod, self.handle.objects)
-
-    def remedies(
-        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
-    ) -> Iterable[fw.Edit]:
-        return bind_claims(pod, self.handle.objects)
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None

@@ -18,7 +18,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
-from mooring.errors import ConfigError, InternalError, Problem
+from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
@@ -178,13 +178,7 @@ class Trial:
 
     def _post_filter(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
         result: Result = {"fitError": found.message, "fitErrorFinal": found.message}
-        work = self.runner.post_filter(self.state, self.pod, self.nodes, verdicts)
-        try:
-            work.send(None)
-        except StopIteration as done:
-            after: PostFilterOutcome | None = done.value
-        else:
-            raise InternalError("without extenders, PostFilter has nothing to wait for")
+        after = self.runner.post_filter_alone(self.state, self.pod, self.nodes, verdicts)
         if after is not None:
             result["fitErrorFinal"] = found.followed_by(after.status.message).message
             result["postFilter"] = _after(after)

@@ -4,6 +4,7 @@ Pods are found by the counters that the filter reads: only on nodes that have so
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -94,7 +95,7 @@ def facts_of(
 def affinity_edits() -> Iterator[fw.Edit]:
     """Prefer what was required."""
     text = "prefer its affinity to pods, not require it"
-    yield fw.Edit.of_pod(text, _prefer_affinity, family="pod affinity", cost=1)
+    yield fw.Edit.of_pod(text, partial(_prefer, "pod_affinity"), family="pod affinity", cost=1)
 
 
 def anti_affinity_edits(repulsion: Repulsion, node: fw.Node, *, is_own: bool) -> Iterator[fw.Edit]:
@@ -104,7 +105,8 @@ def anti_affinity_edits(repulsion: Repulsion, node: fw.Node, *, is_own: bool) ->
     pods = {pod.uid: pod for _, some in found(node, most) for pod in some}
     if is_own:
         text = "prefer its anti-affinity, not require it"
-        yield fw.Edit.of_pod(text, _prefer_anti_affinity, family="pod anti-affinity", cost=1)
+        to = partial(_prefer, "pod_anti_affinity")
+        yield fw.Edit.of_pod(text, to, family="pod anti-affinity", cost=1)
     if pods and len(pods) < most:
         ends = "ends" if len(pods) == 1 else "end"
         text = f"{listed(pod.key for pod in pods.values())} {ends} or moves away"
@@ -112,25 +114,14 @@ def anti_affinity_edits(repulsion: Repulsion, node: fw.Node, *, is_own: bool) ->
         yield fw.Edit.end_pods(text, pods.values(), family="anti-affinity")
 
 
-def _prefer_affinity(pod: core.Pod) -> core.Pod:
+def _prefer(field: str, pod: core.Pod) -> core.Pod:
+    """The pod with all terms of one kind preferred."""
     affinity = pod.spec.affinity
-    if affinity is None or affinity.pod_affinity is None:
+    terms = getattr(affinity, field, None)
+    if affinity is None or terms is None:
         return pod
-    softer = core.PodAffinity(
-        preferred_during_scheduling_ignored_during_execution=_preferred(affinity.pod_affinity)
-    )
-    spec = structs.replace(pod.spec, affinity=structs.replace(affinity, pod_affinity=softer))
-    return structs.replace(pod, spec=spec)
-
-
-def _prefer_anti_affinity(pod: core.Pod) -> core.Pod:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return pod
-    softer = core.PodAntiAffinity(
-        preferred_during_scheduling_ignored_during_execution=_preferred(affinity.pod_anti_affinity)
-    )
-    spec = structs.replace(pod.spec, affinity=structs.replace(affinity, pod_anti_affinity=softer))
+    softer = type(terms)(preferred_during_scheduling_ignored_during_execution=_preferred(terms))
+    spec = structs.replace(pod.spec, affinity=structs.replace(affinity, **{field: softer}))
     return structs.replace(pod, spec=spec)
 
 

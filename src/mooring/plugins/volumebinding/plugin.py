@@ -1,12 +1,11 @@
 """VolumeBinding: volumes for a pod's claims, on the node that the pod is bound to."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import mooring.framework as fw
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
-from mooring.plugins._claim_edits import bind_claims, bound_volume_facts, claim_facts
+from mooring.plugins._claim_edits import ExplainsClaims
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
@@ -52,6 +51,7 @@ RESERVATION: fw.StateKey[Reservation] = fw.StateKey("VolumeBinding/reservation")
 
 
 class VolumeBinding(
+    ExplainsClaims,
     VolumePlugin,
     fw.Plugin[VolumeBindingArgs],
     fw.PreFilter,
@@ -162,19 +162,6 @@ class VolumeBinding(
         if reservation is None:
             return fw.OK
         return await self._binder.bind(reservation, pod, node_name)
-
-    # --- why, and what would help ----------------------------------------------------------------
-
-    def facts(
-        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
-    ) -> Iterable[fw.Fact]:
-        yield from claim_facts(pod, self.handle.objects)
-        yield from bound_volume_facts(pod, self.handle.objects)
-
-    def remedies(
-        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
-    ) -> Iterable[fw.Edit]:
-        return bind_claims(pod, self.handle.objects)
 
     # --- events ----------------------------------------------------------------------------------
 
