@@ -11,6 +11,7 @@ from mooring.cli.config import ConfigOptions, ConvertOptions
 from mooring.cli.controller import ControllerOptions
 from mooring.cli.demo.command import DemoOptions
 from mooring.cli.evaluate import EvaluateOptions
+from mooring.cli.explain import ExplainOptions
 from mooring.cli.extender import ExtenderOptions
 from mooring.cli.manifests.options import ManifestOptions
 from mooring.cli.new import NewPluginOptions
@@ -21,6 +22,7 @@ from mooring.cli.run.options import RunOptions
 COMMANDS: list[tuple[str, type[CommandOptions]]] = [
     ("run", RunOptions),
     ("demo", DemoOptions),
+    ("explain pod", ExplainOptions),
     ("evaluate", EvaluateOptions),
     ("cluster up", ClusterOptions),
     ("controller a:b", ControllerOptions),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from mooring.api._names import is_qualified_name
 from mooring.api.core import Container, Pod
-from mooring.api.quantity import Quantity, parse_quantity
+from mooring.api.quantity import Format, Quantity, parse_quantity
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -71,6 +71,14 @@ def pod_nonzero_requests(
 def amount(resource: str, quantity: Quantity) -> int:
     """The integer a resource is counted in: thousandths for cpu, whole units for all others."""
     return quantity.milli if resource == CPU else quantity.value
+
+
+def quantity_of(resource: str, units: int) -> Quantity:
+    """The quantity of an `amount`: bytes of memory and storage print as 4Gi, other units as 4."""
+    if resource == CPU:
+        return Quantity(units * 10**6)
+    is_bytes = resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
+    return Quantity(units * 10**9, Format.BINARY_SI if is_bytes else Format.DECIMAL_SI)
 
 
 @lru_cache(maxsize=4096)  # a cluster knows few names and asks about each of them all the time

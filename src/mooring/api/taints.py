@@ -55,6 +55,12 @@ def find_untolerated(
     return None
 
 
+def taint_text(taint: Taint) -> str:
+    """`key=value:Effect`, as `kubectl taint` writes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
 def parse_taint(text: str) -> Taint:
     """Read `key=value:Effect` or `key:Effect`, as `kubectl taint` writes them."""
     label, colon, effect = text.rpartition(":")

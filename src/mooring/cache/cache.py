@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from mooring.api import core
 from mooring.api.frozen import EMPTY
@@ -116,6 +117,21 @@ class Cache:
         if old is not None:
             self._lift(pod.uid)
         return old
+
+    @contextmanager
+    def without_pod(self, pod: Pod) -> Iterator[None]:
+        """Inside, as if this pod were on no node; nothing else may be changed meanwhile."""
+        known = self._pods.get(pod.uid)
+        was_assumed = pod.uid in self._assumed
+        if known is not None:
+            self._lift(pod.uid)
+        try:
+            yield
+        finally:
+            if known is not None:
+                self._place(known)
+                if was_assumed:
+                    self._assumed.add(pod.uid)
 
     def touch(self, node_name: str) -> None:
         """Another process has changed what is on this node."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mooring.cli.cluster_flags import add_cluster_flags
 from mooring.cli.extender_flags import add_extender_flags
 from mooring.cli.run import flags
+from mooring.cli.source_flags import add_source_flags
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -22,6 +23,7 @@ def add_commands(commands: Commands) -> None:
     """Add all commands, in the order of `--help`."""
     _add_run(commands)
     _add_demo(commands)
+    _add_explain(commands)
     _add_evaluate(commands)
     _add_cluster(commands)
     _add_controller(commands)
@@ -68,6 +70,53 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument(
         "--stay", action="store_true", help="keep the cluster for kubectl until Ctrl-C"
     )
+
+
+def _add_explain(commands: Commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="why is this pod pending, why is it there, and what would make it fit",
+        description="Explain one pod by the scheduler's own evaluation: which plugin refuses which"
+        " nodes and why, the points of the best nodes, preemption, and the smallest changes with"
+        " which it would fit, each tried out on a private copy. Nothing is written to the cluster."
+        " Exit code 3: it fits nowhere.",
+    )
+    explain.set_defaults(run=calls("explain:run", "ExplainOptions"))
+    add = explain.add_argument
+    add("pod", metavar="POD", help="name, or namespace/name")
+    add("-n", "--namespace", default="", metavar="NAME", help="of the pod, if names are not unique")
+    add(
+        "--node",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="say more about this node; may be repeated",
+    )
+    add("--config", metavar="FILE", help="what the scheduler of the pod runs with")
+    flags.add_plugin_flag(explain)
+    add(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="default: a table for people",
+    )
+    add("--no-remedies", action="store_true", help="do not look for changes that would help")
+    add(
+        "--matrix",
+        default="",
+        metavar="FILE",
+        help="write every node and plugin as CSV; - is standard output, instead of the table",
+    )
+    add(
+        "--watch",
+        nargs="?",
+        const=5.0,
+        type=flags.interval,
+        metavar="5",
+        help="explain again every so many seconds until the pod has a node",
+    )
+    add_source_flags(explain)
 
 
 def _add_evaluate(commands: Commands) -> None:

@@ -89,6 +89,18 @@ class WhatIfs:
                 return status
         return OK
 
+    def refusals_of(self, state: CycleState, pod: Pod, node: Node) -> list[Status]:
+        """What every filter that refuses a node says, as it is handed in."""
+        found: list[Status] = []
+        for plugin in self.active_filters(state):
+            try:
+                status = self._caller.filter(plugin, state, pod, node)
+            except PluginFault as fault:
+                status = fault.status
+            if not status.ok:
+                found.append(status)
+        return found
+
     def fits(self, state: CycleState, pod: Pod, node: Node) -> Status:
         """As `filter_node`, with and without the pods that are nominated for the node."""
         status = self.filter_with_nominated(state, pod, node)
@@ -98,7 +110,7 @@ class WhatIfs:
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: Node) -> Status | None:
         """The status with the nominated pods on the node; None if there are none."""
-        nominated = self._nominated_on(node.name, pod)
+        nominated = self.nominated_on(node.name, pod)
         if not nominated:
             return None
         hypothetical = state.clone()
@@ -154,8 +166,7 @@ class WhatIfs:
         nominated_by_row = {
             row: found
             for name in names
-            if (row := nodes.index_of(name)) is not None
-            and (found := self._nominated_on(name, pod))
+            if (row := nodes.index_of(name)) is not None and (found := self.nominated_on(name, pod))
         }
         if not nominated_by_row:
             return
@@ -259,10 +270,11 @@ class WhatIfs:
         return {
             place: found
             for place, row in enumerate(rows)
-            if (name := names[row]) in nominated and (found := self._nominated_on(name, pod))
+            if (name := names[row]) in nominated and (found := self.nominated_on(name, pod))
         }
 
-    def _nominated_on(self, node_name: str, pod: Pod) -> list[Pod]:
+    def nominated_on(self, node_name: str, pod: Pod) -> list[Pod]:
+        """The pods beside which this one has to fit: nominated, and at least as important."""
         priority, uid = pod.priority, pod.uid
         return [
             other

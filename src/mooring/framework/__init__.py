@@ -16,6 +16,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import NODE, NODE_AND_PODS
 from mooring.framework.events import Action, ClusterEvent, Event
+from mooring.framework.explaining import Edit, Fact
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import (
     Args,
@@ -56,7 +57,9 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "Edit",
     "Event",
+    "Fact",
     "Failed",
     "Filter",
     "Handle",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -28,6 +28,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn, everything_of
 from mooring.framework.events import ClusterEvent
+from mooring.framework.explaining import Edit, Fact
 from mooring.framework.handle import Handle
 from mooring.framework.results import (
     Nominate,
@@ -113,6 +114,22 @@ class Base(abc.ABC):
         `mooring.api`.
         """
         return True
+
+    def facts(self, state: CycleState, pod: Pod, nodes: Nodes, status: Status) -> Iterable[Fact]:
+        """What is behind a refusal of these nodes, to explain it; never asked for in a decision.
+
+        All of them were refused with the reasons of `status`, before or in Filter.
+        """
+        return ()
+
+    def remedies(
+        self, state: CycleState, pod: Pod, node: Node | None, status: Status
+    ) -> Iterable[Edit]:
+        """What would lift a refusal, the mildest first; each is tried out before it is told.
+
+        Without a node, the pod was refused before any was looked at.
+        """
+        return ()
 
     def close(self) -> None:  # noqa: B027 - optional by design
         """Called once when the scheduler stops."""

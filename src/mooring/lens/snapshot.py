@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -11,12 +12,22 @@ from mooring.api import core
 from mooring.api.apps import ReplicaSet, StatefulSet
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
-from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from mooring.api.scheduling import PriorityClass
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 
 class ClusterState(msgspec.Struct, frozen=True):
-    """The objects of the cluster, in listing order: ties between nodes depend on it."""
+    """The objects of the cluster, in listing order: ties between nodes depend on it.
+
+    A kind is one line here: reading, collecting, writing and redaction follow the fields.
+    """
 
     nodes: tuple[core.Node, ...] = ()
     pods: tuple[core.Pod, ...] = ()
@@ -31,12 +42,25 @@ class ClusterState(msgspec.Struct, frozen=True):
     csinodes: tuple[CSINode, ...] = ()
     csidrivers: tuple[CSIDriver, ...] = ()
     csistoragecapacities: tuple[CSIStorageCapacity, ...] = ()
+    volumeattachments: tuple[VolumeAttachment, ...] = ()
     poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
+    priorityclasses: tuple[PriorityClass, ...] = ()
+
+    def objects(self) -> Iterator[Object]:
+        """All of them, kind by kind."""
+        for field in self.__struct_fields__:
+            yield from getattr(self, field)
 
     def other_objects(self) -> Iterator[Object]:
         for field in self.__struct_fields__:
             if field not in ("nodes", "pods"):
                 yield from getattr(self, field)
+
+
+KINDS: Final[Mapping[str, type[Object]]] = {
+    field: typing.get_args(hint)[0] for field, hint in typing.get_type_hints(ClusterState).items()
+}
+"""The fields of `ClusterState`, which are the plurals of the kinds, and the kinds."""
 
 
 class MissingKind(msgspec.Struct, frozen=True):
@@ -69,3 +93,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     seq: int = 0  # decisions made before
     redacted: bool = False
     scheduler: str = ""  # the program and version that wrote it
+    notes: tuple[str, ...] = ()  # what was left out when it was read, one sentence each

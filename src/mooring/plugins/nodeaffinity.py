@@ -15,6 +15,7 @@ from mooring.api.selectors import (
     compile_term,
 )
 from mooring.framework._internal import InternalPlugin
+from mooring.plugins import _node_requirement_edits as edits
 from mooring.plugins._node_requirements import (
     RequiredNodeAffinity,
     affinity_of,
@@ -154,6 +155,22 @@ class NodeAffinity(
         for preferred in self._preferred(state, pod):
             scores += preferred.weight * nodes.matching(preferred.term)
         return scores
+
+    # --- why, and what would help --------------------------------------------------------------
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        if self._added is not None and status.reasons == self.ENFORCED.reasons:
+            return edits.enforced_facts(self._added, nodes)
+        return edits.facts_of(pod, nodes)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        if node is None:
+            return (edits.drop_affinity(),)
+        return edits.edits_for(pod, node, self.handle.nodes)
 
     # --- events --------------------------------------------------------------------------------
 

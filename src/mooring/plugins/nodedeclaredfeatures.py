@@ -1,8 +1,10 @@
 """Features that pods need of a kubelet, and that nodes declare."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 
 import mooring.framework as fw
 from mooring.api import core
@@ -51,6 +53,27 @@ class NodeDeclaredFeatures(InternalPlugin, fw.PreFilter, fw.Filter):
         refused = np.fromiter(lacks, np.bool_, len(nodes))
         return fw.Verdicts.passing(nodes).reject(refused, self.LACKING)
 
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        required: frozenset[str] = state[REQUIRED]
+        for feature in sorted(required):
+            lacking = [node.name for node in nodes if feature not in declared(node)]
+            if lacking:
+                text = f"they do not declare {feature}"
+                yield fw.Fact(text=text, nodes=len(lacking), node=lacking[0])
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        lacking = features_of(pod) - (declared(node) if node is not None else frozenset())
+        if RESTART_ALL in lacking:
+            text = "do without rules that restart all containers"
+            yield fw.Edit.of_pod(text, without_restart_rules, family=text, cost=1)
+        if USER_NAMESPACES_ON_HOST_NETWORK in lacking:
+            text = "do without a user namespace (hostUsers: true)"
+            yield fw.Edit.of_pod_spec(text, family=text, cost=1, host_users=True)
+
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
@@ -75,6 +98,22 @@ def features_of(pod: fw.Pod) -> frozenset[str]:
     if spec.host_network and spec.host_users is False:
         found.add(USER_NAMESPACES_ON_HOST_NETWORK)
     return frozenset(found)
+
+
+def without_restart_rules(pod: core.Pod) -> core.Pod:
+    """The pod without rules that restart all of its containers."""
+
+    def of_container(container: core.Container) -> core.Container:
+        rules = container.restart_policy_rules
+        kept = tuple(rule for rule in rules if rule.action != "RestartAllContainers")
+        return structs.replace(container, restart_policy_rules=kept)
+
+    spec = structs.replace(
+        pod.spec,
+        containers=tuple(map(of_container, pod.spec.containers)),
+        init_containers=tuple(map(of_container, pod.spec.init_containers)),
+    )
+    return structs.replace(pod, spec=spec)
 
 
 def declared(node: fw.Node) -> frozenset[str]:

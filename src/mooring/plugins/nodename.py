@@ -1,5 +1,7 @@
 """Honour `spec.nodeName` on a pod that is still to be scheduled."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 import mooring.framework as fw
@@ -31,3 +33,14 @@ class NodeName(InternalPlugin, fw.Filter):
         if place is not None:
             refused[place] = False
         return verdicts.reject(refused, self.OTHER_NODE)
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        there = "" if pod.node_name in self.handle.nodes.names else ", which does not exist"
+        yield fw.Fact(text=f"the pod names node {pod.node_name}{there}")
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        yield fw.Edit.of_pod_spec("name no node", family="nodeName", node_name="")

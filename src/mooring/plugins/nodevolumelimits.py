@@ -1,7 +1,8 @@
 """The limits of attachable volumes per driver and node, from the CSINodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from mooring.plugins._attachable_volumes import (
     is_attachable,
     volumes_of,
 )
+from mooring.plugins._claim_edits import claim_facts, end_users
 from mooring.plugins._volume_claims import PVC_ADDED, Unusable, has_volumes, uses_claim
 
 NO_LIMIT: Final = 2**62
@@ -120,6 +122,22 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
             verdicts.set(place, self.filter(state, pod, nodes[place]))
         return verdicts
 
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        yield from claim_facts(pod, self.handle.objects)
+        for node in islice(nodes, 1):
+            for driver, limit, _ in self._full(state, pod, node):
+                yield fw.Fact(text=f"{driver} attaches at most {limit} volumes to a node")
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        if node is None:
+            return
+        for driver, _, users in self._full(state, pod, node):
+            yield from end_users(f"fewer volumes of {driver} on {node.name}", users[:1])
+
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
@@ -138,6 +156,25 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
                 for volume in pod.spec.volumes
             )
         return True
+
+    def _full(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node
+    ) -> Iterator[tuple[str, int, list[fw.Pod]]]:
+        """The drivers of the pod's volumes with a limit here, that limit, and their users here."""
+        to_attach = (state.get(TO_ATTACH) or self._volumes_to_attach(pod)).with_csi_node
+        objects = self.handle.objects
+        csi_node = objects.get(CSINode, node.name)
+        if csi_node is None or isinstance(to_attach, fw.Status):
+            return
+        limits = limits_of(csi_node)
+        for driver in sorted({volume.driver for volume in to_attach} & limits.keys()):
+            users = [
+                other
+                for other in node.pods
+                if any(volume.driver == driver for volume in volumes_of(other, objects, True))
+            ]
+            users.sort(key=lambda other: (other.priority, other.key))
+            yield driver, limits[driver], users
 
     def _volumes_to_attach(self, pod: fw.Pod) -> VolumesToAttach:
         def ask(has_csi_node: bool) -> frozenset[Attachable] | fw.Status:

@@ -1,6 +1,7 @@
 """Volumes that can't be shared: disks with one writer, ReadWriteOncePod claims."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -9,6 +10,8 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.volumes import PersistentVolumeClaim, Volume
 from mooring.cache.internals import count_features
+from mooring.framework.explaining import listed
+from mooring.plugins._claim_edits import bind_claims, claim_facts, end_users
 from mooring.plugins._volume_claims import (
     PVC_ADDED,
     VolumePlugin,
@@ -18,6 +21,7 @@ from mooring.plugins._volume_claims import (
 )
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+_MOST_PODS: Final = 5_000  # that are looked at to name those with a disk
 
 
 class ReadWriteOncePodClaims(msgspec.Struct):
@@ -97,6 +101,23 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
         status = self._claims_status(state)
         return verdicts if status.ok else verdicts.reject_all(status)
 
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        yield from claim_facts(pod, self.handle.objects)
+        for users, what in self._users(pod, nodes):
+            names = listed((other.key for other in users), 3)
+            yield fw.Fact(text=f"{what}: {names}", pods=tuple(other.key for other in users))
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        if node is None:
+            yield from bind_claims(pod, self.handle.objects)
+            return
+        for users, what in self._users(pod, (node,)):
+            yield from end_users(what, users)
+
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
@@ -107,6 +128,25 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
         if isinstance(new, PersistentVolumeClaim):
             return names_claim(pod, new)
         return True
+
+    def _users(self, pod: fw.Pod, nodes: Iterable[fw.Node]) -> Iterator[tuple[list[fw.Pod], str]]:
+        """The pods in the way: those with its disks here, and those with its claims anywhere."""
+        if has_disks(pod):
+            here = islice((other for node in nodes for other in node.pods), _MOST_PODS)
+            users = [other for other in here if conflict(pod, other)]
+            if users:
+                yield users, "its disk is in use"
+        objects, everywhere = self.handle.objects, self.handle.nodes
+        used = count_features(everywhere, "claims in use", claims_in_use)
+        for name in named_claims(pod):
+            claim = objects.get(PersistentVolumeClaim, name, pod.namespace)
+            if claim is None or READ_WRITE_ONCE_POD not in claim.spec.access_modes:
+                continue
+            key = (pod.namespace, name)
+            rows = np.flatnonzero(used.per_node(key)).tolist()
+            users = [o for row in rows for o in everywhere[row].pods if key in claims_in_use(o)]
+            if users:
+                yield users, f"claim {name} is ReadWriteOncePod and in use"
 
     def _count(self, state: fw.CycleState, other: fw.Pod, sign: int) -> fw.Status:
         claims = state.get(CLAIMS)

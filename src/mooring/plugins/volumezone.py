@@ -12,6 +12,7 @@ from mooring.api.storage import StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.api.wellknown import REGION, ZONE
 from mooring.framework._internal import InternalPlugin
+from mooring.plugins._claim_edits import ExplainsClaims
 from mooring.plugins._csi_migration import BETA_REGION, BETA_ZONE, MULTI_ZONE_DELIMITER
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
@@ -52,7 +53,7 @@ class VolumeTopology(msgspec.Struct, frozen=True):
 TOPOLOGIES: fw.StateKey[tuple[VolumeTopology, ...]] = fw.StateKey("VolumeZone/topologies")
 
 
-class VolumeZone(InternalPlugin, fw.PreFilter, fw.Filter):
+class VolumeZone(ExplainsClaims, InternalPlugin, fw.PreFilter, fw.Filter):
     """Refuse nodes outside the zones and regions that the pod's volumes are labelled with."""
 
     name = "VolumeZone"

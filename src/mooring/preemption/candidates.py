@@ -25,6 +25,14 @@ _LOWEST_PRIORITY: Final = -(2**31)
 _LEAST_PORTION: Final = 64  # nodes that are tried at once; fewer are hardly faster
 
 
+class Criterion(msgspec.Struct, frozen=True):
+    """What speaks for the best candidate: less of this than the next best has."""
+
+    name: str
+    best: float
+    next: float
+
+
 class PreemptionReport(msgspec.Struct, frozen=True):
     """The result of a search, by node."""
 
@@ -33,6 +41,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     failures: dict[str, Status] = {}  # by node name: why evictions would not help there
     best: tuple[str, ...] = ()  # equally good candidates, sorted
     chosen: Candidate | None = None
+    decided_by: Criterion | None = None  # only if every node was tried
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -98,6 +107,7 @@ def search(
         failures=failures,
         best=tuple(sorted(candidate.node_name for candidate in best)),
         chosen=best[0] if best else None,
+        decided_by=decisive(request, candidates.values()) if wanted is None else None,
     )
 
 
@@ -119,7 +129,7 @@ def _tried(
 def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates that do least harm, in the order given; several if they are equal."""
     best = list(candidates)
-    for harms_of in _HARMS:
+    for harms_of in _HARMS.values():
         if len(best) < 2:
             break
         harms = harms_of(request, best)
@@ -128,19 +138,36 @@ def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Ca
     return best
 
 
+def decisive(request: PreemptionRequest, candidates: Iterable[Candidate]) -> Criterion | None:
+    """The criterion that left no more than the best; None if there never was a choice."""
+    left, found = list(candidates), None
+    for name, harms_of in _HARMS.items():
+        harms = sorted(set(harms_of(request, left))) if len(left) > 1 else []
+        if len(harms) > 1:
+            found = Criterion(name, harms[0], harms[1])
+            left = [one for one in left if harms_of(request, [one])[0] == harms[0]]
+    return found
+
+
 def _priorities(request: PreemptionRequest, candidates: list[Candidate]) -> list[float]:
     # From zero up, so that more victims are never better, even of negative priority.
     return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
 
 
-_HARMS: Final[tuple[Callable[[PreemptionRequest, list[Candidate]], list[float]], ...]] = (
-    lambda request, candidates: [c.pdb_violations for c in candidates],
-    lambda request, candidates: [c.victims[0].priority for c in candidates],
-    _priorities,
-    lambda request, candidates: [len(c.victims) for c in candidates],
+_HARMS: Final[dict[str, Callable[[PreemptionRequest, list[Candidate]], list[float]]]] = {
+    "violations of disruption budgets": lambda request, candidates: [
+        c.pdb_violations for c in candidates
+    ],
+    "highest priority of a victim": lambda request, candidates: [
+        c.victims[0].priority for c in candidates
+    ],
+    "sum of the priorities of the victims": _priorities,
+    "number of victims": lambda request, candidates: [len(c.victims) for c in candidates],
     # The first victim is the one of highest priority that started first: a late start is better.
-    lambda request, candidates: [-request.started(c.victims[0]) for c in candidates],
-)
+    "age of the most important victim": lambda request, candidates: [
+        -request.started(c.victims[0]) for c in candidates
+    ],
+}
 """The criteria for the best candidate, most important first; lower is better."""
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
+from mooring.errors import InternalError
 from mooring.framework import plugin as contract
 from mooring.framework.results import Candidate, Nominate
 from mooring.framework.state import CycleState
@@ -57,6 +58,18 @@ class Runner(PluginCaller):
             if not status.ok:
                 return self.took("PreEnqueue", started, status)
         return self.took("PreEnqueue", started, OK)
+
+    def post_filter_alone(
+        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    ) -> PostFilterOutcome | None:
+        """As `post_filter`, where no extender has a say: nothing is waited for."""
+        work = self.post_filter(state, pod, nodes, verdicts)
+        try:
+            work.send(None)
+        except StopIteration as done:
+            outcome: PostFilterOutcome | None = done.value
+            return outcome
+        raise InternalError("without extenders, PostFilter has nothing to wait for")
 
     async def post_filter(
         self,

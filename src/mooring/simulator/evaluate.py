@@ -7,8 +7,6 @@ every plugin, and every candidate of a preemption.
 from __future__ import annotations
 
 import json
-import random
-import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -16,29 +14,23 @@ from msgspec import structs
 
 from mooring import config as cfg
 from mooring.api import core
-from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
-from mooring.decision.plugins import DecisionPlugins
-from mooring.errors import ConfigError, InternalError, Problem
+from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
-from mooring.observe.metrics import Metrics
+from mooring.lens.private import PrivateCluster, sorted_by_name
 from mooring.preemption.candidates import PreemptionReport
 from mooring.queue.nominator import NominatedPods
-from mooring.runtime.guard import Guard
-from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import PostFilterOutcome, Runner
-from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
-from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.scenario import BadLine, Scenario, read_scenarios
 
 Result = dict[str, Any]
@@ -96,19 +88,6 @@ class Evaluator:
         return plan
 
 
-class _FrozenClock:
-    """A clock that stands still at the time of the evaluation."""
-
-    def __init__(self) -> None:
-        self._now = time.time()
-
-    def now(self) -> float:
-        return self._now
-
-    async def sleep(self, seconds: float) -> None:
-        raise AssertionError("nothing waits in an evaluation")
-
-
 class Trial:
     """One scenario on its own cluster, with its own plugins."""
 
@@ -116,27 +95,13 @@ class Trial:
         self._plan = plan
         self._scenario = scenario
         self.pod: Pod = Pod(scenario.pod)
-        self.nominator: NominatedPods = NominatedPods()
         self.state: CycleState = CycleState(exhaustive=True)
-        cache = _filled(scenario, self.nominator)
-        self.nodes: Nodes = cache.nodes
-        cluster = LocalCluster()
-        handle = ProfileHandle(
-            plan.scheduler_name,
-            cache=cache,
-            clock=_FrozenClock(),
-            rng=random.Random(0),
-            client=cluster,
-            recorder=cluster,
-            waiting=WaitingPods(),
-        )
-        self.profile: Profile = plan.build(handle)
-        guard = Guard(Metrics())
-        self.runner: Runner = Runner(self.profile, guard)
-        self.evaluator: PodEvaluator = PodEvaluator(
-            DecisionPlugins(self.profile, guard), self.nominator, cache.objects
-        )
-        handle.attach(self.nominator, self.evaluator.what_if, lambda keys: None)
+        private = PrivateCluster(plan, sorted_by_name(scenario.cluster))
+        self.nominator: NominatedPods = private.nominator
+        self.nodes: Nodes = private.nodes
+        self.profile: Profile = private.profile
+        self.runner: Runner = private.runner
+        self.evaluator: PodEvaluator = private.evaluator
 
     def with_nodes(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
         """The same pod on other nodes: some added or replaced, some removed."""
@@ -213,33 +178,11 @@ class Trial:
 
     def _post_filter(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
         result: Result = {"fitError": found.message, "fitErrorFinal": found.message}
-        work = self.runner.post_filter(self.state, self.pod, self.nodes, verdicts)
-        try:
-            work.send(None)
-        except StopIteration as done:
-            after: PostFilterOutcome | None = done.value
-        else:
-            raise InternalError("without extenders, PostFilter has nothing to wait for")
+        after = self.runner.post_filter_alone(self.state, self.pod, self.nodes, verdicts)
         if after is not None:
             result["fitErrorFinal"] = found.followed_by(after.status.message).message
             result["postFilter"] = _after(after)
         return result
-
-
-def _filled(scenario: Scenario, nominator: NominatedPods) -> Cache:
-    cache = Cache()
-    # By name, because the first node that reports an image decides its size.
-    for node in sorted(scenario.cluster.nodes, key=lambda node: node.metadata.name):
-        cache.put_node(node)
-    for api in scenario.cluster.pods:
-        pod = Pod(api)
-        if pod.node_name:
-            cache.put_pod(pod)
-        elif not pod.is_finished:
-            nominator.nominate(pod, None)
-    for value in scenario.cluster.other_objects():
-        cache.objects.put(value)
-    return cache
 
 
 def _status(status: Status) -> Result:

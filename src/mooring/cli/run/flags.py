@@ -232,6 +232,17 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def interval(text: str) -> float:
+    """Seconds between two looks at a cluster."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"expected seconds from 0.1 to 3600, got {text!r}")
+    return seconds
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)

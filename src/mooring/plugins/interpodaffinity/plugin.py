@@ -5,7 +5,7 @@ pods by `count_features`. The cache keeps both current, so that nothing here loo
 one by one.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -29,6 +29,12 @@ from mooring.plugins.interpodaffinity.counts import (
     Counts,
     TopologyScores,
     refused_on,
+)
+from mooring.plugins.interpodaffinity.explaining import (
+    Repulsion,
+    affinity_edits,
+    anti_affinity_edits,
+    facts_of,
 )
 from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms, PodCounts
 from mooring.plugins.interpodaffinity.terms import (
@@ -178,6 +184,30 @@ class InterPodAffinity(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> Mapping[str, DomainTable[np.int64]]:
         return state[TOPOLOGY_SCORES].by_domain()
+
+    # --- why, and what would help ----------------------------------------------------------------
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        matched = state.get(MATCHED_TERMS)
+        if matched is None or matched.terms.problem:
+            return ()
+        repulsion = Repulsion(matched, self.handle.nodes, self._rules)
+        is_affinity = status.reasons == self.AFFINITY_NOT_MET.reasons
+        return facts_of(repulsion, matched, nodes, is_affinity=is_affinity)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        matched = state.get(MATCHED_TERMS)
+        if matched is None or node is None:
+            return ()
+        if status.reasons == self.AFFINITY_NOT_MET.reasons:
+            return affinity_edits()
+        repulsion = Repulsion(matched, self.handle.nodes, self._rules)
+        is_own = status.reasons == self.ANTI_AFFINITY_NOT_MET.reasons
+        return anti_affinity_edits(repulsion, node, is_own=is_own)
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """NodeResourcesFit: free resources for the pod's requests, and a score by utilisation."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from mooring.api.requests import (
 from mooring.cache.internals import allocatable_of, spare_of
 from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
+from mooring.plugins.noderesources.shortages import edits_for, facts_of
 from mooring.plugins.noderesources.strategies import (
     ScoredRequest,
     ScoredRequests,
@@ -126,6 +127,20 @@ class NodeResourcesFit(
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         requests = state.get(SCORED_REQUESTS) or self._scored_requests(pod)
         return self._scorer.score_all(requests, nodes)
+
+    # --- why, and what would help ----------------------------------------------------------------
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        requests = {each.resource: each.amount for each in state[RESOURCE_REQUESTS].each}
+        return facts_of(requests, nodes, self.handle.nodes)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        requests = {each.resource: each.amount for each in state[RESOURCE_REQUESTS].each}
+        return () if node is None else edits_for(pod, requests, node)
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Keep pods of a kind evenly spread: refuse domains that have too many, prefer those with few."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 from msgspec import structs
@@ -32,6 +32,7 @@ from mooring.plugins.podtopologyspread.constraints import (
     own_constraints,
 )
 from mooring.plugins.podtopologyspread.counts import HardSpread, SoftSpread, normalized
+from mooring.plugins.podtopologyspread.explaining import edits_for, facts_of
 from mooring.plugins.podtopologyspread.owners import default_selector
 from mooring.plugins.podtopologyspread.wakeups import concerns, node_change_helps, pod_change_helps
 
@@ -222,6 +223,22 @@ class PodTopologySpread(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
     ) -> ScoresByLabel | None:
         return state[SOFT].final(nodes)
+
+    # --- why, and what would help ----------------------------------------------------------------
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        hard = state.get(HARD)
+        return () if hard is None else facts_of(hard, nodes)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        hard = state.get(HARD)
+        if node is None or hard is None:
+            return ()
+        return edits_for(pod, hard, node, self.handle.nodes)
 
     # --- events ----------------------------------------------------------------------------------
 

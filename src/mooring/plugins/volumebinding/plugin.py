@@ -5,6 +5,7 @@ from typing import Any, Final
 import mooring.framework as fw
 from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+from mooring.plugins._claim_edits import ExplainsClaims
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
@@ -50,6 +51,7 @@ RESERVATION: fw.StateKey[Reservation] = fw.StateKey("VolumeBinding/reservation")
 
 
 class VolumeBinding(
+    ExplainsClaims,
     VolumePlugin,
     fw.Plugin[VolumeBindingArgs],
     fw.PreFilter,

@@ -1,0 +1,108 @@
+"""`mooring explain`: why a pod is pending or where it is, and what would make it fit."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from mooring import config as cfg
+from mooring.cli.config import registry_with
+from mooring.cli.sources import SourceOptions, load, reported
+from mooring.config.source import dump_yaml
+from mooring.errors import ConfigError, Problem
+from mooring.lens import explanation as told
+from mooring.lens.explainer import Explainer, find_pod
+from mooring.lens.explanation import Explanation, plain
+from mooring.lens.matrix import as_csv
+from mooring.lens.rendering import show
+from mooring.lens.snapshot import Snapshot
+from mooring.runtime.registry import Registry
+
+FITS_NOWHERE = 3  # an exit code
+
+
+class ExplainOptions(SourceOptions, frozen=True, kw_only=True):
+    """What `mooring explain` understands."""
+
+    pod: str
+    namespace: str
+    node: Sequence[str]
+    config: str | None
+    plugin: Sequence[str]
+    output: str
+    no_remedies: bool
+    matrix: str
+    watch: float | None
+
+
+@reported
+def run(options: ExplainOptions) -> int:
+    """Explain one pod; 3 if it fits nowhere, 1 if it can't be told."""
+    registry = registry_with(options.plugin)
+    config = cfg.read_file(options.config, in_manifests=True).config if options.config else None
+    if options.watch is not None:
+        return _watch(options, config, registry)
+    snapshot = load(options)
+    explainer = Explainer(snapshot, config, registry)
+    pod = find_pod(snapshot, options.pod, options.namespace)
+    found = explainer.explain(pod, ask=options.node, remedies=not options.no_remedies)
+    if options.matrix:
+        _write(options.matrix, as_csv(explainer.evaluation_of(pod)))
+    if options.matrix != "-":
+        _print(found, options.output)
+    return _exit_code(found)
+
+
+def _watch(
+    options: ExplainOptions, config: cfg.KubeSchedulerConfiguration | None, registry: Registry
+) -> int:
+    """Explain again and again until the pod has a node; print what is new."""
+    assert options.watch is not None
+    if os.path.exists(options.source):
+        raise ConfigError([Problem("--watch", "a file does not change; name a cluster")])
+    before: Explanation | None = None
+    while True:
+        snapshot: Snapshot = load(options)
+        pod = find_pod(snapshot, options.pod, options.namespace)
+        found = Explainer(snapshot, config, registry).explain(
+            pod, ask=options.node, remedies=not options.no_remedies
+        )
+        if found != before:
+            if before is not None and options.output == "table":
+                print(time.strftime("--- %H:%M:%S"))
+            _print(found, options.output)
+            before = found
+        if found.node:
+            return _exit_code(found)
+        time.sleep(options.watch)
+
+
+def _exit_code(found: Explanation) -> int:
+    if found.kind == told.ERROR:
+        return 1
+    return 0 if found.feasible or found.node else FITS_NOWHERE
+
+
+def _print(found: Explanation, output: str) -> None:
+    if output == "json":
+        sys.stdout.write(told.as_json(found))
+    elif output == "yaml":
+        sys.stdout.write(dump_yaml(plain(found)))
+    else:
+        show(found, Console(highlight=False, soft_wrap=False))
+    sys.stdout.flush()
+
+
+def _write(file: str, text: str) -> None:
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with open(file, "w", encoding="utf-8", newline="") as out:
+            out.write(text)
+    except OSError as error:
+        raise ConfigError([Problem(file, error.strerror or str(error))]) from error

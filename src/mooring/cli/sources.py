@@ -1,0 +1,153 @@
+"""Which cluster a command is about: a file, the cluster of a kubeconfig, or a running scheduler.
+
+`add_source_flags` adds `--from`, `--kubeconfig` and `--context`; `load` turns them into a Snapshot.
+What goes wrong is one line on standard error and exit code 1: call commands through `reported`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from mooring.cli.options import CommandOptions
+from mooring.client.client import ApiClient
+from mooring.client.endpoint import Endpoint
+from mooring.client.errors import Unreachable, status_error
+from mooring.client.http import HttpTransport
+from mooring.client.incluster import find_endpoint
+from mooring.client.kubeconfig import default_files, load_kubeconfig, plain_endpoint
+from mooring.client.transport import Request
+from mooring.errors import ApiError, ConfigError, MooringError, Problem
+from mooring.lens.collect import collect
+from mooring.lens.reading import read_snapshot, snapshot_of
+from mooring.lens.snapshot import Snapshot
+
+CLUSTER: Final = "cluster"
+_LONGEST_SNAPSHOT: Final = 1 << 30  # bytes
+_SNAPSHOT_PATH: Final = "/lens/v1/snapshot"
+
+OptionsT = TypeVar("OptionsT", bound=CommandOptions)
+
+
+class SourceOptions(CommandOptions, frozen=True, kw_only=True):
+    """The flags of `add_source_flags`."""
+
+    source: str  # --from
+    kubeconfig: str
+    context: str
+
+
+def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
+    """A command whose errors are printed, each on a line of its own; exit code 1."""
+
+    def command(options: OptionsT) -> int:
+        try:
+            return run(options)
+        except ConfigError as error:
+            for problem in error.problems:
+                print(problem, file=sys.stderr)
+        except MooringError as error:
+            print(error, file=sys.stderr)
+        return 1
+
+    return command
+
+
+def load(options: SourceOptions) -> Snapshot:
+    """The snapshot that the flags mean; notes go to standard error."""
+    source = options.source
+    if source.startswith(("http://", "https://")):
+        found = asyncio.run(_of_scheduler(source, options))
+    elif source in ("", CLUSTER):
+        found = asyncio.run(_of_cluster(options))
+    else:
+        found = read_snapshot(Path(source))
+    tell(found)
+    return found
+
+
+def tell(snapshot: Snapshot) -> None:
+    """What was left out, and which kinds could not be read, on standard error."""
+    for note in snapshot.notes:
+        print(note, file=sys.stderr)
+    for missing in snapshot.missing:
+        print(f"not read: {missing.resource}: {missing.problem}", file=sys.stderr)
+
+
+async def _of_cluster(options: SourceOptions) -> Snapshot:
+    endpoint = find_endpoint(options.kubeconfig, context=options.context)
+    transport = _transport(endpoint)
+    try:
+        return await collect(ApiClient(transport), on_page=_progress())
+    except (ApiError, ConfigError) as error:
+        raise _named(endpoint, error) from error
+    finally:
+        _progress_end()
+        await transport.close()
+
+
+async def _of_scheduler(url: str, options: SourceOptions) -> Snapshot:
+    """The snapshot of a running scheduler, with the user of the kubeconfig if there is one."""
+    if options.kubeconfig or options.context or any(map(os.path.exists, default_files())):
+        endpoint = load_kubeconfig(options.kubeconfig, context=options.context, master=url)
+    else:
+        endpoint = plain_endpoint(url)
+    transport = _transport(endpoint)
+    request = Request(
+        method="GET", path=_SNAPSHOT_PATH, timeout=120.0, max_answer=_LONGEST_SNAPSHOT
+    )
+    try:
+        answer = await transport.send(request)
+        if answer.status >= 300:
+            raise status_error(answer.status, answer.body)
+    except ApiError as error:
+        raise _named(endpoint, error) from error
+    finally:
+        await transport.close()
+    return snapshot_of(answer.body, url)
+
+
+def _named(endpoint: Endpoint, error: ApiError | ConfigError) -> ConfigError:
+    """The error with the address of the server in front."""
+    why = f"can't reach the server: {error}" if isinstance(error, Unreachable) else str(error)
+    return ConfigError([Problem(f"{endpoint.host}:{endpoint.port}", why)])
+
+
+def _transport(endpoint: Endpoint) -> HttpTransport:
+    from mooring.cli.run.options import USER_AGENT
+
+    return HttpTransport(endpoint, user_agent=USER_AGENT)
+
+
+def _progress() -> Callable[[str, int], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    return lambda resource, count: print(
+        f"\r\033[Kreading {resource}: {count}", end="", file=sys.stderr
+    )
+
+
+def _progress_end() -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+
+
+def add_source_flags(parser: argparse.ArgumentParser) -> None:
+    """`--from`, `--kubeconfig` and `--context`."""
+    group = parser.add_argument_group("which cluster")
+    group.add_argument(
+        "--from",
+        dest="source",
+        default=CLUSTER,
+        metavar="FILE|cluster|URL",
+        help="a snapshot or a dump of objects, the cluster of the kubeconfig (default), or the"
+        " address of a running scheduler",
+    )
+    from mooring.cli.run.flags import add_kubeconfig
+
+    add_kubeconfig(group)
