@@ -47,6 +47,10 @@ class NamedHeap(Generic[T]):
         """All items, smallest first; the heap stays as it is."""
         return (self._held[entry[3]].item for entry in sorted(filter(self._is_live, self._heap)))
 
+    def items(self) -> list[T]:
+        """All, in no order, at the price of a copy."""
+        return [held.item for held in self._held.values()]
+
     def get(self, name: str) -> T | None:
         held = self._held.get(name)
         return None if held is None else held.item

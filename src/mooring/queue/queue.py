@@ -133,6 +133,10 @@ class SchedulingQueue:
             self.update(held.pod, pod)
             return
         if held is not None:
+    def listed(self) -> dict[QueueName, list[QueuedPod]]:
+        """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
+        return self._sub_queues.listed()
+
             self._discard(held)
         self._enter(pod, _ADDED)
         self._settle()

@@ -87,6 +87,18 @@ class SubQueues:
             queued.unschedulable_plugins = queued.pending_plugins = frozenset()
         queued.backoff_until = None
         return queued
+    def listed(self) -> dict[QueueName, list[QueuedPod]]:
+        return {
+            "active": self.active.items(),
+            "backoff": self.backoff.items(),
+            "unschedulable": [queued for queued in self.unschedulable if not queued.gated_by],
+            "gated": [queued for queued in self.unschedulable if queued.gated_by],
+        }
+
+    def gate_of(self, key: str) -> Status:
+        """Why a pod is gated; OK if it is not."""
+        return self._gated.get(key, _OPEN).status
+
 
     def remove(self, queued: QueuedPod) -> None:
         """Take the pod out for good."""
