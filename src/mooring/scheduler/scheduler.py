@@ -40,6 +40,7 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler import score_log
 from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, BindingPlugins, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
@@ -76,6 +77,9 @@ class Attempt(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+OnAttempt = Callable[[Attempt], None]
+
+
 class Scheduler:
     """A complete scheduler; the cluster is passed in as `client`, `recorder` and `handlers`.
 
@@ -98,7 +102,7 @@ class Scheduler:
         metrics: Metrics | None = None,
         plugin_budget: float = DEFAULT_BUDGET,
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
-        on_attempt: Callable[[Attempt], None] | None = None,
+        on_attempt: OnAttempt | None = None,
         extenders: Extenders | None = None,
         node_of: NodeOf | None = None,
         check_share: float = 0.0,
@@ -119,7 +123,7 @@ class Scheduler:
         self._clock = clock
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
-        self._on_attempt = on_attempt
+        self._on_attempt = self._logging_scores(on_attempt) if score_log.is_on() else on_attempt
         self._extenders = extenders or None
         self._extender_binds: ExtenderBinds | None = None
         if self._extenders is not None and node_of is not None:
@@ -274,6 +278,15 @@ class Scheduler:
             return OK
         status = self._evictor.gate(pod)
         return runtime.runner.pre_enqueue(pod, first) if status.ok else status
+    def _logging_scores(self, then: OnAttempt | None) -> OnAttempt:
+        def told(attempt: Attempt) -> None:
+            plugins = self.runtimes[attempt.pod.scheduler_name].profile.plugins
+            score_log.log_scores(attempt.pod, attempt.decision, plugins)
+            if then is not None:
+                then(attempt)
+
+        return told
+
 
     # --- running -------------------------------------------------------------------------------
 
