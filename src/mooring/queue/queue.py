@@ -76,7 +76,8 @@ class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
     `gate(pod, first)` runs the PreEnqueue plugins of the pod's profile, the one named `first`
-    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`.
+    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`,
+    `on_gated` when one is gated: once for each plugin until the pod is let in.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class SchedulingQueue:
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
         on_ready: Callable[[], None] = lambda: None,
+        on_gated: Callable[[Pod, Status], None] = lambda pod, status: None,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.in_flight: InFlight = InFlight()
@@ -98,7 +100,7 @@ class SchedulingQueue:
         metrics = metrics or Metrics()
         self._hints = Hints(registrations, metrics)
         self._sub_queues = SubQueues(
-            order=order_by(sort), gate=gate, options=options, metrics=metrics
+            order=order_by(sort), gate=gate, options=options, metrics=metrics, on_gated=on_gated
         )
         metrics.before_scrape(self._sub_queues.publish)
         metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
@@ -116,13 +118,25 @@ class SchedulingQueue:
         held = self._sub_queues.find(pod.key)
         return held is not None and held.pod.uid == pod.uid
 
+    def find(self, key: str) -> QueuedPod | None:
+        """The pod "namespace/name" with its history; None also while it is in flight."""
+        return self._sub_queues.find(key)
+
     def where(self, key: str) -> QueueName | None:
         """The queue of the pod "namespace/name"; None if there is none, as while in flight."""
         return self._sub_queues.where(key)
 
+    def gate_of(self, key: str) -> Status:
+        """Why the pod "namespace/name" is gated; OK if it is not."""
+        return self._sub_queues.gate_of(key)
+
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
+
+    def listed(self) -> dict[QueueName, list[QueuedPod]]:
+        """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
+        return self._sub_queues.listed()
 
     # Changes seen by the watch
 
@@ -133,10 +147,6 @@ class SchedulingQueue:
             self.update(held.pod, pod)
             return
         if held is not None:
-    def listed(self) -> dict[QueueName, list[QueuedPod]]:
-        """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
-        return self._sub_queues.listed()
-
             self._discard(held)
         self._enter(pod, _ADDED)
         self._settle()

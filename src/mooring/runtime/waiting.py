@@ -20,6 +20,8 @@ class WaitingPod:
         loop = asyncio.get_running_loop()
         self._pod = pod
         self._node_name = node_name
+        self.timeouts: Mapping[str, float] = holds  # seconds, by plugin
+        self.since: float = loop.time()
         self._signal: asyncio.Future[Status] = loop.create_future()
         self._timers = {
             plugin: loop.call_later(timeout, self._expire, plugin, timeout)
@@ -37,6 +39,10 @@ class WaitingPod:
     @property
     def pending_plugins(self) -> Sequence[str]:
         return tuple(self._timers)
+
+    @property
+    def is_decided(self) -> bool:
+        return self._signal.done()
 
     def allow(self, plugin: str) -> None:
         timer = self._timers.pop(plugin, None)

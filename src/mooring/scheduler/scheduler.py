@@ -51,6 +51,7 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.held import HeldPods
 from mooring.scheduler.overruns import Overruns, Policy
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
@@ -165,6 +166,9 @@ class Scheduler:
             )
         self.runtimes: dict[str, ProfileRuntime] = {}  # by schedulerName
         self.queue: SchedulingQueue = self._make_queue(profiles)
+        self.held: HeldPods = HeldPods(
+            profiles, self.queue, self.waiting, recorder, lambda: bool(self._holds)
+        )
         self.handlers: Handlers = Handlers(
             self.cache,
             self.queue,
@@ -225,6 +229,7 @@ class Scheduler:
             ),
             metrics=self.metrics,
             on_ready=self._ready.set,
+            on_gated=lambda pod, status: self.held.gated(pod, status),
         )
 
     def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
@@ -259,6 +264,7 @@ class Scheduler:
             recheck=Recheck(profile, evaluator, self.cache),
             extenders=self._extenders,
             on_conflict=self._conflict,
+            on_waiting=self.held.held_at_permit,
         )
         cycle = Cycle(
             evaluator,
@@ -272,12 +278,6 @@ class Scheduler:
         )
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
 
-    def _gate(self, pod: Pod, first: str) -> Status:
-        runtime = self.runtimes.get(pod.scheduler_name)
-        if runtime is None:
-            return OK
-        status = self._evictor.gate(pod)
-        return runtime.runner.pre_enqueue(pod, first) if status.ok else status
     def _logging_scores(self, then: OnAttempt | None) -> OnAttempt:
         def told(attempt: Attempt) -> None:
             plugins = self.runtimes[attempt.pod.scheduler_name].profile.plugins
@@ -287,6 +287,12 @@ class Scheduler:
 
         return told
 
+    def _gate(self, pod: Pod, first: str) -> Status:
+        runtime = self.runtimes.get(pod.scheduler_name)
+        if runtime is None:
+            return OK
+        status = self._evictor.gate(pod)
+        return runtime.runner.pre_enqueue(pod, first) if status.ok else status
 
     # --- running -------------------------------------------------------------------------------
 
@@ -354,6 +360,7 @@ class Scheduler:
             now = self._clock.now()
             await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
+            self.held.catch_up()
             if self.overruns.is_active:
                 self.overruns.expire()
 
