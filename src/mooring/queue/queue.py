@@ -39,7 +39,7 @@ from mooring.framework.events import (
     ClusterEvent,
 )
 from mooring.framework.plugin import QueueSort
-from mooring.framework.results import QueuedPod
+from mooring.framework.results import NOTHING_DECLINED, QueuedPod
 from mooring.framework.status import Status
 from mooring.observe.metrics import Metrics
 from mooring.queue._gauges import publish_flights
@@ -98,7 +98,7 @@ class SchedulingQueue:
         self._options = options
         self._on_ready = on_ready
         metrics = metrics or Metrics()
-        self._hints = Hints(registrations, metrics)
+        self._hints = Hints(registrations, metrics, now=now)
         self._sub_queues = SubQueues(
             order=order_by(sort), gate=gate, options=options, metrics=metrics, on_gated=on_gated
         )
@@ -133,6 +133,22 @@ class SchedulingQueue:
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
+
+    def next_try(self, queued: QueuedPod) -> float | None:
+        """When a pod is tried again at the latest; None if it is ready."""
+        if queued.pod.key in self._sub_queues.active:
+            return None
+        if queued.pod.key in self._sub_queues.backoff:
+            return self._sub_queues.backoff.expiry(queued) + 1
+        return queued.timestamp + self._options.max_in_unschedulable
+
+    def ahead_of(self, key: str) -> int | None:
+        """How many ready pods come before this one; None if it is not ready, or they are many."""
+        return self._sub_queues.active.ahead_of(key)
+
+    def wakes_on(self, queued: QueuedPod) -> list[Registration]:
+        """The events that may wake a pod."""
+        return list(self._hints.wakes_on(queued))
 
     def listed(self) -> dict[QueueName, list[QueuedPod]]:
         """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
@@ -218,6 +234,7 @@ class SchedulingQueue:
         queued.backoff_until = None
         queued.was_flushed = False
         queued.gated_by = ""
+        queued.declined = NOTHING_DECLINED
         if has_rejectors(queued):
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0

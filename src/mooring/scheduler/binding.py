@@ -142,7 +142,7 @@ class Binder:
             status, holds = self._committer.permit(state, pod, node_name)
             if status.ok:
                 if holds:
-                    self._waiting.hold(pod, node_name, holds)
+                    self._waiting.hold(pod, node_name, holds, assignment.queued.attempts)
                 return None
         self.undo(assignment)
         return _refusal(status)
