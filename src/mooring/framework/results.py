@@ -125,4 +125,5 @@ class QueuedPod:
         other.pending_plugins = self.pending_plugins
         other.gated_by = self.gated_by
         other.was_flushed = self.was_flushed
+        other.declined = self.declined
         return other
