@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 
 from mooring.api import core
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from mooring.cache.arrays import IntArray
 from mooring.cache.pods import Pod
 from mooring.cache.resources import ByResource
 from mooring.client.informer import Informers
@@ -34,7 +33,6 @@ _MOST_PAUSES: Final = 200  # then lines are dropped
 _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 
 T = TypeVar("T")
-Amounts = Mapping[str, IntArray]  # by resource, per row
 Differences = tuple[set[str], set[str]]  # only in the store, only in the cache
 
 
@@ -127,23 +125,27 @@ class CacheDumper:
         """By uid; the cache stands for the queue and for pods that are being scheduled, too."""
         scheduler = self._scheduler
         store = self._store(core.Pod)
-        cached = set(scheduler.cache.pod_uids())
+        assigned = list(scheduler.cache.pod_uids())
         in_flight = set(scheduler.queue.in_flight)
         queued = [one for some in scheduler.queue.listed().values() for one in some]
         yield
+        cached: set[str] = set()
+        for uids in _slices(assigned):
+            cached.update(uids)
+            yield
         for some in _slices(queued):
             cached.update(one.pod.uid for one in some)
             yield
-        actual: set[str] = set()
         missed: set[str] = set()
-        for part in _slices(store):
-            for pod in part:
+        for pods in _slices(store):
+            for pod in pods:
                 uid = pod.metadata.uid
-                actual.add(uid)
-                if uid not in cached and uid not in in_flight and self._is_expected(pod):
+                if uid in cached:
+                    cached.discard(uid)
+                elif uid not in in_flight and self._is_expected(pod):
                     missed.add(uid)
             yield
-        return missed, cached - actual
+        return missed, cached
 
     def _is_expected(self, pod: core.Pod) -> bool:
         """Whether a pod should be in the cache or in the queue."""
@@ -153,7 +155,7 @@ class CacheDumper:
         return is_ours and pod.metadata.deletion_timestamp is None
 
     def _store(self, kind: type[T]) -> list[T]:
-        return [value for one in self._informers if one.kind is kind for value in one]
+        return next((list(one) for one in self._informers if one.kind is kind), [])
 
 
 def _chunks(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -177,19 +179,20 @@ def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _node_texts(scheduler: Scheduler) -> Iterator[str]:
-    """One text per node, as the nodes are now; also of nodes that are gone and have pods left."""
+    """One text per node, each as the node is then; also of nodes that are gone and have pods."""
     table, nominated_on = scheduler.cache.table, scheduler.queue.nominator.nominated_on
-    resources = table.resources
-    pods = [tuple(some.values()) for some in table.pods]
-    requested, allocatable = _copied(resources.requested), _copied(resources.allocatable)
-    gone = scheduler.cache.unknown_nodes()
-    for row, name in enumerate(tuple(table.names)):
-        used, offered = _of_row(requested, row), _of_row(allocatable, row)
-        used[PODS] = 0  # kube-scheduler counts pods by their list
-        yield _node_text(name, used, offered, pods[row], nominated_on(name))
-    for name, left in gone.items():
-        used = dict(sum((Counter(pod.usage) for pod in left), Counter()))
-        yield _node_text(name, used, None, left, nominated_on(name))
+    for name in tuple(table.names):
+        row = table.row_of.get(name)
+        if row is None:
+            continue
+        requested = _of_row(table.resources.requested, row)
+        requested[PODS] = 0  # kube-scheduler counts pods by their list
+        allocatable = _of_row(table.resources.allocatable, row)
+        pods = tuple(table.pods[row].values())
+        yield _node_text(name, requested, allocatable, pods, nominated_on(name))
+    for name, left in scheduler.cache.unknown_nodes().items():
+        requested = dict(sum((Counter(pod.usage) for pod in left), Counter()))
+        yield _node_text(name, requested, None, left, nominated_on(name))
 
 
 def _node_text(
@@ -232,9 +235,5 @@ def _resources(amounts: Mapping[str, int]) -> str:
     )
 
 
-def _copied(columns: ByResource) -> Amounts:
-    return {resource: column.view.copy() for resource, column in columns.items()}
-
-
-def _of_row(amounts: Amounts, row: int) -> dict[str, int]:
-    return {resource: int(column[row]) for resource, column in amounts.items()}
+def _of_row(columns: ByResource, row: int) -> dict[str, int]:
+    return {resource: int(column.view[row]) for resource, column in columns.items()}

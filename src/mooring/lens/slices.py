@@ -18,6 +18,7 @@ SLICE: Final = 0.002  # seconds; and one step
 async def in_slices(work: Generator[Any, None, T], seconds: float = SLICE) -> T:
     """Run the generator to its end; what it returns."""
     while True:
+        await asyncio.sleep(0)
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             try:
@@ -25,4 +26,3 @@ async def in_slices(work: Generator[Any, None, T], seconds: float = SLICE) -> T:
             except StopIteration as end:
                 result: T = end.value
                 return result
-        await asyncio.sleep(0)
