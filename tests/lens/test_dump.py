@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def dump(sandbox: Sandbox, running: RunningScheduler) -> None:
     sandbox.advance(2)
 
 
-def shown(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, str]]:
+def shown(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
     return [vars(record) for record in caplog.records if record.getMessage() == message]
 
 
