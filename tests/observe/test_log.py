@@ -265,10 +265,10 @@ def test_what_a_closed_pipe_or_a_full_disk_does_not_take_is_lost() -> None:
 
 
 def test_a_block_is_shown_in_lines_as_klog_shows_them() -> None:
-    line = text(record("Dump", nodes=logs.Block('one "1"\nI1115 fake\x1b\n'), count=2))
+    line = text(record("Dump", nodes=logs.TextBlock('one "1"\nI1115 fake\x1b\n'), count=2))
     assert line.partition("] ")[2] == '"Dump" nodes=<\n\tone "1"\n\tI1115 fake\\x1b\n > count=2'
-    assert text(record("Dump", nodes=logs.Block(""))).endswith('"Dump" nodes=""')
-    assert as_json(record("Dump", nodes=logs.Block("a\nb")))["nodes"] == "a\nb"
+    assert text(record("Dump", nodes=logs.TextBlock(""))).endswith('"Dump" nodes=""')
+    assert as_json(record("Dump", nodes=logs.TextBlock("a\nb")))["nodes"] == "a\nb"
 
 
 def test_a_trace_line_is_shown_from_v10_on() -> None:

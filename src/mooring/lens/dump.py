@@ -20,7 +20,7 @@ from mooring.cache.resources import ByResource
 from mooring.client.informer import Informers
 from mooring.lens.slices import in_slices
 from mooring.observe import log as logs
-from mooring.observe.log import Block
+from mooring.observe.log import TextBlock
 from mooring.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -75,14 +75,14 @@ class CacheDumper:
         )
 
         def log_pods(texts: Sequence[str]) -> None:
-            extra = {"v": 0, "summary": summary, "pods": Block("\n".join(texts))}
+            extra = {"v": 0, "summary": summary, "pods": TextBlock("\n".join(texts))}
             log.info("Dump of scheduling queue", extra=extra)
 
         pods = (queued.pod for some in listed.values() for queued in some)
         await self._write(map(_pod_text, pods), log_pods)
 
     def _log_nodes(self, texts: Sequence[str]) -> None:
-        extra = {"v": 0, "nodes": Block("\n\n".join(texts))}
+        extra = {"v": 0, "nodes": TextBlock("\n\n".join(texts))}
         log.info("Dump of cached NodeInfo", extra=extra)
 
     async def _write(self, texts: Iterator[str], write: Callable[[Sequence[str]], None]) -> None:

@@ -6,7 +6,7 @@
 Code logs with the standard library: a constant message, and fields in `extra`. `--v` sets how much
 is shown. ERROR and WARNING are always shown; an INFO line counts as v2, a DEBUG line as v4 and a
 TRACE line as v10 unless its `extra` has `{"v": …}`. Text from the cluster can't break out of its
-line: newlines and control characters are escaped, and a `Block` is shown as indented lines.
+line: newlines and control characters are escaped, and a `TextBlock` is shown as indented lines.
 
 In the rooms that run for every pod, INFO and DEBUG are switched off at the logger below v2 and v4,
 where they cost least. There `{"v": 0}` has no effect; a WARNING is always shown.
@@ -45,7 +45,7 @@ _ON_ERROR: Final = "backslashreplace"
 _RESERVED: Final = frozenset({"ts", "caller", "severity", "stacktrace"})
 
 
-class Block(str):
+class TextBlock(str):
     """A value of several lines, which the text format shows as such, each indented by a tab."""
 
     __slots__ = ()
@@ -266,7 +266,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Block) and value:
+    if isinstance(value, TextBlock) and value:
         lines = "".join(f"\t{_escaped(line)}\n" for line in value.rstrip("\n").split("\n"))
         return f"<\n{lines} >"
     plain = _plain(value)
