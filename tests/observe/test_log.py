@@ -259,3 +259,23 @@ def test_what_a_closed_pipe_or_a_full_disk_does_not_take_is_lost() -> None:
             handler = logs.configure(2, "text", stream)
             logging.getLogger("mooring.test").info("lost")
             logging.getLogger().removeHandler(handler)
+
+
+# --- blocks and levels ---------------------------------------------------------------------------
+
+
+def test_a_block_is_shown_in_lines_as_klog_shows_them() -> None:
+    line = text(record("Dump", nodes=logs.TextBlock('one "1"\nI1115 fake\x1b\n'), count=2))
+    assert line.partition("] ")[2] == '"Dump" nodes=<\n\tone "1"\n\tI1115 fake\\x1b\n > count=2'
+    assert text(record("Dump", nodes=logs.TextBlock(""))).endswith('"Dump" nodes=""')
+    assert as_json(record("Dump", nodes=logs.TextBlock("a\nb")))["nodes"] == "a\nb"
+
+
+def test_a_trace_line_is_shown_from_v10_on() -> None:
+    assert logs.verbosity_of(record("x", level=logs.TRACE)) == 10
+    for verbosity, is_enabled in ((9, False), (10, True)):
+        handler = logs.configure(verbosity, "text", io.StringIO())
+        try:
+            assert logging.getLogger("mooring.scheduler").isEnabledFor(logs.TRACE) is is_enabled
+        finally:
+            logging.getLogger().removeHandler(handler)

@@ -14,7 +14,7 @@ from mooring.testing.builders import node
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 FRAME = ("PrioritySort", "DefaultBinder")
 
-VARIABLES = ("parallel", "wakes_on")
+VARIABLES = ("parallel", "wakes_on", "reports_waiting")
 
 Log = list[str]
 USUAL = object()

@@ -112,7 +112,7 @@ def test_survives_what_a_plugin_raises(
     assert "First" in logged
     match point:
         case "pre_enqueue":
-            assert outcome == "gated: "
+            assert outcome.startswith("gated: gated by the PreEnqueue plugin First: ")
         case "post_filter":
             assert outcome.startswith("unschedulable: 0/2 nodes are available: 2 full. ")
         case "unreserve":

@@ -8,6 +8,8 @@ from mooring.framework.handle import WaitingPod
 from mooring.simulator import Simulation
 from mooring.testing.builders import pod
 
+HELD = "WaitingOnPermit: waiting on permit for node a, held by First (at most 1m0s)"
+
 
 def held(sim: Simulation) -> WaitingPod:
     [only] = sim.scheduler.waiting
@@ -31,7 +33,7 @@ def test_holds_the_pod_until_it_is_allowed() -> None:
         assert sim.node_of("p") == "a"
         assert list(sim.scheduler.waiting) == []
         sim.advance(100)
-        assert notes(sim, "p") == ["Scheduled: Successfully assigned default/p to a"]
+        assert notes(sim, "p") == [HELD, "Scheduled: Successfully assigned default/p to a"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,8 @@ def test_a_pod_that_goes_away_while_it_waits_frees_its_place(way: str) -> None:
         assert list(sim.scheduler.waiting) == []
         assert log[-1].endswith("unreserve") or way == "terminating"
         told = ["FailedScheduling: 0/1 nodes are available: 1 removed."]
-        assert notes(sim, "p") == (told if way == "terminating" else [])  # nobody is left to tell
+        told = told if way == "terminating" else []  # nobody is left to tell
+        assert notes(sim, "p") == [HELD, *told]
         sim.advance(5)
         assert sim.scheduler.queue.where("default/p") is None
         assert log.count("First.permit") == 1
@@ -219,6 +222,5 @@ def test_stopping_sends_held_pods_back() -> None:
     sim.schedule(pod("p"))
     sim.close()
     assert "First.unreserve" in log
-    assert notes(sim, "p") == [
-        "FailedScheduling: 0/1 nodes are available: 1 the scheduler is stopping."
-    ]
+    stopped = "FailedScheduling: 0/1 nodes are available: 1 the scheduler is stopping."
+    assert notes(sim, "p") == [HELD, stopped]

@@ -64,8 +64,10 @@ def test_pre_enqueue_gates_the_pod_whatever_the_refusal_is_called(code: Code) ->
         assert once(log) == "First.pre_enqueue"
         assert place(sim, "p") == "gated"
         assert rejectors(sim, "p") == "First"
-        assert sim.why("p") == ""
-        assert notes(sim, "p") == []
+        assert sim.why("p").startswith("gated by the PreEnqueue plugin First: ")
+        assert sim.why("p").endswith("no way")
+        assert notes(sim, "p") == [f"SchedulingGated: {sim.why('p')}"]
+        assert sim.pod("p").status.conditions == ()  # as kube-scheduler leaves them
 
 
 def test_pre_enqueue_lets_the_pod_in_when_all_agree() -> None:

@@ -160,6 +160,14 @@ class Cache:
         """Every pod that is on a node, known or not."""
         return iter(self._pods.values())
 
+    def pod_uids(self) -> Iterator[str]:
+        """Those of `pods`."""
+        return iter(self._pods)
+
+    def unknown_nodes(self) -> dict[str, tuple[Pod, ...]]:
+        """The pods on nodes that are not known, or not any more, by the name of the node."""
+        return {name: tuple(pods.values()) for name, pods in self._of_missing_nodes.items()}
+
     @property
     def assumed_count(self) -> int:
         return len(self._assumed)

@@ -106,6 +106,8 @@ class _Up:
     async def _live(self, cluster: EmbeddedCluster, url: str, kubeconfig: Path) -> None:
         report = PlacementReport(cluster.store, say)
         scheduler = await self._start_scheduler(cluster)
+        if scheduler is not None:
+            handle_signals(self._stop.set, scheduler.dumper.request)
         self._introduce(cluster, url, kubeconfig, scheduler)
         self._apply(cluster)
         while not self._stop.is_set():

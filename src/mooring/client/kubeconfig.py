@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from mooring.client._kubeconfig_user import AuthInfo, impersonated, read_pem, re
 from mooring.client.credentials import WithCertificates
 from mooring.client.endpoint import Address, Endpoint, parse_server
 from mooring.client.exec_plugin import ClusterInfo
-from mooring.client.tls import ReloadingTls
+from mooring.client.tls import Pem, ReloadingTls
 from mooring.errors import ConfigError, Problem
 
 log = logging.getLogger(__name__)
@@ -45,17 +46,26 @@ def default_files(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def load_kubeconfig(
-    path: str = "", *, context: str = "", master: str = "", environ: Mapping[str, str] = os.environ
+    path: str = "",
+    *,
+    context: str = "",
+    master: str = "",
+    authority: Pem | None = None,
+    insecure: bool = False,
+    environ: Mapping[str, str] = os.environ,
 ) -> Endpoint:
     """The server and the user of a context; `master` is a URL to use in place of the server.
 
+    The certificate of `master` is verified by `authority` instead of the cluster's CA, if it is
+    given, or not at all if `insecure`.
     Raises ConfigError with every problem that could be found.
     """
     problems: list[Problem] = []
     config = _read_all((path,) if path else default_files(environ), problems)
     if problems:
         raise ConfigError(problems, path)
-    endpoint = _EndpointBuilder(config, problems, environ).endpoint(context, master)
+    builder = _EndpointBuilder(config, problems, environ, authority, insecure=insecure)
+    endpoint = builder.endpoint(context, master)
     if problems or endpoint is None:
         # Fields are taken out more than once; a problem is told once.
         raise ConfigError(dict.fromkeys(problems), path)
@@ -84,9 +94,17 @@ class _EndpointBuilder:
     """One pass over a merged kubeconfig."""
 
     def __init__(
-        self, config: Kubeconfig, problems: list[Problem], environ: Mapping[str, str]
+        self,
+        config: Kubeconfig,
+        problems: list[Problem],
+        environ: Mapping[str, str],
+        authority: Pem | None,
+        *,
+        insecure: bool,
     ) -> None:
         self.config = config
+        self.authority = authority
+        self.insecure = insecure
         self.problems = problems
         self.environ = environ
         self.files = os.pathsep.join(config.files)
@@ -124,6 +142,8 @@ class _EndpointBuilder:
     def _connect(self, cluster: Fields, user: Fields, master: str) -> Endpoint | None:
         address = self._address(cluster, master)
         info = _cluster_info(cluster, master)
+        if self.authority is not None or self.insecure:
+            info = replace(info, authority=self.authority, insecure=self.insecure)
         if info.insecure and info.authority is not None:
             text = "given together with a certificate authority, expected one of them"
             cluster.report("insecure-skip-tls-verify", text)

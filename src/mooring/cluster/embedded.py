@@ -38,6 +38,7 @@ from mooring.cluster.manifests import put, read_objects
 from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
+from mooring.lens.dump import CacheDumper
 from mooring.observe.metrics import Metrics
 from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
@@ -252,6 +253,7 @@ class RunningScheduler(RunningComponent):
     def __init__(self, cluster: EmbeddedCluster, connected: ConnectedScheduler) -> None:
         super().__init__(cluster, connected.component, connected.run())
         self.scheduler: Scheduler = connected.scheduler
+        self.dumper: CacheDumper = CacheDumper(connected.scheduler, connected.component.informers)
 
 
 async def run_scheduler(

@@ -158,6 +158,9 @@ class QueueSort(Base):
 class PreEnqueue(Base):
     """Whether a pod may enter the active queue. A refused pod is gated."""
 
+    reports_waiting: ClassVar[bool] = True
+    """Whether an Event of the pod says so, once, while this plugin keeps it waiting."""
+
     @abc.abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status: ...
 
@@ -251,6 +254,9 @@ class Reserve(Base):
 
 class Permit(Base):
     """Allows the binding of a pod, refuses it, or makes the pod wait."""
+
+    reports_waiting: ClassVar[bool] = True
+    """Whether an Event of the pod says so, once, while this plugin keeps it waiting."""
 
     @abc.abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | Wait: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -75,6 +76,9 @@ class Nominate(msgspec.Struct, frozen=True):
             raise TypeError(f"the victims of Nominate must be a tuple of Pod, not {self.victims!r}")
 
 
+NOTHING_DECLINED: Final[dict[Hashable, tuple[int, float, object]]] = {}
+
+
 class QueuedPod:
     """A pod in the scheduling queue, with its history. Plugins read it in `QueueSort`."""
 
@@ -82,6 +86,7 @@ class QueuedPod:
         "attempts",
         "backoff_until",
         "consecutive_errors",
+        "declined",
         "first_attempt_at",
         "gated_by",
         "pending_plugins",
@@ -104,6 +109,9 @@ class QueuedPod:
         self.pending_plugins: frozenset[str] = frozenset()
         self.gated_by: str = ""  # the PreEnqueue plugin that gates it
         self.was_flushed: bool = False
+        # By what was asked: how often a hint said no since the last attempt, the last time and
+        # what had changed then. Replaced, never changed in place, by an empty one.
+        self.declined: dict[Hashable, tuple[int, float, object]] = NOTHING_DECLINED
 
     def __copy__(self) -> QueuedPod:
         # Every queued pod is copied, and `copy.copy` is ten times as slow.
@@ -117,4 +125,5 @@ class QueuedPod:
         other.pending_plugins = self.pending_plugins
         other.gated_by = self.gated_by
         other.was_flushed = self.was_flushed
+        other.declined = self.declined
         return other

@@ -21,6 +21,7 @@ from mooring.api.storage import (
     VolumeAttachment,
 )
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+from mooring.queue.hints import DeclinedHint
 
 
 class ClusterState(msgspec.Struct, frozen=True):
@@ -70,16 +71,29 @@ class MissingKind(msgspec.Struct, frozen=True):
     problem: str
 
 
+class WakingEvent(msgspec.Struct, frozen=True):
+    """An event after which a refused pod is tried again, if the plugin's hint agrees."""
+
+    plugin: str
+    event: str
+
+
 class QueuedState(msgspec.Struct, frozen=True):
     """What the queue of a running scheduler knew about one pod; times in seconds since 1970."""
 
     uid: str
-    queue: str  # active, backoff, unschedulable, gated, in flight, waiting at Permit
+    queue: str  # active, backoff, unschedulable, gated, in flight, waiting at Permit, binding
     attempts: int = 0
     added_at: float = 0.0  # first time in the queue
-    retry_at: float | None = None  # end of backoff
-    plugins: tuple[str, ...] = ()  # that refused it last
+    retry_at: float | None = None  # end of backoff; unschedulable: even if no event wakes it
+    plugins: tuple[str, ...] = ()  # that refused it last, or keep it waiting
     message: str = ""
+    # Of a running scheduler only, and only for the pod that was asked for.
+    since: float | None = None  # in this queue
+    ahead: int | None = None  # active: pods that are tried before; None: very many
+    node: str = ""  # waiting at Permit, binding: where it is to go
+    wakes_on: tuple[WakingEvent, ...] = ()  # unschedulable and gated
+    declined: tuple[DeclinedHint, ...] = ()  # since the last attempt, the latest first
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

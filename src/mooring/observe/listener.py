@@ -54,7 +54,7 @@ class ServerTls(Protocol):
 class _Connection(web.RequestHandler):
     """One connection; closed if the head of a request takes longer than `header_seconds`."""
 
-    __slots__ = ("_cut", "_header_seconds", "address", "closed", "is_busy", "unused")
+    __slots__ = ("_cut", "_header_seconds", "address", "closed", "is_busy", "lifetime", "unused")
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class _Connection(web.RequestHandler):
         self.unused: socket.socket | None = client  # until a transport owns it
         self.closed: asyncio.Future[None] = loop.create_future()
         self.is_busy: bool = False
+        self.lifetime: asyncio.Timeout | None = None
         self._header_seconds = header_seconds
         self._cut: asyncio.TimerHandle | None = None
 
@@ -147,6 +148,13 @@ class _Server(web.Server):
             max_field_size=self._max_line,
             max_line_size=self._max_line,
         )
+
+
+def prolong(request: web.BaseRequest, seconds: float) -> None:
+    """Give the connection of a request so many seconds from now on: for a long answer."""
+    connection = request.protocol
+    if isinstance(connection, _Connection) and connection.lifetime is not None:
+        connection.lifetime.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 class HttpListener:
@@ -307,7 +315,7 @@ class HttpListener:
         transport: asyncio.Transport | None = None
         connection.unused = None
         try:
-            async with asyncio.timeout(self._lifetime):
+            async with asyncio.timeout(self._lifetime) as connection.lifetime:
                 transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: connection, client, **options
                 )

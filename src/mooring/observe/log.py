@@ -4,9 +4,9 @@
     {"ts":1794780245123.456,"caller":"scheduler.py:331","msg":"Successfully bound…","v":2,"pod":…}
 
 Code logs with the standard library: a constant message, and fields in `extra`. `--v` sets how much
-is shown. ERROR and WARNING are always shown; an INFO line counts as v2 and a DEBUG line as v4
-unless its `extra` has `{"v": …}`. Text from the cluster can't break out of its line: newlines and
-control characters are escaped.
+is shown. ERROR and WARNING are always shown; an INFO line counts as v2, a DEBUG line as v4 and a
+TRACE line as v10 unless its `extra` has `{"v": …}`. Text from the cluster can't break out of its
+line: newlines and control characters are escaped, and a `TextBlock` is shown as indented lines.
 
 In the rooms that run for every pod, INFO and DEBUG are switched off at the logger below v2 and v4,
 where they cost least. There `{"v": 0}` has no effect; a WARNING is always shown.
@@ -30,8 +30,12 @@ from mooring.observe import texts
 
 Format = Literal["text", "json"]
 
+TRACE: Final = logging.DEBUG // 2
+"""The level of lines for every node and plugin of a decision."""
+
 _INFO_COUNTS_AS: Final = 2
 _DEBUG_COUNTS_AS: Final = 4
+_TRACE_COUNTS_AS: Final = 10
 _PER_POD: Final = ("cache", "framework", "plugins", "preemption", "queue", "runtime", "scheduler")
 _LIBRARIES: Final = ("aiohttp", "asyncio")  # below WARNING they log only about themselves
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "v"}
@@ -39,6 +43,12 @@ _LONGEST_BACKLOG: Final = 1024 * 1024  # bytes of lines that wait for a reader
 _ATOMIC: Final = select.PIPE_BUF  # bytes that a pipe with room takes without waiting
 _ON_ERROR: Final = "backslashreplace"
 _RESERVED: Final = frozenset({"ts", "caller", "severity", "stacktrace"})
+
+
+class TextBlock(str):
+    """A value of several lines, which the text format shows as such, each indented by a tab."""
+
+    __slots__ = ()
 
 
 def configure(verbosity: int, format: Format, stream: TextIO) -> logging.Handler:
@@ -69,13 +79,23 @@ def verbosity_of(record: logging.LogRecord) -> int:
     asked = getattr(record, "v", None)
     if isinstance(asked, int):
         return asked
-    return _INFO_COUNTS_AS if record.levelno >= logging.INFO else _DEBUG_COUNTS_AS
+    if record.levelno >= logging.INFO:
+        return _INFO_COUNTS_AS
+    return _DEBUG_COUNTS_AS if record.levelno >= logging.DEBUG else _TRACE_COUNTS_AS
 
 
 def _level(verbosity: int) -> int:
+    if verbosity >= _TRACE_COUNTS_AS:
+        return TRACE
     if verbosity >= _DEBUG_COUNTS_AS:
         return logging.DEBUG
     return logging.INFO if verbosity >= _INFO_COUNTS_AS else logging.WARNING
+
+
+def is_behind() -> bool:
+    """Whether so many lines wait for a reader that further ones may soon be dropped."""
+    handlers = logging.getLogger().handlers
+    return any(isinstance(one, _Handler) and one.is_behind for one in handlers)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
@@ -98,6 +118,10 @@ class _Handler(logging.StreamHandler[TextIO]):
         else:
             self._poll = select.poll()
             self._poll.register(self._file, select.POLLOUT)
+
+    @property
+    def is_behind(self) -> bool:
+        return self._waiting > _LONGEST_BACKLOG // 2
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._file is None:
@@ -242,6 +266,9 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, TextBlock) and value:
+        lines = "".join(f"\t{_escaped(line)}\n" for line in value.rstrip("\n").split("\n"))
+        return f"<\n{lines} >"
     plain = _plain(value)
     return _quoted(plain) if isinstance(plain, str) else json.dumps(plain)
 

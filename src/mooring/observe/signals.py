@@ -1,7 +1,8 @@
 """Signal handling.
 
 SIGTERM, SIGINT     stop the process; a second one ends it at once
-SIGUSR1, SIGUSR2    are logged and ignored
+SIGUSR2             writes the state of a scheduler to the log; of other processes, as SIGUSR1
+SIGUSR1             is logged and ignored
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ _IGNORED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # their default is to end th
 _quiet: Final[set[object]] = set()  # handlers that event loops have set: they raise nothing
 
 
-def handle_signals(stop: Callable[[], None]) -> None:
-    """Handle signals in the running loop until it is closed; the first stop signal calls `stop`."""
+def handle_signals(stop: Callable[[], None], dump: Callable[[], None] | None = None) -> None:
+    """Handle signals in the running loop until it is closed; the first stop signal calls `stop`.
+
+    Each SIGUSR2 calls `dump`.
+    """
     loop = asyncio.get_running_loop()
     is_stopping = False
 
@@ -37,17 +41,23 @@ def handle_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, on_signal, number)
     for number in _IGNORED:
         loop.add_signal_handler(number, _ignore, number)
+    if dump is not None:
+        loop.add_signal_handler(signal.SIGUSR2, dump)
     _quiet.add(signal.getsignal(signal.SIGINT))
 
 
-async def run_until_signalled(run: Callable[[], Awaitable[None]], stop: Callable[[], None]) -> None:
-    """Await the main function of this process; a signal calls `stop`."""
+async def run_until_signalled(
+    run: Callable[[], Awaitable[None]],
+    stop: Callable[[], None],
+    dump: Callable[[], None] | None = None,
+) -> None:
+    """Await the main function of this process; a signal calls `stop`, or `dump`."""
 
     def on_signal() -> None:
         log.info("Requested to terminate, exiting", extra={"v": 0})
         stop()
 
-    handle_signals(on_signal)
+    handle_signals(on_signal, dump)
     await run()
     log.info("stopped", extra={"v": 0})
 

@@ -14,6 +14,7 @@ class SchedulingGates(fw.PreEnqueue):
 
     name = "SchedulingGates"
     wakes_on = (fw.Event.POD_GATES_REMOVED,)
+    reports_waiting = False  # the API server has written a condition
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
         gates = pod.spec.scheduling_gates

@@ -13,6 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
+_MOST_COMPARED: Final = 5_000  # entries, in a millisecond or a few
 _SWEEP_FLOOR: Final = 64  # below this many leftovers a sweep is not worth it
 
 
@@ -46,6 +47,18 @@ class NamedHeap(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         """All items, smallest first; the heap stays as it is."""
         return (self._held[entry[3]].item for entry in sorted(filter(self._is_live, self._heap)))
+
+    def items(self) -> list[T]:
+        """All, in no order, at the price of a copy."""
+        return [held.item for held in self._held.values()]
+
+    def ahead_of(self, name: str) -> int | None:
+        """How many come before the item of that name; None if there is none, or too many."""
+        held = self._held.get(name)
+        if held is None or len(self._heap) > _MOST_COMPARED:
+            return None
+        own = (self._order(held.item), held.arrival)
+        return sum(1 for entry in self._heap if entry[:2] < own and self._is_live(entry))
 
     def get(self, name: str) -> T | None:
         held = self._held.get(name)

@@ -52,6 +52,10 @@ class BackoffQueue:
         yield from self._refused
         yield from self._errors
 
+    def items(self) -> list[QueuedPod]:
+        """All, in no order."""
+        return [*self._refused.items(), *self._errors.items()]
+
     def get(self, key: str) -> QueuedPod | None:
         return self._refused.get(key) or self._errors.get(key)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from mooring.cache.pods import Pod
 from mooring.framework.events import NODE, Action, ClusterEvent, Event
-from mooring.framework.results import QueuedPod
+from mooring.framework.results import NOTHING_DECLINED, QueuedPod
 from mooring.observe.family import Histogram
 from mooring.observe.metrics import Metrics
 from mooring.queue.inflight import ObservedEvent
@@ -81,20 +81,50 @@ class _Listener:
         child.observe(seconds)
 
 
+class DeclinedHint(msgspec.Struct, frozen=True):
+    """A plugin that heard of an event and said that it does not help the pod."""
+
+    plugin: str
+    event: str
+    times: int
+    last_at: float  # seconds since 1970
+    changed: str  # the last time: "namespace/name" of the object
+
+
+def declined_hints(queued: QueuedPod) -> list[DeclinedHint]:
+    """What hints have declined since the pod's last attempt, the latest first."""
+    found = [
+        DeclinedHint(known.plugin, known.event.label, times, at, str(getattr(changed, "key", "")))
+        for known, (times, at, changed) in queued.declined.items()
+        if isinstance(known, _Listener)
+    ]
+    return sorted(found, key=lambda one: one.last_at, reverse=True)
+
+
 class Hints:
     """The registrations of every profile, and the decision made from them."""
 
-    __slots__ = ("_complained", "_matching", "_metrics", "_plugins", "_registrations", "_timer")
+    __slots__ = (
+        "_complained",
+        "_matching",
+        "_metrics",
+        "_now",
+        "_plugins",
+        "_registrations",
+        "_timer",
+    )
 
     def __init__(
         self,
         registrations: Mapping[str, Sequence[Registration]],
         metrics: Metrics | None = None,
         timer: Callable[[], float] = time.perf_counter,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._registrations = {name: tuple(known) for name, known in registrations.items()}
         self._metrics = metrics or Metrics()
         self._timer = timer
+        self._now = now
         # There are few distinct events, so the registrations that each one matches are cached.
         self._matching: dict[tuple[str, ClusterEvent], tuple[_Listener, ...]] = {}
         self._plugins: dict[ClusterEvent, tuple[str, ...]] = {}
@@ -128,7 +158,10 @@ class Hints:
             return Requeue.AFTER_BACKOFF  # no event could ever wake it
         requeue = Requeue.SKIP
         for known in self._matches(pod.scheduler_name, event):
-            if known.plugin not in rejectors or not self._helps(known, pod, observed):
+            if known.plugin not in rejectors:
+                continue
+            if not self._helps(known, pod, observed):
+                self._remember(queued, known, observed)
                 continue
             if known.plugin in pending:
                 return Requeue.IMMEDIATELY
@@ -136,6 +169,15 @@ class Hints:
             if not pending:
                 break
         return requeue
+
+    def wakes_on(self, queued: QueuedPod) -> Iterator[Registration]:
+        """The events that may wake this pod, of the plugins that refused it; none: any may."""
+        rejectors = queued.unschedulable_plugins | queued.pending_plugins
+        for known in self._registrations.get(queued.pod.scheduler_name, ()):
+            if known.plugin in rejectors and (
+                not queued.gated_by or known.plugin == queued.gated_by
+            ):
+                yield known
 
     def requeue_for_any(
         self, queued: QueuedPod, observed_events: Iterable[ObservedEvent]
@@ -151,6 +193,14 @@ class Hints:
                 if not queued.pending_plugins:
                     break
         return requeue
+
+    def _remember(self, queued: QueuedPod, known: _Listener, observed: ObservedEvent) -> None:
+        """One entry per registration and kind of event, however often a hint says no."""
+        if queued.declined is NOTHING_DECLINED:
+            queued.declined = {}
+        times, _, _ = queued.declined.get(known, (0, 0.0, None))
+        changed = observed.old if observed.new is None else observed.new
+        queued.declined[known] = (times + 1, self._now(), changed)
 
     def _matches(self, profile: str, event: ClusterEvent) -> tuple[_Listener, ...]:
         found = self._matching.get((profile, event))

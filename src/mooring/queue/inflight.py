@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mooring.cache.pods import Pod
@@ -44,6 +44,10 @@ class InFlight:
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._flights
+
+    def __iter__(self) -> Iterator[str]:
+        """Their uids."""
+        return iter(self._flights)
 
     def __getitem__(self, uid: str) -> Pod:
         return self._flights[uid][0]

@@ -39,7 +39,7 @@ from mooring.framework.events import (
     ClusterEvent,
 )
 from mooring.framework.plugin import QueueSort
-from mooring.framework.results import QueuedPod
+from mooring.framework.results import NOTHING_DECLINED, QueuedPod
 from mooring.framework.status import Status
 from mooring.observe.metrics import Metrics
 from mooring.queue._gauges import publish_flights
@@ -76,7 +76,8 @@ class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
     `gate(pod, first)` runs the PreEnqueue plugins of the pod's profile, the one named `first`
-    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`.
+    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`,
+    `on_gated` when one is gated: once for each plugin until the pod is let in.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class SchedulingQueue:
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
         on_ready: Callable[[], None] = lambda: None,
+        on_gated: Callable[[Pod, Status], None] = lambda pod, status: None,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.in_flight: InFlight = InFlight()
@@ -96,9 +98,9 @@ class SchedulingQueue:
         self._options = options
         self._on_ready = on_ready
         metrics = metrics or Metrics()
-        self._hints = Hints(registrations, metrics)
+        self._hints = Hints(registrations, metrics, now=now)
         self._sub_queues = SubQueues(
-            order=order_by(sort), gate=gate, options=options, metrics=metrics
+            order=order_by(sort), gate=gate, options=options, metrics=metrics, on_gated=on_gated
         )
         metrics.before_scrape(self._sub_queues.publish)
         metrics.before_scrape(lambda: publish_flights(metrics, self.in_flight))
@@ -116,13 +118,41 @@ class SchedulingQueue:
         held = self._sub_queues.find(pod.key)
         return held is not None and held.pod.uid == pod.uid
 
+    def find(self, key: str) -> QueuedPod | None:
+        """The pod "namespace/name" with its history; None also while it is in flight."""
+        return self._sub_queues.find(key)
+
     def where(self, key: str) -> QueueName | None:
         """The queue of the pod "namespace/name"; None if there is none, as while in flight."""
         return self._sub_queues.where(key)
 
+    def gate_of(self, key: str) -> Status:
+        """Why the pod "namespace/name" is gated; OK if it is not."""
+        return self._sub_queues.gate_of(key)
+
     def pending(self) -> dict[str, list[Pod]]:
         """Every waiting pod by queue, each queue in its own order."""
         return self._sub_queues.pending()
+
+    def next_try(self, queued: QueuedPod) -> float | None:
+        """When a pod is tried again at the latest; None if it is ready."""
+        if queued.pod.key in self._sub_queues.active:
+            return None
+        if queued.pod.key in self._sub_queues.backoff:
+            return self._sub_queues.backoff.expiry(queued) + 1
+        return queued.timestamp + self._options.max_in_unschedulable
+
+    def ahead_of(self, key: str) -> int | None:
+        """How many ready pods come before this one; None if it is not ready, or they are many."""
+        return self._sub_queues.active.ahead_of(key)
+
+    def wakes_on(self, queued: QueuedPod) -> list[Registration]:
+        """The events that may wake a pod."""
+        return list(self._hints.wakes_on(queued))
+
+    def listed(self) -> dict[QueueName, list[QueuedPod]]:
+        """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
+        return self._sub_queues.listed()
 
     # Changes seen by the watch
 
@@ -204,6 +234,7 @@ class SchedulingQueue:
         queued.backoff_until = None
         queued.was_flushed = False
         queued.gated_by = ""
+        queued.declined = NOTHING_DECLINED
         if has_rejectors(queued):
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0

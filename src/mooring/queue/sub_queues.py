@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from mooring.cache.pods import Pod
 from mooring.framework.results import QueuedPod
-from mooring.framework.status import Code, Status
+from mooring.framework.status import OK, Code, Status
 from mooring.observe.metrics import Metrics
 from mooring.queue._gauges import QueueGauges
 from mooring.queue.active import ActiveQueue, Order
@@ -24,6 +24,16 @@ from mooring.queue.unschedulable import UnschedulablePods
 log = logging.getLogger(__name__)
 
 QueueName = Literal["active", "backoff", "unschedulable", "gated"]
+
+
+class _Gate(NamedTuple):
+    """The last refusal of a gated pod, and the plugins reported since it was let in last."""
+
+    status: Status
+    reported: frozenset[str]
+
+
+_OPEN: Final = _Gate(OK, frozenset())
 
 
 class SubQueues:
@@ -39,12 +49,15 @@ class SubQueues:
         gate: Callable[[Pod, str], Status],
         options: QueueOptions,
         metrics: Metrics,
+        on_gated: Callable[[Pod, Status], None],
     ) -> None:
         self.active: ActiveQueue = ActiveQueue(order)
         self.backoff: BackoffQueue = BackoffQueue(order, options)
         self.unschedulable: UnschedulablePods = UnschedulablePods()
         self.has_ready_pods: bool = False
         self._gate = gate
+        self._on_gated = on_gated
+        self._gated: dict[str, _Gate] = {}
         self._gauges = QueueGauges(metrics)
 
     def __len__(self) -> int:
@@ -74,6 +87,18 @@ class SubQueues:
             "gated": [q.pod for q in self.unschedulable if q.gated_by],
         }
 
+    def listed(self) -> dict[QueueName, list[QueuedPod]]:
+        return {
+            "active": self.active.items(),
+            "backoff": self.backoff.items(),
+            "unschedulable": [queued for queued in self.unschedulable if not queued.gated_by],
+            "gated": [queued for queued in self.unschedulable if queued.gated_by],
+        }
+
+    def gate_of(self, key: str) -> Status:
+        """Why a pod is gated; OK if it is not."""
+        return self._gated.get(key, _OPEN).status
+
     def take_next(self, label: str) -> QueuedPod | None:
         """The next pod, without its rejectors; `label` is counted if its backoff was cut short."""
         queued = self.active.pop()
@@ -92,6 +117,7 @@ class SubQueues:
         """Take the pod out for good."""
         key = queued.pod.key
         _ = self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
+        self._gated.pop(key, None)
         self._gauges.released(queued)
 
     def readmit(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
@@ -129,9 +155,15 @@ class SubQueues:
     def _passes_gate(self, queued: QueuedPod) -> bool:
         status = self._gate(queued.pod, queued.gated_by)
         if status.ok:
-            queued.gated_by = ""
+            if queued.gated_by:
+                queued.gated_by = ""
+                self._gated.pop(queued.pod.key, None)
             return True
         plugin = status.plugin
+        log.debug(
+            "Status after running PreEnqueue plugin",
+            extra={"pod": queued.pod.key, "plugin": plugin, "status": status.message},
+        )
         if status.code is Code.ERROR:
             log.error(
                 "Unexpected error running PreEnqueue plugin",
@@ -141,6 +173,10 @@ class SubQueues:
             self._gauges.refused(queued, (plugin,))
         queued.unschedulable_plugins |= {plugin}
         queued.gated_by = plugin
+        reported = self._gated.get(queued.pod.key, _OPEN).reported
+        self._gated[queued.pod.key] = _Gate(status, reported | {plugin})
+        if plugin not in reported:
+            self._on_gated(queued.pod, status)
         return False
 
     def _arrived(self, queue: str, queued: QueuedPod, label: str) -> None:

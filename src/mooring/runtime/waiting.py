@@ -16,10 +16,15 @@ from mooring.framework.status import OK, Status
 class WaitingPod:
     """One waiting pod."""
 
-    def __init__(self, pod: Pod, node_name: str, holds: Mapping[str, float]) -> None:
+    def __init__(
+        self, pod: Pod, node_name: str, holds: Mapping[str, float], attempts: int = 0
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._pod = pod
         self._node_name = node_name
+        self.timeouts: Mapping[str, float] = holds  # seconds, by plugin
+        self.attempts = attempts
+        self.since: float = loop.time()
         self._signal: asyncio.Future[Status] = loop.create_future()
         self._timers = {
             plugin: loop.call_later(timeout, self._expire, plugin, timeout)
@@ -37,6 +42,10 @@ class WaitingPod:
     @property
     def pending_plugins(self) -> Sequence[str]:
         return tuple(self._timers)
+
+    @property
+    def is_decided(self) -> bool:
+        return self._signal.done()
 
     def allow(self, plugin: str) -> None:
         timer = self._timers.pop(plugin, None)
@@ -83,8 +92,10 @@ class WaitingPods:
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)
 
-    def hold(self, pod: Pod, node_name: str, holds: Mapping[str, float]) -> WaitingPod:
-        waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, holds)
+    def hold(
+        self, pod: Pod, node_name: str, holds: Mapping[str, float], attempts: int = 0
+    ) -> WaitingPod:
+        waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, holds, attempts)
         return waiting
 
     def release(self, uid: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -120,6 +120,7 @@ class Binder:
         client: Client,
         recheck: Recheck,
         on_conflict: OnConflict,
+        on_waiting: Callable[[WaitingPod], None],
         extenders: Extenders | None = None,
     ) -> None:
         self._committer = committer
@@ -130,6 +131,7 @@ class Binder:
         self._client = client
         self._recheck = recheck
         self._on_conflict = on_conflict
+        self._on_waiting = on_waiting
         self._extenders = extenders
 
     def reserve(self, assignment: Assignment) -> Refusal | None:
@@ -140,7 +142,7 @@ class Binder:
             status, holds = self._committer.permit(state, pod, node_name)
             if status.ok:
                 if holds:
-                    self._waiting.hold(pod, node_name, holds)
+                    self._waiting.hold(pod, node_name, holds, assignment.queued.attempts)
                 return None
         self.undo(assignment)
         return _refusal(status)
@@ -211,6 +213,9 @@ class Binder:
     async def _wait_on_permit(self, held: WaitingPod) -> Status:
         loop = asyncio.get_running_loop()
         began = loop.time()
+        if not held.is_decided:
+            log.debug("Pod waiting on permit", extra={"pod": held.pod.key})
+            self._on_waiting(held)
         try:
             status = await held.wait()
         finally:

@@ -40,6 +40,7 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler import score_log
 from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, BindingPlugins, Refusal
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
@@ -50,6 +51,7 @@ from mooring.scheduler.evict import Evictor
 from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.held import HeldPods
 from mooring.scheduler.overruns import Overruns, Policy
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
@@ -76,6 +78,9 @@ class Attempt(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+OnAttempt = Callable[[Attempt], None]
+
+
 class Scheduler:
     """A complete scheduler; the cluster is passed in as `client`, `recorder` and `handlers`.
 
@@ -98,7 +103,7 @@ class Scheduler:
         metrics: Metrics | None = None,
         plugin_budget: float = DEFAULT_BUDGET,
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
-        on_attempt: Callable[[Attempt], None] | None = None,
+        on_attempt: OnAttempt | None = None,
         extenders: Extenders | None = None,
         node_of: NodeOf | None = None,
         check_share: float = 0.0,
@@ -119,7 +124,7 @@ class Scheduler:
         self._clock = clock
         self._random = rng or random.Random()
         self._max_in_unschedulable = max_in_unschedulable  # seconds
-        self._on_attempt = on_attempt
+        self._on_attempt = self._logging_scores(on_attempt) if score_log.is_on() else on_attempt
         self._extenders = extenders or None
         self._extender_binds: ExtenderBinds | None = None
         if self._extenders is not None and node_of is not None:
@@ -161,6 +166,9 @@ class Scheduler:
             )
         self.runtimes: dict[str, ProfileRuntime] = {}  # by schedulerName
         self.queue: SchedulingQueue = self._make_queue(profiles)
+        self.held: HeldPods = HeldPods(
+            profiles, self.queue, self.waiting, recorder, lambda: bool(self._holds)
+        )
         self.handlers: Handlers = Handlers(
             self.cache,
             self.queue,
@@ -221,6 +229,7 @@ class Scheduler:
             ),
             metrics=self.metrics,
             on_ready=self._ready.set,
+            on_gated=lambda pod, status: self.held.gated(pod, status),
         )
 
     def try_in_copies(self, policies: Mapping[str, Policy]) -> None:
@@ -255,6 +264,7 @@ class Scheduler:
             recheck=Recheck(profile, evaluator, self.cache),
             extenders=self._extenders,
             on_conflict=self._conflict,
+            on_waiting=self.held.held_at_permit,
         )
         cycle = Cycle(
             evaluator,
@@ -267,6 +277,15 @@ class Scheduler:
             is_observed=self._on_attempt is not None,
         )
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
+
+    def _logging_scores(self, then: OnAttempt | None) -> OnAttempt:
+        def told(attempt: Attempt) -> None:
+            plugins = self.runtimes[attempt.pod.scheduler_name].profile.plugins
+            score_log.log_scores(attempt.pod, attempt.decision, plugins)
+            if then is not None:
+                then(attempt)
+
+        return told
 
     def _gate(self, pod: Pod, first: str) -> Status:
         runtime = self.runtimes.get(pod.scheduler_name)
@@ -341,6 +360,7 @@ class Scheduler:
             now = self._clock.now()
             await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
+            self.held.catch_up()
             if self.overruns.is_active:
                 self.overruns.expire()
 

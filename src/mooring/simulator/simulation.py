@@ -126,7 +126,10 @@ class Simulation:
         return {pod.metadata.name: pod.spec.node_name for pod in self.cluster.pods()}
 
     def why(self, key: str) -> str:
-        """The message of a pod's PodScheduled condition; "" once it is bound."""
+        """What keeps a pod waiting, or the message of its PodScheduled condition; "" once bound."""
+        held = self.scheduler.held.why(key if "/" in key else f"default/{key}")
+        if held:
+            return held
         for condition in self.cluster.pod(key).status.conditions:
             if condition.type == "PodScheduled":
                 return condition.message

@@ -228,6 +228,11 @@ class Sandbox:
 
     def why(self, key: str) -> str:
         """Why a pod is not scheduled, or was refused by its node; "" if neither."""
+        for running in self._running:
+            if isinstance(running, RunningScheduler):
+                held = running.scheduler.held.why("/".join(_split(key)))
+                if held:
+                    return held
         status = self.get("pod", key).get("status") or {}
         for condition in status.get("conditions") or ():
             if condition["type"] == "PodScheduled" and condition["status"] != "True":

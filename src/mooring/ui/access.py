@@ -3,7 +3,7 @@
     path on the list of open ones ------------------------------------------> yes
     client certificate, or bearer token that TokenReview knows, or else 401
         in the group system:masters ----------------------------------------> yes
-        SubjectAccessReview on path and verb: 403 or -----------------------> yes
+        SubjectAccessReview on path and verb, or on resources: 403 or ------> yes
 
 If the API server does not answer, the request is refused.
 """
@@ -16,12 +16,13 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from mooring.api.auth import UserInfo
+from mooring.api.auth import ResourceAttributes, UserInfo
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,14 @@ class Reviewer(Protocol):
         ...
 
     async def allowed(self, user: UserInfo, verb: str, path: str) -> bool:
+        """Whether this user may do this."""
+        ...
+
+
+class ResourceReviewer(Protocol):
+    """Authorises requests for resources; raises ApiError without an answer."""
+
+    async def may_access(self, user: UserInfo, resource: ResourceAttributes) -> bool:
         """Whether this user may do this."""
         ...
 
@@ -103,6 +112,7 @@ class Access:
         self,
         reviewer: Reviewer,
         *,
+        resources: ResourceReviewer | None = None,
         open_paths: Iterable[str] = OPEN_PATHS,
         token_ttl: float = 10.0,
         allowed_ttl: float = 10.0,
@@ -110,6 +120,7 @@ class Access:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reviewer = reviewer
+        self._resources = resources
         paths = tuple(open_paths)
         self._open = frozenset(path for path in paths if not path.endswith("*"))
         self._open_below = tuple(path[:-1] for path in paths if path.endswith("*"))
@@ -117,7 +128,7 @@ class Access:
         self._allowed_ttl = allowed_ttl
         self._denied_ttl = denied_ttl
         self._users: _TtlCache[bytes, UserInfo] = _TtlCache(_MOST_KEPT, now)
-        self._answers: _TtlCache[tuple[UserInfo, str, str], bool] = _TtlCache(_MOST_KEPT, now)
+        self._answers: _TtlCache[Hashable, bool] = _TtlCache(_MOST_KEPT, now)
         self._salt = os.urandom(32)  # the cache holds no tokens, only keyed hashes of them
         self._complaint = ""  # the last one that was logged
 
@@ -127,17 +138,53 @@ class Access:
         """None if the request is allowed; `certified` is the user of a client certificate."""
         if self.is_open(path):
             return None
+
+        async def review(user: UserInfo) -> str:
+            allowed = self._reviewer.allowed
+            if await self._is_allowed((user, verb, path), lambda: allowed(user, verb, path)):
+                return ""
+            return f'cannot {verb} path "{path}"'
+
+        return await self._authorize(token, certified, review)
+
+    async def check_resources(
+        self,
+        needed: Sequence[ResourceAttributes],
+        *,
+        token: str = "",
+        certified: UserInfo | None = None,
+    ) -> Denial | None:
+        """None if the user may do all of this, on whatever path; open paths make no difference."""
+
+        async def review(user: UserInfo) -> str:
+            for one in needed:
+                ask = partial(self._may_access, user, one)
+                if not await self._is_allowed((user, one), ask):
+                    return f"cannot {_described(one)}, which this path needs"
+            return ""
+
+        return await self._authorize(token, certified, review)
+
+    async def _authorize(
+        self,
+        token: str,
+        certified: UserInfo | None,
+        review: Callable[[UserInfo], Awaitable[str]],
+    ) -> Denial | None:
+        """`review` says what an authenticated user may not do; "" if nothing is missing."""
         try:
             user = certified or await self._user_of(token)
             if user == ANONYMOUS:
                 return UNAUTHORIZED
-            is_allowed = MASTERS in user.groups or await self._is_allowed(user, verb, path)
+            missing = "" if MASTERS in user.groups else await review(user)
         except _NoAnswer as error:
             return _internal(error)
-        if is_allowed:
+        if not missing:
             return None
-        text = f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
-        return Denial(403, "Forbidden", text)
+        return Denial(403, "Forbidden", f'forbidden: User "{user.username}" {missing}')
+
+    async def _may_access(self, user: UserInfo, resource: ResourceAttributes) -> bool:
+        return self._resources is not None and await self._resources.may_access(user, resource)
 
     def is_open(self, path: str) -> bool:
         """Whether a path needs no credentials."""
@@ -153,11 +200,10 @@ class Access:
             self._users.put(key, user, self._token_ttl)
         return user
 
-    async def _is_allowed(self, user: UserInfo, verb: str, path: str) -> bool:
-        key = (user, verb, path)
+    async def _is_allowed(self, key: Hashable, ask: Callable[[], Awaitable[bool]]) -> bool:
         answer = self._answers.get(key)
         if answer is None:
-            answer = await self._ask(self._reviewer.allowed(user, verb, path))
+            answer = await self._ask(ask())
             self._answers.put(key, answer, self._allowed_ttl if answer else self._denied_ttl)
         return answer
 
@@ -176,6 +222,11 @@ class Access:
             raise _NoAnswer(text) from error
         self._complaint = ""
         return answer
+
+
+def _described(one: ResourceAttributes) -> str:
+    where = f'in the namespace "{one.namespace}"' if one.namespace else "in all namespaces"
+    return f"{one.verb} {one.resource} {where}"
 
 
 def _internal(error: _NoAnswer) -> Denial:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from mooring.api.auth import (
     NonResourceAttributes,
+    ResourceAttributes,
     SubjectAccessReview,
     SubjectAccessReviewSpec,
     TokenReview,
@@ -31,12 +34,15 @@ class ApiReviewer:
         return user if answer.status.authenticated and user.username else None
 
     async def allowed(self, user: UserInfo, verb: str, path: str) -> bool:
-        spec = SubjectAccessReviewSpec(
-            non_resource_attributes=NonResourceAttributes(path=path, verb=verb),
-            user=user.username,
-            uid=user.uid,
-            groups=user.groups,
-            extra=user.extra,
+        asked = NonResourceAttributes(path=path, verb=verb)
+        return await self._review(user, SubjectAccessReviewSpec(non_resource_attributes=asked))
+
+    async def may_access(self, user: UserInfo, resource: ResourceAttributes) -> bool:
+        return await self._review(user, SubjectAccessReviewSpec(resource_attributes=resource))
+
+    async def _review(self, user: UserInfo, asked: SubjectAccessReviewSpec) -> bool:
+        spec = structs.replace(
+            asked, user=user.username, uid=user.uid, groups=user.groups, extra=user.extra
         )
         review, kind = SubjectAccessReview(spec=spec), SubjectAccessReview
         answer = await self._permissions.ask(paths.collection(kind), review, kind)

@@ -11,6 +11,7 @@ from mooring.cli.run.options import USER_AGENT
 from mooring.cli.run.settings import Settings, election_of
 from mooring.client.component import Component, connector
 from mooring.client.incluster import find_endpoint
+from mooring.lens.dump import CacheDumper
 from mooring.observe import garbage_collection
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
@@ -69,6 +70,7 @@ async def run_process(settings: Settings) -> None:
         metrics,
         settings.to_document(),
         {"plugins": scheduler.overruns.note},
+        CacheDumper(scheduler, component.informers).request,
     )
 
 

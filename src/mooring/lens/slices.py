@@ -1,0 +1,28 @@
+"""Long work on the loop of a scheduler, a few milliseconds at a time.
+
+Who does such work writes a generator that yields often; decisions are made in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+SLICE: Final = 0.002  # seconds; and one step
+
+
+async def in_slices(work: Generator[Any, None, T], seconds: float = SLICE) -> T:
+    """Run the generator to its end; what it returns."""
+    while True:
+        await asyncio.sleep(0)
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
