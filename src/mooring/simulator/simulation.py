@@ -29,7 +29,7 @@ class Simulation:
     `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. With the same
     `seed` and the same calls, everything happens the same way again. Without `keep_attempts`, pods
     are decided by their classes, as a scheduler of a real cluster does; `check_share` of those
-    decisions are made again in full and compared.
+    decisions are made again in full and compared. `cluster` is empty, and another than the usual.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Simulation:
         plugin_budget: float = DEFAULT_BUDGET,
         keep_attempts: bool = True,
         check_share: float = 0.0,
+        cluster: LocalCluster | None = None,
     ) -> None:
         if isinstance(config, Path):
             config = cfg.load_file(config)
@@ -48,7 +49,7 @@ class Simulation:
             config = cfg.load_text(config)
         self.loop: VirtualLoop = VirtualLoop()
         self.clock: VirtualClock = VirtualClock(self.loop)
-        self.cluster: LocalCluster = LocalCluster()
+        self.cluster: LocalCluster = cluster or LocalCluster()
         self.attempts: list[Attempt] = []
         try:
             self.scheduler: Scheduler = Scheduler(
