@@ -17,6 +17,8 @@ from typing import Any
 from mooring import config as cfg
 from mooring.api import core
 from mooring.framework.plugin import Base
+from mooring.lens.reading import read_snapshot
+from mooring.lens.snapshot import Snapshot
 from mooring.runtime.guard import DEFAULT_BUDGET
 from mooring.scheduler.scheduler import Attempt, Scheduler
 from mooring.simulator.clock import VirtualClock, VirtualLoop
@@ -104,8 +106,17 @@ class Simulation:
     # --- the cluster ---------------------------------------------------------------------------
 
     def apply(self, *objects: Any) -> None:
-        """Create or replace objects; nothing is scheduled until time passes or `settle`."""
-        self.cluster.apply(*objects)
+        """Create or replace objects; nothing is scheduled until time passes or `settle`.
+
+        A `Path` is a snapshot, or a file of objects in JSON or YAML.
+        """
+        for one in objects:
+            if isinstance(one, Path):
+                one = read_snapshot(one)
+            if isinstance(one, Snapshot):
+                self.cluster.apply(*one.cluster.objects())
+            else:
+                self.cluster.apply(one)
 
     def delete(self, *objects: Any) -> None:
         self.cluster.delete(*objects)
