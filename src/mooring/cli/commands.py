@@ -164,11 +164,15 @@ def _add_evaluate(commands: Commands) -> None:
         "evaluate",
         help="would these pods fit, where and why: scenario lines in, result lines out",
         description="Read scenarios (one JSON object per line: a pod, a frozen cluster, a profile),"
-        " evaluate every node, and write one JSON result line each.",
+        " evaluate every node, and write one JSON result line each. Of a snapshot, or a dump of"
+        " objects, the pods that wait are evaluated.",
     )
     evaluate.set_defaults(run=calls("evaluate:run", "EvaluateOptions"))
     evaluate.add_argument(
-        "files", nargs="*", metavar="SCENARIOS", help="files, .gz too; none or - is standard input"
+        "files",
+        nargs="*",
+        metavar="SCENARIOS",
+        help="files, .gz too, or snapshots; none or - is standard input",
     )
     evaluate.add_argument("--config", metavar="FILE", help="for scenarios without a profile")
     evaluate.add_argument(

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from mooring.errors import ConfigError, Problem
 from mooring.observe import garbage_collection
 from mooring.simulator.imagine import Outcome
 from mooring.simulator.sweeps import Job, MakeWorkers, Workers, outcomes, processes
 
-_FEW = 2  # runs that are not worth a process
+_FEW: Final = 2  # runs that are not worth a process
+PATIENCE = 10.0  # seconds to reach a Dask scheduler
 
 
 def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[Outcome]:
@@ -44,7 +45,7 @@ def _dask(address: str) -> Iterator[Workers]:
         problem = "needs the packages of mooring[dask]"
         raise ConfigError([Problem("--dask", f"{problem}: {error}")]) from error
     try:
-        client: Any = Client(address, timeout=10)
+        client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]  # it has no types
     except (OSError, ValueError) as error:
         raise ConfigError([Problem("--dask", f"can't reach {address}: {error}")]) from error
     with client:

@@ -111,7 +111,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
             raise _problem(name, "truncated: the compressed data ends too early") from error
         except (OSError, zlib.error) as error:
             raise _problem(name, f"damaged: {error}") from error
-    if not data.strip():
+    if not data or data.isspace():
         raise _problem(name, "empty; expected a snapshot, or objects in JSON or YAML")
     return data
 

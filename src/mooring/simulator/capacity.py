@@ -67,8 +67,7 @@ def capacity(
         filling.fill(demand.most)
         said = [*notes]
         if waiting:
-            pods = "1 pod that waits" if waiting == 1 else f"{waiting:,} pods that wait"
-            said.append(f"{pods} in the snapshot are left out")
+            said.append(f"pods of the snapshot that wait are left out: {waiting:,}")
         return _answer(snapshot, filling, run, name, told_by(snapshot, *said))
 
 

@@ -40,18 +40,6 @@ def format_amount(resource: str, amount: int) -> str:
     return str(Quantity(amount * 10**9, kind))
 
 
-def short_amount(resource: str, amount: int) -> str:
-    """The same to three digits, for tables: 1.46Ti."""
-    if resource == CPU or not (resource in _BINARY or resource.startswith("hugepages-")):
-        value = amount / 1000 if resource == CPU else amount
-        return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
-    scaled, units = float(amount), iter(("", "Ki", "Mi", "Gi", "Ti", "Pi"))
-    unit = next(units)
-    while abs(scaled) >= 1024:
-        scaled, unit = scaled / 1024, next(units)
-    return f"{scaled:.3g}{unit}" if scaled < 1000 else f"{scaled:.0f}{unit}"
-
-
 def measured(nodes: Nodes, pods: Iterable[Pod]) -> tuple[ResourceUse, ...]:
     """Every resource that nodes offer, the usual ones first; cordoned nodes do not count."""
     nodes = nodes.take(~nodes.unschedulable)

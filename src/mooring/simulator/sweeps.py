@@ -94,10 +94,17 @@ def _work(
             sent[id(snapshot)] = workers.send(b"".join(encoded(snapshot, strip=False)))
         data = sent[id(snapshot)]
         waiting[workers.executor.submit(carry_out, data, codec.encode(run))] = index
+    lost: BrokenExecutor | None = None
     for future in as_completed(waiting):
-        done[waiting[future]] = future.result()
+        try:
+            done[waiting[future]] = future.result()
+        except BrokenExecutor as error:
+            lost = error
+            continue
         if on_done is not None:
             on_done(len(done))
+    if lost is not None:
+        raise lost
 
 
 _known: dict[bytes, Snapshot] = {}  # of a worker, by digest
