@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -79,18 +81,27 @@ def read_shapes(files: Sequence[str]) -> tuple[core.Pod, ...]:
 def print_answers(answers: Sequence[A], output: str, show: Callable[[Console, A], None]) -> None:
     """As tables or as data; several answers are a list."""
     if output == "table":
-        console = Console(highlight=False, soft_wrap=False)
-        for number, answer in enumerate(answers):
-            if number:
-                console.rule(style="dim")
-            show(console, answer)
-            show_weaknesses(console, answer)
+        with tables() as console:
+            for number, answer in enumerate(answers):
+                if number:
+                    console.rule(style="dim")
+                show(console, answer)
+                show_weaknesses(console, answer)
         return
     data = msgspec.to_builtins(answers[0] if len(answers) == 1 else list(answers))
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
     else:
         yaml.safe_dump(data, sys.stdout, sort_keys=False, allow_unicode=True)
+
+
+@contextmanager
+def tables() -> Iterator[Console]:
+    """What is printed on it goes to standard output, without blanks at the ends of lines."""
+    console = Console(highlight=False)
+    with console.capture() as printed:
+        yield console
+    sys.stdout.write(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE))
 
 
 def show_weaknesses(console: Console, answer: Answer) -> None:

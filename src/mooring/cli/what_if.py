@@ -24,6 +24,7 @@ from mooring.cli.imagined import (
     read_config,
     show_sides,
     table,
+    tables,
 )
 from mooring.cli.sources import SourceOptions, reported
 from mooring.cli.workers import carried_out
@@ -95,7 +96,8 @@ def run(options: WhatIfOptions) -> int:
         for index, variant in enumerate(variants)
     ]
     if options.output == "table" and len(answers) > 1:
-        _show_many(Console(highlight=False), answers)
+        with tables() as console:
+            _show_many(console, answers)
     else:
         print_answers(answers, options.output, _show)
     return 0
@@ -275,7 +277,11 @@ def why_refused(refused: Refused) -> str:
 
 
 def _show_many(console: Console, answers: Sequence[WhatIf]) -> None:
-    """A sweep: one line for each run."""
+    """A sweep: one line for each run; what all have in common stands above."""
+    common = [one for one in answers[0].changes if all(one in other.changes for other in answers)]
+    if common:
+        console.print(Text("; ".join(common), style="bold"), soft_wrap=True)
+        console.print()
     snapshots = len({one.snapshot for one in answers}) > 1
     seeds = len({one.seed for one in answers}) > 1
     numbers = ("moved", "placed", "pending", "waiting", "cpu", "imbalance")
@@ -287,7 +293,7 @@ def _show_many(console: Console, answers: Sequence[WhatIf]) -> None:
         cpu = next((one for one in after.resources if one.resource == "cpu"), None)
         shown.add_row(
             *((answer.snapshot,) if snapshots else ()),
-            "; ".join(answer.changes) or "no changes",
+            "; ".join(one for one in answer.changes if one not in common) or "-",
             *((str(answer.seed),) if seeds else ()),
             *(f"{len(one):,}" for one in (answer.moved, answer.placed, answer.pending)),
             f"{after.waiting:,}",
