@@ -202,6 +202,27 @@ def test_keeps_equality_integers_and_words_of_kubernetes() -> None:
     assert one.status.allocatable == first.api.status.allocatable
 
 
+def test_pseudonyms_of_pods_sort_as_their_names_do() -> None:
+    """Of equally important pods, preemption takes the last by name."""
+    names = ("a", "a-b", "b", "x", "x-1", "10", "z")
+    spaces = ("default", "s", "s-1", "s1", "kube-system")
+    pods = [pod(name, namespace=space) for space in spaces for name in names]
+    snapshot = Snapshot(cluster=ClusterState(pods=tuple(one.api for one in pods)))
+    change = redactor_for(snapshot).name
+    keys = [one.key for one in pods]
+    assert sorted(map(change, keys)) == [change(key) for key in sorted(keys)]
+
+
+def test_the_claim_of_an_ephemeral_volume_stays_that_of_its_pod() -> None:
+    claim = codec.convert({"metadata": {"name": "web-0-data"}}, core.PersistentVolumeClaim)
+    volumes = {"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}]}
+    web = pod("web-0", spec=volumes).api
+    given = Snapshot(cluster=ClusterState(pods=(web,), persistentvolumeclaims=(claim,)))
+    found = redact(given).cluster
+    (one,), (two,) = found.pods, found.persistentvolumeclaims
+    assert two.metadata.name == f"{one.metadata.name}-{one.spec.volumes[0].name}" != "web-0-data"
+
+
 def test_parts_can_be_redacted_alone() -> None:
     first = node("a", labels={"team": "ml"}, images={"nginx:latest": 5})
     given = Snapshot(cluster=ClusterState(nodes=(first.api,)))

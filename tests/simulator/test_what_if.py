@@ -13,7 +13,7 @@ from mooring.errors import ConfigError
 from mooring.lens.snapshot import MissingKind, Snapshot
 from mooring.simulator.answers import WhatIf
 from mooring.simulator.changes import Changes
-from mooring.simulator.imagine import Run
+from mooring.simulator.imagine import Run, imagine
 from mooring.simulator.sweeps import outcomes
 from mooring.simulator.what_if import what_if
 from mooring.simulator.workloads import Scaling, parse_scaling
@@ -92,7 +92,7 @@ def test_pods_of_a_lost_node_move_and_those_of_its_daemonsets_are_gone() -> None
         node("n1"),
         node("n2"),
         owned(pod("agent", cpu=1, on="n1"), "DaemonSet", "agent"),
-        owned(pod("web", cpu=1, on="n1"), "ReplicaSet", "web"),
+        owned(pod("web", cpu=1, on="n1", labels={"app": "web"}), "ReplicaSet", "web"),
         budget("keep", "web", 0),  # a loss asks nobody
     )
     answer = ask(given, Changes(remove_nodes=("n1",)))
@@ -296,6 +296,19 @@ def test_pods_of_other_schedulers_and_gated_pods_wait_with_a_reason() -> None:
         "default/other": "no profile for schedulerName volcano",
         "default/gated": "waiting for scheduling gates: [x/y]",
     }
+
+
+def test_a_pod_whose_attempt_fails_is_tried_again() -> None:
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+    plugins: {multiPoint: {enabled: [{name: "tests.simulator.flaky:FailsOnce"}]}}
+"""
+    given = snapshot(node("n1"), pod("p", cpu=1))
+    outcome = imagine(given, Run(config=config))
+    assert outcome.placements == {"default/p": "n1"}
 
 
 def test_the_same_question_twice_has_the_same_bytes() -> None:

@@ -26,7 +26,7 @@ _ZONES: Final = "__"  # between the zones in one label value
 # Words of Kubernetes that say nothing about a cluster, and that rules know by name.
 _PLAIN: Final = """
 linux windows amd64 arm64 arm ppc64le s390x riscv64 true false
-default kube-system kube-public kube-node-lease default-scheduler metadata.name
+default-scheduler metadata.name
 system-cluster-critical system-node-critical 0.0.0.0 :: UNSPECIFIED aws:
 kubernetes.io/no-provisioner kubernetes.io/aws-ebs ebs.csi.aws.com kubernetes.io/gce-pd
 pd.csi.storage.gke.io kubernetes.io/azure-disk disk.csi.azure.com kubernetes.io/cinder
@@ -64,16 +64,23 @@ _WORDS: Final = frozenset(_SAID.split()) | {one.name for one in DEFAULT_MULTIPOI
 class Pseudonyms:
     """The map of one file. With `ranked` names, pseudonyms sort as the names do.
 
-    Of pods that are equally important, preemption takes the last by name: that order is in the
-    listing of the objects anyway. `zones` keep their three parts, of which two are a region.
+    Of pods that are equally important, preemption takes the last by `namespace/name`: that order is
+    in the listing of the objects anyway, so that nothing more is told. `spaces` are the namespaces.
+    `zones` keep their three parts, of which two are a region.
     """
 
     def __init__(
-        self, key: bytes, *, ranked: Iterable[str] = (), zones: Iterable[str] = ()
+        self,
+        key: bytes,
+        *,
+        ranked: Iterable[str] = (),
+        spaces: Iterable[str] = (),
+        zones: Iterable[str] = (),
     ) -> None:
         self._key = key
         self._known: dict[str, str] = {}
-        names = sorted(set(ranked))
+        followed = frozenset(spaces)
+        names = sorted(set(ranked), key=lambda name: f"{name}/" if name in followed else name)
         width = len(str(len(names)))
         self._ranks = {name: f"n{rank:0{width}}-" for rank, name in enumerate(names)}
         self._zones = frozenset(zone for zone in zones if zone.count("-") == 2)

@@ -96,15 +96,20 @@ def redactor_for(
 ) -> Redactor:
     """What replaces the strings of this snapshot."""
     names: set[str] = set()
+    spaces: set[str] = set()
     zones: set[str] = set()
     for value in snapshot.cluster.objects():
         meta = value.metadata
-        names |= {meta.name, meta.namespace}
+        names.add(meta.name)
+        spaces.add(meta.namespace)
         for zone in _ZONE_KEYS:
             zones |= set(meta.labels.get(zone, "").split("__"))
     # Ranks would make a name of one file differ from that of another.
     pseudonyms = Pseudonyms(
-        key or secrets.token_bytes(32), ranked=() if key else names - {""}, zones=zones
+        key or secrets.token_bytes(32),
+        ranked=() if key else (names | spaces) - {""},
+        spaces=spaces,
+        zones=zones,
     )
     for pod in snapshot.cluster.pods:
         for volume in pod.spec.volumes:
