@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 
 from mooring.cli.cluster_flags import add_cluster_flags
 from mooring.cli.extender_flags import add_extender_flags
+from mooring.cli.imagine_flags import (
+    add_capacity_flags,
+    add_compare_flags,
+    add_snapshot_flags,
+    add_what_if_flags,
+)
 from mooring.cli.run import flags
 from mooring.cli.source_flags import add_source_flags
 
@@ -24,6 +30,7 @@ def add_commands(commands: Commands) -> None:
     _add_run(commands)
     _add_demo(commands)
     _add_explain(commands)
+    _add_imagine(commands)
     _add_evaluate(commands)
     _add_cluster(commands)
     _add_controller(commands)
@@ -119,16 +126,53 @@ def _add_explain(commands: Commands) -> None:
     add_source_flags(explain)
 
 
+def _add_imagine(commands: Commands) -> None:
+    snapshot = commands.add_parser(
+        "snapshot",
+        help="write the objects of a cluster into a file, redacted if you like",
+        description="Write what a scheduler reads of a cluster into a file. Only reads are sent;"
+        " no environment, no arguments and no Secrets are written.",
+    )
+    snapshot.set_defaults(run=calls("snapshot:run", "SnapshotOptions"))
+    add_snapshot_flags(snapshot)
+    what_if = commands.add_parser(
+        "what-if",
+        help="what would happen if nodes were drained, added or lost, or pods scaled",
+        description="Say which pods would move, find a node or lose theirs if something were done"
+        " to a cluster. It is done to a copy in this process.",
+    )
+    what_if.set_defaults(run=calls("what_if:run", "WhatIfOptions"))
+    add_what_if_flags(what_if)
+    capacity = commands.add_parser(
+        "capacity",
+        help="how many more pods fit, where, and what keeps others off",
+        description="Schedule copies of pods in a copy of a cluster until one does not fit.",
+    )
+    capacity.set_defaults(run=calls("capacity:run", "CapacityOptions"))
+    add_capacity_flags(capacity)
+    compare = commands.add_parser(
+        "compare",
+        help="what another configuration would place differently, and which plugin does it",
+        description="Schedule the pods of a snapshot under several configurations and compare.",
+    )
+    compare.set_defaults(run=calls("compare:run", "CompareOptions"))
+    add_compare_flags(compare)
+
+
 def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser(
         "evaluate",
         help="would these pods fit, where and why: scenario lines in, result lines out",
         description="Read scenarios (one JSON object per line: a pod, a frozen cluster, a profile),"
-        " evaluate every node, and write one JSON result line each.",
+        " evaluate every node, and write one JSON result line each. Of a snapshot, or a dump of"
+        " objects, the pods that wait are evaluated.",
     )
     evaluate.set_defaults(run=calls("evaluate:run", "EvaluateOptions"))
     evaluate.add_argument(
-        "files", nargs="*", metavar="SCENARIOS", help="files, .gz too; none or - is standard input"
+        "files",
+        nargs="*",
+        metavar="SCENARIOS",
+        help="files, .gz too, or snapshots; none or - is standard input",
     )
     evaluate.add_argument("--config", metavar="FILE", help="for scenarios without a profile")
     evaluate.add_argument(

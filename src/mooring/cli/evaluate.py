@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
+import json
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +20,8 @@ from mooring import config as cfg
 from mooring.cli.config import print_problems, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.errors import ConfigError
+from mooring.lens.reading import is_snapshot, read_snapshot
+from mooring.lens.snapshot import Snapshot
 from mooring.observe import garbage_collection
 from mooring.simulator.evaluate import Evaluator
 
@@ -45,13 +51,17 @@ def run(options: EvaluateOptions) -> int:
     for file in options.files or ["-"]:
         name = "<stdin>" if file == "-" else file
         try:
-            for text, count, missed in _answers(worker, _lines(file), jobs):
+            answers = _snapshot_answers if _is_cluster(file) else _scenario_answers
+            for text, count, missed in answers(worker, file, jobs):
                 sys.stdout.buffer.write(text)
                 sys.stdout.flush()
                 answered += count
                 failed += missed
                 if sys.stderr.isatty():
                     print(f"\r{answered} scenarios", end="", file=sys.stderr)
+        except ConfigError as error:
+            failed += 1
+            print(*error.problems, sep="\n", file=sys.stderr)
         except (OSError, EOFError) as error:
             failed += 1
             print(f"{name}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
@@ -75,6 +85,16 @@ class _Worker:
     def __reduce__(self) -> tuple[type[_Worker], tuple[str | None, tuple[str, ...]]]:
         return _Worker, (self.config_file, self.plugins)
 
+    def with_config(self, text: str, name: str) -> _Worker:
+        other = copy.copy(self)
+        config = cfg.load_text(text, name)
+        other._evaluator = Evaluator(config, registry=registry_with(self.plugins))
+        return other
+
+    def waiting_pods(self, snapshot: Snapshot) -> Iterator[Answers]:
+        for result in self._evaluator.waiting_pods(snapshot.cluster):
+            yield self._encoder.encode(result) + b"\n", 1, "error" in result
+
     def answer(self, chunk: list[bytes], first_line: int) -> Answers:
         text, failed = bytearray(), 0
         for result in self._evaluator.lines(chunk, first_line):
@@ -82,6 +102,31 @@ class _Worker:
             text += self._encoder.encode(result)
             text += b"\n"
         return bytes(text), text.count(b"\n"), failed
+
+
+def _is_cluster(file: str) -> bool:
+    """Whether a file is a snapshot or a dump of objects; else it has scenarios."""
+    path = Path(file)
+    if file == "-" or not path.is_file():
+        return False
+    if path.suffix in (".yaml", ".yml") or is_snapshot(path):
+        return True
+    with path.open("rb") as opened:
+        return re.match(rb'\s*\{[^{}\[]*"kind"\s*:\s*"', opened.read(1000)) is not None
+
+
+def _snapshot_answers(worker: _Worker, file: str, jobs: int) -> Iterator[Answers]:
+    """One result for each pod that waits."""
+    snapshot = read_snapshot(Path(file))
+    for note in snapshot.notes:
+        print(note, file=sys.stderr)
+    if worker.config_file is None and snapshot.config is not None:
+        worker = worker.with_config(json.dumps(snapshot.config), file)
+    yield from worker.waiting_pods(snapshot)
+
+
+def _scenario_answers(worker: _Worker, file: str, jobs: int) -> Iterator[Answers]:
+    return _answers(worker, _lines(file), jobs)
 
 
 def _answers(worker: _Worker, lines: Iterator[bytes], jobs: int) -> Iterator[Answers]:

@@ -1,12 +1,11 @@
 """Which cluster a command is about: a file, the cluster of a kubeconfig, or a running scheduler.
 
-`add_source_flags` adds `--from`, `--kubeconfig` and `--context`; `load` turns them into a Snapshot.
-What goes wrong is one line on standard error and exit code 1: call commands through `reported`.
+`add_source_flags` of `source_flags` adds `--from`, `--kubeconfig` and `--context`; `load` turns
+them into a Snapshot. What goes wrong is one line on standard error and exit code 1: see `reported`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
@@ -58,8 +57,8 @@ def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
     return command
 
 
-def load(options: SourceOptions) -> Snapshot:
-    """The snapshot that the flags mean; notes go to standard error."""
+def load(options: SourceOptions, *, quiet: bool = False) -> Snapshot:
+    """The snapshot that the flags mean; notes go to standard error, unless `quiet`."""
     source = options.source
     if source.startswith(("http://", "https://")):
         found = asyncio.run(_of_scheduler(source, options))
@@ -67,7 +66,8 @@ def load(options: SourceOptions) -> Snapshot:
         found = asyncio.run(_of_cluster(options))
     else:
         found = read_snapshot(Path(source))
-    tell(found)
+    if not quiet:
+        tell(found)
     return found
 
 
@@ -135,19 +135,3 @@ def _progress() -> Callable[[str, int], None] | None:
 def _progress_end() -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-
-
-def add_source_flags(parser: argparse.ArgumentParser) -> None:
-    """`--from`, `--kubeconfig` and `--context`."""
-    group = parser.add_argument_group("which cluster")
-    group.add_argument(
-        "--from",
-        dest="source",
-        default=CLUSTER,
-        metavar="FILE|cluster|URL",
-        help="a snapshot or a dump of objects, the cluster of the kubeconfig (default), or the"
-        " address of a running scheduler",
-    )
-    from mooring.cli.run.flags import add_kubeconfig
-
-    add_kubeconfig(group)

@@ -15,26 +15,39 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cluster.apiserver.decoding import decode_object, fit
 from mooring.cluster.apiserver.errors import bad_request
+from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.patching.patch import STRATEGIC_PATCH, patched
 from mooring.cluster.apiserver.requests import JSON
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.verbs import Verbs
+from mooring.lens.exports import manifest
+from mooring.lens.reading import is_snapshot, read_snapshot
+from mooring.lens.snapshot import Snapshot
 
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp")
+# What a dump of a cluster has, and a server refuses or sets itself; uids stay, for the owners.
+_DUMPED_FIELDS: Final = ("resourceVersion", "creationTimestamp", "managedFields", "selfLink")
+# A snapshot has no templates, without which these are nothing.
+_WITHOUT_TEMPLATE: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 def read_objects(*given: Any) -> Iterator[Object]:
     """Every object in the arguments.
 
-    Text is YAML or JSON with one or more documents; a `Path` is a file of it. ValueError if
-    something in it is not an object.
+    Text is YAML or JSON with one or more documents; a `Path` is a file of it, or a snapshot.
+    ValueError if something in it is not an object.
     """
     for value in given:
-        if isinstance(value, Path):
-            yield from _documents(value.read_text(encoding="utf-8"), str(value))
+        if isinstance(value, Path) and is_snapshot(value):
+            value = read_snapshot(value)
+        if isinstance(value, Snapshot):
+            found = (one for one in value.cluster.objects() if one.KIND not in _WITHOUT_TEMPLATE)
+            yield from map(manifest, found)
+        elif isinstance(value, Path):
+            yield from _of_dump(list(_documents(value.read_text(encoding="utf-8"), str(value))))
         elif isinstance(value, str):
-            yield from _documents(value, "manifest")
+            yield from _of_dump(list(_documents(value, "manifest")))
         elif isinstance(value, Mapping):
             yield from _flattened(dict(value), "object")
         elif isinstance(value, Pod):
@@ -59,7 +72,12 @@ def put(verbs: Verbs, value: Object) -> Object:
     namespace = str(meta.get("namespace") or "default") if of.namespaced else ""
     name = str(meta.get("name", ""))
     if not name or verbs.store.get(of, namespace, name) is None:
-        return verbs.create(of, value, namespace=namespace)
+        options = WriteOptions(uid=str(meta.get("uid") or ""))
+        made = verbs.create(of, value, namespace=namespace, options=options)
+        if value.get("status") and "status" in of.subresources:
+            return _with_status(verbs, of, made, value["status"])
+        return made
+    meta.pop("uid", None)  # of a dump: here the object has another one already
     body = msgspec.json.encode(value)
 
     def lay_over(current: Object) -> Object:
@@ -69,6 +87,18 @@ def put(verbs: Verbs, value: Object) -> Object:
     if "status" in value and "status" in of.subresources:
         changed = verbs.modify(of, namespace, name, lay_over, subresource="status")
     return changed
+
+
+def _with_status(verbs: Verbs, of: Resource, made: Object, status: Object) -> Object:
+    """Nodes from a file offer what it says, and pods are as far as they were."""
+    meta = made["metadata"]
+    change = msgspec.json.encode({"status": status})
+
+    def lay_over(current: Object) -> Object:
+        return fit(of, patched(of, current, change, STRATEGIC_PATCH))
+
+    namespace = meta.get("namespace", "")
+    return verbs.modify(of, namespace, meta["name"], lay_over, subresource="status")
 
 
 def resource_of(value: Object) -> Resource:
@@ -113,6 +143,24 @@ def _flattened(document: Any, where: str) -> Iterator[Object]:
     # A copy: the server takes ownership of its argument.
     copy: Object = msgspec.json.decode(msgspec.json.encode(document))
     yield copy
+
+
+def _of_dump(objects: list[Object]) -> list[Object]:
+    """Objects that a server has stored before, so that another one takes them.
+
+    Owners that are not among them are forgotten: garbage collection would take what they own.
+    """
+    metas = [meta for one in objects if isinstance(meta := one.get("metadata"), dict)]
+    uids = {meta.get("uid") for meta in metas} - {None}
+    for meta in metas:
+        if meta.get("uid"):
+            for field in _DUMPED_FIELDS:
+                meta.pop(field, None)
+            owners = meta.pop("ownerReferences", None) or ()
+            kept = [owner for owner in owners if owner.get("uid") in uids]
+            if kept:
+                meta["ownerReferences"] = kept
+    return objects
 
 
 def _plain(value: ApiObject) -> Object:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.api.codec import decode
+from mooring.api.codec import DecodeError, decode
 from mooring.api.core import Node, Pod
 from mooring.api.meta import Object
 from mooring.client.client import ApiClient
@@ -35,9 +35,10 @@ async def collect(
     at = now()
     found: dict[str, Any] = {}  # tuples of objects, by the field of ClusterState
     missing: dict[type[Object], MissingKind] = {}
+    unread: list[str] = []
     for field, kind in KINDS.items():
         try:
-            found[field] = await _list(client, kind, on_page)
+            found[field] = await _list(client, kind, on_page, unread)
         except Forbidden as error:
             missing[kind] = MissingKind(_full_name(kind), str(error))
         except NotFound:
@@ -49,28 +50,37 @@ async def collect(
     for needed in (Node, Pod):
         if needed in missing:
             raise ConfigError([Problem("", f"no permission: {missing[needed].problem}")])
-    return Snapshot(cluster=ClusterState(**found), missing=tuple(missing.values()), at=at)
+    return Snapshot(
+        cluster=ClusterState(**found),
+        missing=tuple(missing.values()),
+        at=at,
+        notes=tuple(f"left out, because it can't be read: {why}" for why in dict.fromkeys(unread)),
+    )
 
 
 async def _list(
-    client: ApiClient, kind: type[Object], on_page: OnPage | None
+    client: ApiClient, kind: type[Object], on_page: OnPage | None, unread: list[str]
 ) -> tuple[Object, ...]:
     for _ in range(_TRIES - 1):
         try:
-            return await _pages(client, kind, on_page)
+            return await _pages(client, kind, on_page, unread)
         except Gone:
             continue  # the pages of a list are kept for some minutes only
-    return await _pages(client, kind, on_page)
+    return await _pages(client, kind, on_page, unread)
 
 
 async def _pages(
-    client: ApiClient, kind: type[Object], on_page: OnPage | None
+    client: ApiClient, kind: type[Object], on_page: OnPage | None, unread: list[str]
 ) -> tuple[Object, ...]:
     found: list[Object] = []
     continue_ = ""
     while True:
         page = await client.list_page(kind, limit=PAGE, continue_=continue_)
-        found.extend(decode(raw, kind) for raw in page.items)
+        for raw in page.items:
+            try:
+                found.append(decode(raw, kind))
+            except DecodeError as error:  # one object must not hide all others
+                unread.append(str(error))
         if on_page is not None:
             on_page(resource_of(kind), len(found))
         continue_ = page.continue_

@@ -71,6 +71,24 @@ def read_snapshot(path: Path) -> Snapshot:
     return snapshot_of(data, str(path))
 
 
+def is_snapshot(path: Path) -> bool:
+    """Whether a file is of our own format, by its name or its first bytes."""
+    if path.name.endswith((".snap", ".snap.gz")):
+        return True
+    with path.open("rb") as file:
+        return f'"{FORMAT}"'.encode() in file.read(200)
+
+
+def read_manifests(path: Path) -> tuple[Snapshot, list[dict[str, Any]]]:
+    """The objects of a file, and those of kinds that no plugin reads as they stand there."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _problem(str(path), _why(error)) from error
+    reader = _Foreign(str(path), keep_unknown=True)
+    return reader.read(_unpacked(data, str(path))), reader.unknown
+
+
 def _why(error: OSError) -> str:
     why = error.strerror or str(error)
     return why[:1].lower() + why[1:]
@@ -78,6 +96,14 @@ def _why(error: OSError) -> str:
 
 def snapshot_of(data: bytes, name: str) -> Snapshot:
     """The snapshot in the bytes of a file; `name` is what problems call it."""
+    data = _unpacked(data, name)
+    first = data[: data.find(b"\n") + 1] or data
+    if f'"{FORMAT}"'.encode() in first[:200]:
+        return _Own(name).read(data)
+    return _Foreign(name).read(data)
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
     if data.startswith(_GZIP):
         try:
             data = gzip.decompress(data)
@@ -85,12 +111,9 @@ def snapshot_of(data: bytes, name: str) -> Snapshot:
             raise _problem(name, "truncated: the compressed data ends too early") from error
         except (OSError, zlib.error) as error:
             raise _problem(name, f"damaged: {error}") from error
-    if not data.strip():
+    if not data or data.isspace():
         raise _problem(name, "empty; expected a snapshot, or objects in JSON or YAML")
-    first = data[: data.find(b"\n") + 1] or data
-    if f'"{FORMAT}"'.encode() in first[:200]:
-        return _Own(name).read(data)
-    return _Foreign(name).read(data)
+    return data
 
 
 def _problem(name: str, text: str) -> ConfigError:
@@ -201,10 +224,12 @@ class _List(_Named):
 
 
 class _Foreign:
-    """Reads objects as other tools write them; kinds that are not known are noted."""
+    """Reads objects as other tools write them; kinds that are not known are noted, or kept."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, keep_unknown: bool = False) -> None:
         self._name = name
+        self._keep_unknown = keep_unknown
+        self.unknown: list[dict[str, Any]] = []
         self._objects = _Objects()
         self._unknown: dict[str, int] = {}
         self._config: dict[str, Any] | None = None
@@ -290,6 +315,9 @@ class _Foreign:
             self._config = document
         elif (kind := _BY_NAME.get((str(api_version), str(kind_name)))) is not None:
             self._decode(document, kind, place)
+        elif self._keep_unknown:
+            self.unknown.append(document)
+            self._found += 1
         else:
             self._unknown[str(kind_name)] = self._unknown.get(str(kind_name), 0) + 1
 

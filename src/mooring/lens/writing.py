@@ -58,12 +58,15 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> int:
     return size
 
 
-def encoded(snapshot: Snapshot, *, seconds: float = SLICE) -> Iterator[bytes]:
-    """The compressed file in chunks; each takes about `seconds` to make and may be empty."""
+def encoded(snapshot: Snapshot, *, seconds: float = SLICE, strip: bool = True) -> Iterator[bytes]:
+    """The compressed file in chunks; each takes about `seconds` to make and may be empty.
+
+    Without `strip`, all fields of our structs are written: for another process, not for a file.
+    """
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     until = time.perf_counter() + seconds
     lines = bytearray()
-    for number, line in enumerate(_lines(snapshot)):
+    for number, line in enumerate(_lines(snapshot, strip)):
         lines += line
         lines += b"\n"
         if number % _LOOK == 0:
@@ -75,7 +78,7 @@ def encoded(snapshot: Snapshot, *, seconds: float = SLICE) -> Iterator[bytes]:
     yield packer.compress(bytes(lines)) + packer.flush()
 
 
-def _lines(snapshot: Snapshot) -> Iterator[bytes]:
+def _lines(snapshot: Snapshot, strip: bool) -> Iterator[bytes]:
     encode = msgspec.json.encode
     yield encode(
         Header(
@@ -93,7 +96,7 @@ def _lines(snapshot: Snapshot) -> Iterator[bytes]:
     count = 0
     for value in snapshot.cluster.objects():
         count += 1
-        yield codec.encode(stripped(value))
+        yield codec.encode(stripped(value) if strip else value)
     for queued in snapshot.queue or ():
         yield encode({"queued": queued})
     yield encode({"end": count})

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from mooring.errors import ConfigError, Problem
 from mooring.framework import _internal
@@ -92,7 +92,7 @@ class Registry:
         if source is None:
             raise LookupError(f'plugin "{name}" does not exist')
         try:
-            loaded: Any = source.load() if isinstance(source, EntryPoint) else source
+            loaded: Any = source.load() if _is_entry_point(source) else source
         except Exception as error:
             text = f"plugin {name} from {_origin(source)} can't be loaded: {named(error)}"
             raise LookupError(text) from error
@@ -118,12 +118,17 @@ def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
+def _is_entry_point(source: EntryPoint | type[Base]) -> TypeGuard[EntryPoint]:
+    """True also for those of importlib_metadata: once imported, it finds the packages."""
+    return isinstance(source, EntryPoint) or type(source).__name__ == "EntryPoint"
+
+
 def _origin(source: EntryPoint | type[Base]) -> str:
     """The origin of a plugin, for messages; not computed before, because it reads files."""
-    if not isinstance(source, EntryPoint):
-        return f"{source.__module__}:{source.__qualname__}"
-    dist = f" ({source.dist.name} {source.dist.version})" if source.dist is not None else ""
-    return f"{source.value}{dist}"
+    if _is_entry_point(source):
+        dist = f" ({source.dist.name} {source.dist.version})" if source.dist is not None else ""
+        return f"{source.value}{dist}"
+    return f"{source.__module__}:{getattr(source, '__qualname__', source)}"
 
 
 def contract_faults(candidate: object) -> list[str]:

@@ -6,6 +6,7 @@ every plugin, and every candidate of a preemption.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from mooring.framework.state import CycleState
 from mooring.framework.status import Status
 from mooring.framework.verdicts import Verdicts
 from mooring.lens.private import PrivateCluster, sorted_by_name
+from mooring.lens.snapshot import ClusterState
 from mooring.preemption.candidates import PreemptionReport
 from mooring.queue.nominator import NominatedPods
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
@@ -65,6 +67,26 @@ class Evaluator:
             except ConfigError as error:
                 problems = "; ".join(map(str, error.problems))
                 yield {"id": scenario.id, "error": f"profile: {problems}"}
+
+    def waiting_pods(self, cluster: ClusterState) -> Iterator[Result]:
+        """One result for every pod of a snapshot that has no node; its id is namespace/name."""
+        trials: dict[str, Trial] = {}  # by schedulerName
+        for index, pod in enumerate(cluster.pods):
+            if pod.spec.node_name or Pod(pod).is_finished:
+                continue
+            name, nominated = pod.spec.scheduler_name, pod.status.nominated_node_name
+            others = cluster.pods if not nominated else _without(cluster.pods, index)
+            scenario = Scenario(pod, pod.key, cluster=structs.replace(cluster, pods=others))
+            try:
+                if nominated:  # its own claim does not stand in its way
+                    trial = self.trial(scenario)
+                elif name in trials:
+                    trial = trials[name].for_pod(pod)
+                else:
+                    trial = trials[name] = self.trial(scenario)
+                yield {"id": pod.key, **trial.run()}
+            except ConfigError as error:
+                yield {"id": pod.key, "error": "; ".join(map(str, error.problems))}
 
     def trial(self, scenario: Scenario) -> Trial:
         """The scenario's cluster, with the plugins of its profile."""
@@ -110,6 +132,12 @@ class Trial:
         kept = tuple(node for name, node in nodes.items() if name not in remove)
         changed = structs.replace(cluster, nodes=kept)
         return Trial(self._plan, structs.replace(self._scenario, cluster=changed))
+
+    def for_pod(self, pod: core.Pod) -> Trial:
+        """Another pod on the same nodes; plugins and cache are shared."""
+        other = copy.copy(self)
+        other.pod, other.state = Pod(pod), CycleState(exhaustive=True)
+        return other
 
     def run(self) -> Result:
         """The result in the format of kube-scheduler's recordings (`expect`)."""
@@ -183,6 +211,10 @@ class Trial:
             result["fitErrorFinal"] = found.followed_by(after.status.message).message
             result["postFilter"] = _after(after)
         return result
+
+
+def _without(pods: tuple[core.Pod, ...], index: int) -> tuple[core.Pod, ...]:
+    return (*pods[:index], *pods[index + 1 :])
 
 
 def _status(status: Status) -> Result:

@@ -17,6 +17,8 @@ from typing import Any
 from mooring import config as cfg
 from mooring.api import core
 from mooring.framework.plugin import Base
+from mooring.lens.reading import read_snapshot
+from mooring.lens.snapshot import Snapshot
 from mooring.runtime.guard import DEFAULT_BUDGET
 from mooring.scheduler.scheduler import Attempt, Scheduler
 from mooring.simulator.clock import VirtualClock, VirtualLoop
@@ -29,7 +31,7 @@ class Simulation:
     `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. With the same
     `seed` and the same calls, everything happens the same way again. Without `keep_attempts`, pods
     are decided by their classes, as a scheduler of a real cluster does; `check_share` of those
-    decisions are made again in full and compared.
+    decisions are made again in full and compared. `cluster` is empty, and another than the usual.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Simulation:
         plugin_budget: float = DEFAULT_BUDGET,
         keep_attempts: bool = True,
         check_share: float = 0.0,
+        cluster: LocalCluster | None = None,
     ) -> None:
         if isinstance(config, Path):
             config = cfg.load_file(config)
@@ -48,7 +51,7 @@ class Simulation:
             config = cfg.load_text(config)
         self.loop: VirtualLoop = VirtualLoop()
         self.clock: VirtualClock = VirtualClock(self.loop)
-        self.cluster: LocalCluster = LocalCluster()
+        self.cluster: LocalCluster = cluster or LocalCluster()
         self.attempts: list[Attempt] = []
         try:
             self.scheduler: Scheduler = Scheduler(
@@ -103,8 +106,17 @@ class Simulation:
     # --- the cluster ---------------------------------------------------------------------------
 
     def apply(self, *objects: Any) -> None:
-        """Create or replace objects; nothing is scheduled until time passes or `settle`."""
-        self.cluster.apply(*objects)
+        """Create or replace objects; nothing is scheduled until time passes or `settle`.
+
+        A `Path` is a snapshot, or a file of objects in JSON or YAML.
+        """
+        for one in objects:
+            if isinstance(one, Path):
+                one = read_snapshot(one)
+            if isinstance(one, Snapshot):
+                self.cluster.apply(*one.cluster.objects())
+            else:
+                self.cluster.apply(one)
 
     def delete(self, *objects: Any) -> None:
         self.cluster.delete(*objects)

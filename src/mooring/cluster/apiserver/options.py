@@ -145,6 +145,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""  # from the user agent; replaces a manager that is not named
     is_apply: bool = False
     part: str = ""  # the subresource that owns the fields, if another one is written
+    uid: str = ""  # of an object from the dump of a cluster; others get a new one
 
 
 def write_options(request: ApiRequest, kind: str) -> WriteOptions:

@@ -118,7 +118,7 @@ class Verbs:
         prefix = meta.get("generateName", "") if not meta.get("name") else ""
         if prefix:
             meta["name"] = self._free_name(resource, meta.get("namespace", ""), prefix)
-        metadata.fill(meta, metadata.new_uid(self._rng), self.now())
+        metadata.fill(meta, options.uid or metadata.new_uid(self._rng), self.now())
         if resource.namespaced:
             check_namespace(self.store, resource, meta)
         if meta.pop("resourceVersion", ""):

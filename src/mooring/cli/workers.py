@@ -1,0 +1,90 @@
+"""Where runs are carried out, and how far they are: this process, local processes, or Dask."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+from mooring.errors import ConfigError, Problem
+from mooring.observe import garbage_collection
+from mooring.simulator.imagine import Outcome
+from mooring.simulator.sweeps import Job, MakeWorkers, Workers, outcomes, processes
+
+_FEW: Final = 2  # runs that are not worth a process
+PATIENCE = 10.0  # seconds to reach a Dask scheduler
+
+
+def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[Outcome]:
+    """The outcomes of all runs, in order."""
+    garbage_collection.freeze_existing_objects()
+    garbage_collection.collect_rarely()
+    workers = _workers(len(jobs), processes_wanted, dask)
+    with progress() as shown:
+        if workers is None:
+            return outcomes(jobs, on_bound=shown.bound, on_done=shown.done_of(len(jobs)))
+        return outcomes(jobs, workers, on_done=shown.done_of(len(jobs)))
+
+
+def _workers(count: int, wanted: int, dask: str) -> MakeWorkers | None:
+    if dask:
+        return partial(_dask, dask)
+    if wanted == 1 or (not wanted and count <= _FEW):
+        return None
+    return partial(processes, min(wanted or os.cpu_count() or 1, count))
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[Workers]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        problem = "needs the packages of mooring[dask]"
+        raise ConfigError([Problem("--dask", f"{problem}: {error}")]) from error
+    try:
+        client: Any = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]  # it has no types
+    except (OSError, ValueError) as error:
+        raise ConfigError([Problem("--dask", f"can't reach {address}: {error}")]) from error
+    with client:
+        # A task, not scattered data: if the worker that holds it ends, another makes it again.
+        yield Workers(client.get_executor(), lambda data: client.submit(bytes, data, pure=False))
+
+
+class Progress:
+    """How far the work is, on standard error if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._runs = ""
+
+    def bound(self, count: int) -> None:
+        self._show(f"{count:,} pods placed")
+
+    def done_of(self, total: int) -> Any:
+        def done(count: int) -> None:
+            self._runs = f"{count} of {total} runs, " if total > 1 else ""
+            self._show("")
+
+        return done
+
+    def _show(self, text: str) -> None:
+        if self._is_shown:
+            line = f"{self._runs}{text}".rstrip(", ")
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._is_shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Shown while the work goes on."""
+    shown = Progress()
+    try:
+        yield shown
+    finally:
+        shown.end()
