@@ -40,10 +40,11 @@ from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.observe.metrics import Metrics
+from mooring.queue.nominator import NominatedPods
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import ProfilePlan
 from mooring.testing._random_clusters import Cluster
-from mooring.testing.build import START, StubHandle, StubNominator
+from mooring.testing.build import START, StubHandle
 
 S = TypeVar("S", bound=msgspec.Struct)
 K = TypeVar("K", bound=Object)
@@ -240,7 +241,7 @@ class Bench:
     def forgetful(self) -> PodEvaluator:
         """Another evaluator of the same plugin: it has a memory, and nothing in it."""
         # Without nominated pods: what is said about them is a matter of `check_what_ifs_hold`.
-        return PodEvaluator(self.plugins, StubNominator(), self.cache.objects)
+        return PodEvaluator(self.plugins, NominatedPods(), self.cache.objects)
 
     def begin(self) -> None:
         """Set clock, random numbers and nodes, so that equal questions get equal answers."""
