@@ -55,4 +55,4 @@ def test_finds_a_gated_pod_by_its_gate_alone_unless_that_is_known_to_be_shut() -
     pods = holding(b, a, c)
     assert pods.concerned(["Fit"]) == [c]
     assert pods.concerned(["Fit", "Gate"]) == [b, a, c]
-    assert pods.concerned(["Fit", "Gate"], {b.pod.uid, c.pod.uid}) == [a, c]
+    assert pods.concerned(["Fit", "Gate"], lambda: {b.pod.uid, c.pod.uid}) == [a, c]

@@ -258,7 +258,7 @@ class SchedulingQueue:
             plugins = self._hints.plugins_for(event)
             if not plugins:
                 return
-            candidates = self._sub_queues.unschedulable.concerned(plugins, self._shut())
+            candidates = self._sub_queues.unschedulable.concerned(plugins, self._shut)
         if precheck is not None:
             candidates = [queued for queued in candidates if precheck(queued.pod)]
         if candidates:

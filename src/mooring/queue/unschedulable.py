@@ -6,7 +6,7 @@ help.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from mooring.framework.results import QueuedPod
@@ -70,18 +70,20 @@ class UnschedulablePods:
         return queued
 
     def concerned(
-        self, plugins: Iterable[str], shut: AbstractSet[str] = frozenset()
+        self, plugins: Iterable[str], shut: Callable[[], AbstractSet[str]] = frozenset
     ) -> list[QueuedPod]:
         """The pods that one of these plugins refused or gates, in the order they were added.
 
-        Without the gated ones whose uid is in `shut`.
+        Without the gated ones whose uid is in `shut()`.
         """
+        if not self._pods:
+            return []
         found: dict[str, QueuedPod] = {}
         for plugin in plugins:
             found.update(self._by_plugin.get(plugin, {}))
             gated = self._by_gate.get(plugin)
             if gated is not None:
-                found.update({uid: gated[uid] for uid in gated.keys() - shut})
+                found.update({uid: gated[uid] for uid in gated.keys() - shut()})
         return sorted(found.values(), key=lambda queued: self._arrivals[queued.pod.key])
 
     def _indexed(self, queued: QueuedPod) -> tuple[dict[str, dict[str, QueuedPod]], Iterable[str]]:
