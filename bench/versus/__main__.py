@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from bench.versus.machine import machine, versions
 from bench.versus.measure import measure
 from bench.versus.raw import NAMES, SCHEDULERS, Run, Setup
 from bench.versus.rig import Rig
+from bench.versus.summary import cell, ratio
 from bench.versus.workloads import USUAL, WORKLOADS
 
 _UNKNOWN = 40.0  # seconds that a run may take, for all we know before the first
@@ -130,6 +131,8 @@ def _all_runs(path: Path, setup: Setup, runs: list[Run], *, audit: bool) -> None
             raw.write(path, run)
             runs.append(run)
             _say(f"   {summary(run)}")
+    for line in ratios(setup, runs):
+        _say(line)
 
 
 def expected(runs: Sequence[Run], workload: str, scheduler: str) -> float:
@@ -138,6 +141,16 @@ def expected(runs: Sequence[Run], workload: str, scheduler: str) -> float:
     alike = [run.took for run in runs if run.scheduler == scheduler]
     known = same or alike
     return statistics.mean(known) if known else _UNKNOWN
+
+
+def ratios(setup: Setup, runs: Sequence[Run]) -> Iterator[str]:
+    """A line about each workload that both schedulers completed: medians, ours to the other's."""
+    for workload in setup.workloads:
+        ours, theirs = (cell(runs, workload, scheduler) for scheduler in SCHEDULERS)
+        sooner = ratio(theirs.last_bind, ours.last_bind)
+        work = ratio(ours.cpu_per_pod, theirs.cpu_per_pod)
+        if sooner is not None and work is not None:
+            yield f"{workload}: last bind {sooner:.2f}x as soon, CPU {work:.2f}x"
 
 
 def summary(run: Run) -> str:
