@@ -13,14 +13,16 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 FEW = 200  # pods after the warm-up that are not counted
 
 
 def main(nodes: int, pods: int, names: list[str]) -> None:
-    """Print one JSON line per workload: its name, and the processes whose counts to compare."""
+    """Print one JSON line per workload: its name, the processes whose counts to compare, and pods.
+
+    A workload may have fewer pods than asked for, if there are too few nodes for them.
+    """
     # Not at the top: without them a test under valgrind takes a second.
     from bench.inprocess import WARM_UP
     from bench.workloads import WORKLOADS, cluster
@@ -32,7 +34,7 @@ def main(nodes: int, pods: int, names: list[str]) -> None:
         for name in names:
             child = os.fork()
             if not child:
-                _run(sim, WORKLOADS[name], name, WARM_UP + FEW, pods)
+                _run(sim, WORKLOADS[name], name, WARM_UP + FEW, pods, nodes)
             _, status = os.waitpid(child, 0)
             if status:
                 raise SystemExit(
@@ -40,8 +42,15 @@ def main(nodes: int, pods: int, names: list[str]) -> None:
                 )
 
 
-def _run(sim: Any, make: Callable[[int], Any], name: str, before: int, pods: int) -> None:
-    sim.schedule(*(make(i) for i in range(before)))
+def _run(sim: Any, make: Any, name: str, before: int, pods: int, nodes: int) -> None:
+    settle = type(sim).settle
+    # Other trees may have functions only.
+    if hasattr(make, "prepare"):
+        pods = min(pods, make.at_most(nodes) - before)
+        make.prepare(sim, nodes, before + pods)
+        settle = make.settle
+    sim.apply(*(make(i) for i in range(before)))
+    settle(sim)
     counted = [make(i) for i in range(before, before + pods)]
     marks = [mark()]
     sim.apply(*counted)
@@ -49,9 +58,9 @@ def _run(sim: Any, make: Callable[[int], Any], name: str, before: int, pods: int
     gc.collect()
     gc.freeze()
     marks.append(mark())
-    sim.settle()
+    settle(sim)
     marks.append(mark())
-    print(json.dumps([name, marks]), flush=True)
+    print(json.dumps([name, marks, pods]), flush=True)
     os._exit(0)
 
 

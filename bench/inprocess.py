@@ -33,7 +33,7 @@ from bench import instructions
 from bench.goals import multiples
 from bench.plugins import CONFIG, PLUGINS
 from bench.trees import HERE, ROOT, trees
-from bench.workloads import CLASSES, WORKLOADS, basic, cluster
+from bench.workloads import CLASSES, WORKLOADS, Shaped, basic, cluster
 from mooring.framework.plugin import Base
 from mooring.simulator import Simulation
 
@@ -66,12 +66,18 @@ def cost(
     plugins, config = ([plugin], CONFIG) if plugin is not None else ([], None)
     with Simulation(keep_attempts=False, plugins=plugins, config=config) as sim:
         sim.apply(*cluster(nodes))
-        sim.schedule(*(make(i) for i in range(WARM_UP)))
+        settle: Callable[[Simulation], None] = Simulation.settle
+        if isinstance(make, Shaped):
+            pods = min(pods, make.at_most(nodes) - WARM_UP)
+            make.prepare(sim, nodes, WARM_UP + pods)
+            settle = make.settle
+        sim.apply(*(make(i) for i in range(WARM_UP)))
+        settle(sim)
         sim.apply(*(make(i) for i in range(WARM_UP, WARM_UP + pods)))
         gc.collect()
         gc.freeze()
         began = time.process_time()
-        sim.settle()
+        settle(sim)
         spent = time.process_time() - began
     gc.unfreeze()
     return spent / pods * 1e6

@@ -109,10 +109,10 @@ def count(process: Process, pods: int) -> Results:
         command = [*_VALGRIND, f"--cachegrind-out-file={out}.%p", sys.executable, str(_COUNTED)]
         try:
             lines = _complete([*command, str(nodes), str(pods), *workloads], path).splitlines()
-            for workload, moments in map(json.loads, lines):
+            for workload, moments, counted in map(json.loads, lines):
                 first, applied, ready, last = (read(Path(f"{out}.{each}")) for each in moments)
                 key = f"{workload} @ {nodes}"
-                found[key] = (applied - first + last - ready) / pods / 1e3
+                found[key] = (applied - first + last - ready) / counted / 1e3
                 print(f"{tree}: {key}: {found[key]:.1f}", file=sys.stderr)
         except CountError as error:
             raise CountError(f"{tree} @ {nodes}: {error}") from None

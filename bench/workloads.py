@@ -1,17 +1,24 @@
 """What is scheduled in the benchmarks in process.
 
-Pods as controllers make them come from `bench.manifests`, which `bench.versus` uses as well.
+Pods as controllers make them come from `bench.manifests`, full clusters and volumes from
+`bench.shapes`; `bench.versus` uses both as well.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from msgspec import structs
 
 import mooring.framework as fw
 from bench import manifests
-from mooring.api import codec, core
+from bench.shapes import BIND_COMPLETED, SHAPES, Shape
+from mooring.api import KINDS, codec, core
+from mooring.api.frozen import FrozenDict
+from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
+from mooring.simulator import Simulation
 from mooring.testing import node, pod
 from mooring.testing.builders import HOSTNAME, ZONE
 
@@ -19,10 +26,14 @@ ZONES = 10
 CLASSES = 100
 
 
+def node_name(number: int) -> str:
+    return f"node-{number:05}"
+
+
 def cluster(count: int, first: int = 0) -> list[fw.Node]:
     """Identical nodes of 32 cores and 64 GiB over ten zones, numbered from `first`."""
     return [
-        node(f"node-{i:05}", cpu=32, memory="64Gi", zone=f"zone-{i % ZONES}")
+        node(node_name(i), cpu=32, memory="64Gi", zone=f"zone-{i % ZONES}")
         for i in range(first, first + count)
     ]
 
@@ -143,6 +154,52 @@ def _made(manifest: Callable[[int], manifests.Object]) -> Callable[[int], fw.Pod
     return make
 
 
+class Shaped:
+    """A workload of a shape: its pods, by number, and what has to be there before them."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._pod = _made(shape.pod)
+        self.at_most: Callable[[int], int] = shape.at_most
+
+    def __call__(self, i: int) -> fw.Pod:
+        return self._pod(i)
+
+    def prepare(self, sim: Simulation, nodes: int, pods: int) -> None:
+        """Create what is there before the pods."""
+        kinds = {kind.KIND: kind for kind in KINDS}
+        for value in self._shape.before(nodes, pods, node_name):
+            sim.apply(codec.convert(value, kinds[value["kind"]]))
+
+    def settle(self, sim: Simulation) -> None:
+        """Let the scheduler work; chosen volumes are bound as a volume controller would."""
+        sim.settle()
+        if self._shape.binds_claims:
+            sim.apply(*_bound(sim, _chosen_volumes(sim)))
+            sim.advance(1)  # the scheduler looks once a second
+
+
+def _chosen_volumes(sim: Simulation) -> list[PersistentVolume]:
+    volumes = sim.scheduler.cache.objects.list(PersistentVolume)
+    return [it for it in volumes if it.spec.claim_ref is not None and it.status.phase != "Bound"]
+
+
+def _bound(sim: Simulation, volumes: Iterable[PersistentVolume]) -> Iterable[Any]:
+    objects = sim.scheduler.cache.objects
+    for volume in volumes:
+        reference = volume.spec.claim_ref
+        assert reference is not None
+        claim = objects.get(PersistentVolumeClaim, reference.name, reference.namespace)
+        assert claim is not None
+        annotations = FrozenDict({**claim.metadata.annotations, BIND_COMPLETED: "yes"})
+        yield structs.replace(
+            claim,
+            metadata=structs.replace(claim.metadata, annotations=annotations),
+            spec=structs.replace(claim.spec, volume_name=volume.name),
+        )
+        yield structs.replace(volume, status=structs.replace(volume.status, phase="Bound"))
+
+
 def too_big(i: int) -> fw.Pod:
     """A pod that fits nowhere: every attempt ends in a full diagnosis."""
     return pod(f"big-{i}", cpu="64", memory="200Mi")
@@ -168,4 +225,5 @@ WORKLOADS: dict[str, Callable[[int], fw.Pod]] = {
     "own affinity": own_affinity,
     "index label + spread": index_label_and_spread,
     "realistic mix": _made(manifests.realistic_mix),
+    **{name.replace("-", " "): Shaped(shape) for name, shape in SHAPES.items()},
 }

@@ -2,6 +2,7 @@
 
     make bench-vs
     make bench-vs ARGS="--nodes 500 --pods 300 --rounds 1 --workload basic"
+    make bench-vs ARGS="--shapes --nodes 1000 --pods 500 --rounds 2"
     python -m bench.versus --resume raw.jsonl       # goes on after an interruption
 
 Needs Go the first time, to build the control plane; about an hour with 5,000 nodes.
@@ -15,18 +16,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.controlplane.build import ControlPlaneError
 
+from bench.shapes import SHAPES
 from bench.versus import raw
 from bench.versus.machine import machine, versions
 from bench.versus.measure import measure
 from bench.versus.raw import NAMES, SCHEDULERS, Run, Setup
 from bench.versus.rig import Rig
-from bench.versus.workloads import WORKLOADS
+from bench.versus.summary import cell, ratio
+from bench.versus.workloads import USUAL, WORKLOADS
 
 _UNKNOWN = 40.0  # seconds that a run may take, for all we know before the first
 
@@ -54,7 +57,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--pods", type=int, default=3_000, help="of each run; some take fewer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--workload", choices=WORKLOADS, action="append", help="may be repeated (default: all)"
+        "--workload",
+        choices=WORKLOADS,
+        action="append",
+        help="may be repeated (default: usual)",
+    )
+    parser.add_argument(
+        "--shapes",
+        action="store_true",
+        help="preemption on a full cluster and volumes, instead of the usual workloads",
     )
     parser.add_argument("--only", choices=SCHEDULERS, help="measure one of the two")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for each run")
@@ -69,9 +80,10 @@ def _begun(options: argparse.Namespace) -> tuple[Path, Setup, list[Run]]:
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
     path = folder / f"versus-{now:%Y%m%d-%H%M%S}.jsonl"
-    workloads = tuple(options.workload or WORKLOADS)
+    workloads = tuple(options.workload or (SHAPES if options.shapes else USUAL))
     said = f"--nodes {options.nodes} --pods {options.pods} --rounds {options.rounds}"
     said += "".join(f" --workload {name}" for name in options.workload or ())
+    said += " --shapes" if options.shapes else ""
     said += f" --only {options.only}" if options.only else ""
     setup = Setup(
         nodes=options.nodes,
@@ -119,6 +131,8 @@ def _all_runs(path: Path, setup: Setup, runs: list[Run], *, audit: bool) -> None
             raw.write(path, run)
             runs.append(run)
             _say(f"   {summary(run)}")
+    for line in ratios(setup, runs):
+        _say(line)
 
 
 def expected(runs: Sequence[Run], workload: str, scheduler: str) -> float:
@@ -129,12 +143,23 @@ def expected(runs: Sequence[Run], workload: str, scheduler: str) -> float:
     return statistics.mean(known) if known else _UNKNOWN
 
 
+def ratios(setup: Setup, runs: Sequence[Run]) -> Iterator[str]:
+    """A line about each workload that both schedulers completed: medians, ours to the other's."""
+    for workload in setup.workloads:
+        ours, theirs = (cell(runs, workload, scheduler) for scheduler in SCHEDULERS)
+        sooner = ratio(theirs.last_bind, ours.last_bind)
+        work = ratio(ours.cpu_per_pod, theirs.cpu_per_pod)
+        if sooner is not None and work is not None:
+            yield f"{workload}: last bind {sooner:.2f}x as soon, CPU {work:.2f}x"
+
+
 def summary(run: Run) -> str:
     """A line about a run."""
     told = (
         f"{run.bound:,} of {run.asked:,} bound, {run.pods_per_second:.0f} pods/s,"
         f" {run.cpu_per_pod:.2f} ms CPU/pod ({run.all_cpu_per_pod:.2f} with the rest),"
         f" {run.peak_memory:.0f} MB, first after {run.first_bind:.2f} s,"
+        f" last after {run.last_bind:.2f} s,"
         f" others had {100 * run.others:.0f} %"
     )
     return f"{told}; {run.outcome}" if run.outcome else told

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from tests.controlplane.processes import Process
 from bench.versus.machine import busy_seconds
 from bench.versus.raw import Run
 from bench.versus.rig import Rig
+from bench.versus.volume_controller import VolumeController
 from bench.versus.watcher import Watcher
 from bench.versus.workloads import EVERY, MEASURED, WORKLOADS, Workload
 
@@ -34,7 +36,8 @@ def measure(rig: Rig, name: str, scheduler: str, number: int, *, pods: int, dead
     try:
         rig.create(workload.before(pods, rig.nodes), namespace)
         rig.create((workload.pod(i) for i in range(asked)), namespace)
-        run = _watched(rig, scheduler, workload, namespace, asked, deadline)
+        with VolumeController(rig.plane) if workload.binds_claims else nullcontext():
+            run = _watched(rig, scheduler, workload, namespace, asked, deadline)
         run = _with_placements(rig, namespace, run)
     finally:
         rig.remove_namespace(namespace)
@@ -75,6 +78,7 @@ def _watched(
         bound=len(times),
         outcome=outcome,
         first_bind=round(times[0] - started, 3) if times else 0.0,
+        last_bind=round(times[-1] - started, 3) if times else 0.0,
         span=round(times[-1] - first, 3) if times else 0.0,
         timeline=twentieths(times, first),
         cpu_first=round(at_first[0], 2) if at_first else 0.0,

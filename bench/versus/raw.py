@@ -39,6 +39,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="what"
     bound: int  # pods that were
     outcome: str = ""  # empty if all went well, else what happened
     first_bind: float = 0.0  # seconds after the start of the process
+    last_bind: float = 0.0  # likewise
     span: float = 0.0  # seconds from the first bind, or the end of the first victim, to the last
     timeline: tuple[float, ...] = ()  # seconds from there to each further 5 % of the binds
     cpu_first: float = 0.0  # seconds of the scheduler, from its start to the first bind

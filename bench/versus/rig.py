@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -25,13 +26,32 @@ from bench.versus.workloads import node, priority_classes
 _USER = "system:kube-scheduler"  # the API server has a role and a priority for it
 # Tests read in the audit log who did what, which costs the server a write for each bind.
 _NO_AUDIT = ("--audit-log-path=", "--audit-policy-file=")
+# Without controllers, finalizers would keep volumes and claims forever.
+_NO_FINALIZERS = ("--disable-admission-plugins=StorageObjectInUseProtection",)
+# What a run may leave that is in no namespace.
+WITHOUT_NAMESPACE = {
+    "PersistentVolume": "PersistentVolume",
+    "CSINode": "storage.k8s.io/v1/CSINode",
+    "StorageClass": "storage.k8s.io/v1/StorageClass",
+}
+_WITH_STATUS = {
+    "PersistentVolume": "PersistentVolume",
+    "PodDisruptionBudget": "policy/v1/PodDisruptionBudget",
+}
+_IN_NAMESPACE = (
+    "Pod",
+    "PersistentVolumeClaim",
+    "policy/v1/PodDisruptionBudget",
+    "events.k8s.io/v1/Event",
+)
 
 
 class Rig:
     """A control plane with nodes, on which one scheduler at a time can be started."""
 
     def __init__(self, nodes: int, *, audit: bool = False) -> None:
-        self.plane: ControlPlane = ControlPlane(apiserver_args=() if audit else _NO_AUDIT)
+        arguments = (*_NO_FINALIZERS, *(() if audit else _NO_AUDIT))
+        self.plane: ControlPlane = ControlPlane(apiserver_args=arguments)
         self.nodes: int = nodes
 
     def __enter__(self) -> Self:
@@ -74,8 +94,22 @@ class Rig:
 
     def create(self, values: Iterable[Object], namespace: str = "") -> None:
         """Create objects side by side, pods in this namespace."""
-        together = (placed(value, namespace) for value in values)
-        self.plane.admin.create_many(together)
+        made = [placed(value, namespace) for value in values]
+        self.plane.admin.create_many(made)
+        with_status = [value for value in made if value["kind"] in _WITH_STATUS]
+        if with_status:
+            with ThreadPoolExecutor(16) as threads:
+                list(threads.map(self._write_status, with_status))
+
+    def _write_status(self, value: Object) -> None:
+        meta = value["metadata"]
+        self.plane.admin.patch(
+            _WITH_STATUS[value["kind"]],
+            meta["name"],
+            {"status": value["status"]},
+            meta.get("namespace", ""),
+            subresource="status",
+        )
 
     def add_namespace(self, name: str) -> None:
         self.plane.admin.create(named(name))
@@ -83,9 +117,12 @@ class Rig:
     def remove_namespace(self, name: str) -> None:
         """Remove it and everything that a run left in it."""
         admin = self.plane.admin
-        for kind in ("Pod", "events.k8s.io/v1/Event"):
+        for kind in _IN_NAMESPACE:
             while self.count(kind, name):
                 admin.delete_all(kind, name)
+        for kind in WITHOUT_NAMESPACE.values():
+            while self.count(kind, ""):
+                admin.delete_all(kind)
         # Without a controller manager a deleted namespace waits forever to be finalized.
         waiting = admin.delete("Namespace", name, grace=None)
         waiting["spec"]["finalizers"] = []
@@ -99,7 +136,7 @@ class Rig:
 
 
 def placed(value: Object, namespace: str) -> Object:
-    """An object in a namespace, if one is named."""
-    if not namespace:
+    """An object in a namespace, if one is named and the object can be in one."""
+    if not namespace or value["kind"] in WITHOUT_NAMESPACE:
         return value
     return {**value, "metadata": {**value["metadata"], "namespace": namespace}}

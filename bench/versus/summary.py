@@ -51,6 +51,10 @@ class Cell(msgspec.Struct, frozen=True):
     def first_bind(self) -> Spread | None:
         return self._spread(lambda run: run.first_bind)
 
+    @property
+    def last_bind(self) -> Spread | None:
+        return self._spread(lambda run: run.last_bind)
+
     def _spread(self, of: Callable[[Run], float]) -> Spread | None:
         values = [of(run) for run in self.complete]
         return Spread.of(values) if values else None

@@ -3,7 +3,8 @@
 Nodes are larger than there, so that all workloads fit on the same ones. Where kube's benchmarks
 create pods while the clock runs, ours are there before the scheduler starts: what is measured is
 then the scheduler, not the program that creates pods, which would need one of two cores for it.
-Pods as controllers make them come from `bench.manifests`, which the benchmarks in process use too.
+Pods as controllers make them come from `bench.manifests`, full clusters and volumes from
+`bench.shapes`; the benchmarks in process use both, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from bench import manifests
 from bench.manifests import HOST, IMAGE, ZONE, Object
+from bench.shapes import SHAPES, Shape
 
 ZONES = 10
 MEASURED = "measured"  # label: "yes" on pods that are waited for, "victim" on those that go
@@ -36,6 +38,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     count: Callable[[int, int], int] = lambda pods, nodes: pods
     before: Callable[[int, int], Sequence[Object]] = lambda pods, nodes: ()
     during: Callable[[int], Object] | None = None  # one of these every `EVERY` seconds
+    binds_claims: bool = False  # whether chosen volumes are bound, as a controller would
 
 
 EVERY = 0.2  # seconds, as in kube's benchmarks
@@ -210,7 +213,35 @@ def _measured(manifest: Callable[[int], Object]) -> Callable[[int], Object]:
     return make
 
 
-WORKLOADS: dict[str, Workload] = {
+def _shaped(shape: Shape) -> Workload:
+    """The same pods, and what is there before, for an API server that sets priorities itself."""
+    make = _measured(lambda i: _by_class(shape.pod(i)))
+
+    def before(pods: int, nodes: int) -> list[Object]:
+        values = shape.before(nodes, min(pods, shape.at_most(nodes)), node_name)
+        return [_victim(_by_class(it)) if it["kind"] == "Pod" else it for it in values]
+
+    return Workload(
+        title=shape.title,
+        pod=make,
+        count=lambda pods, nodes: min(pods, shape.at_most(nodes)),
+        before=before,
+        binds_claims=shape.binds_claims,
+    )
+
+
+def _by_class(value: Object) -> Object:
+    spec = {**value["spec"]}
+    name = HIGH if spec.pop("priority", 0) else LOW
+    return {**value, "spec": {**spec, "priorityClassName": name}}
+
+
+def _victim(value: Object) -> Object:
+    meta = value["metadata"]
+    return {**value, "metadata": {**meta, "labels": {**meta["labels"], MEASURED: "victim"}}}
+
+
+USUAL: dict[str, Workload] = {
     "basic": Workload(title="plain pods", pod=basic),
     "node-affinity": Workload(title="node affinity (2 of 10 zones)", pod=node_affinity),
     "spread": Workload(title="spread, hard (zone)", pod=spread),
@@ -255,3 +286,9 @@ WORKLOADS: dict[str, Workload] = {
         title="300 controllers, mixed", pod=_measured(manifests.realistic_mix)
     ),
 }
+
+WORKLOADS: dict[str, Workload] = {
+    **USUAL,
+    **{name: _shaped(shape) for name, shape in SHAPES.items()},
+}
+"""The usual ones, and those that have to be asked for."""

@@ -29,7 +29,7 @@ for place, name in enumerate(names):
         moments.append(10 * place + moment)
         with open(out.replace("%p", str(moments[-1])), "w") as file:
             file.write(f"desc: ...\\nevents: Ir\\nfn=main\\n1 {{total}}\\nsummary: {{total}}\\n")
-    print(json.dumps([name, moments]))
+    print(json.dumps([name, moments, int(pods)]))
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bench.versus.rig import placed
+from bench.versus.rig import WITHOUT_NAMESPACE, placed
 from bench.versus.watcher import Watcher
 from bench.versus.workloads import MEASURED, WORKLOADS, node, node_name, priority_classes
 from tests.controlplane.embedded import EmbeddedPlane
@@ -30,6 +30,8 @@ def test_makes_pods_that_an_api_server_takes(plane: EmbeddedPlane, name: str) ->
     measured = [workload.pod(i) for i in range(workload.count(10, NODES))]
     for value in (*workload.before(10, NODES), *measured, *later):
         plane.admin.create(placed(value, name))
+    for kind in WITHOUT_NAMESPACE.values():
+        plane.admin.delete_all(kind)
     found = plane.admin.list("Pod", name, labelSelector=f"{MEASURED}=yes")
     assert len(found) == len(measured) > 0
     assert not any(pod["spec"].get("nodeName") for pod in found)

@@ -5,18 +5,42 @@ from __future__ import annotations
 import pytest
 from bench.goals import GOALS, multiples
 from bench.manifests import CONTROLLERS, INDEX, POD_INDEX, realistic_mix
-from bench.workloads import WORKLOADS, cluster, index_label_and_spread, thousand_classes
+from bench.workloads import (
+    WORKLOADS,
+    Shaped,
+    cluster,
+    index_label_and_spread,
+    thousand_classes,
+)
 
 from mooring.simulator import Simulation
 
+PLAIN = [name for name, make in WORKLOADS.items() if not isinstance(make, Shaped)]
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "unschedulable"])
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "unschedulable"])
 def test_finds_a_node_for_every_pod(name: str) -> None:
     with Simulation(keep_attempts=False) as sim:
         sim.apply(*cluster(40))
         sim.schedule(*(WORKLOADS[name](i) for i in range(330)))
         assert all(sim.placements().values())
         assert len(sim.placements()) == 330
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in PLAIN])
+def test_finds_a_node_for_every_pod_beside_what_is_there_before(name: str) -> None:
+    make = WORKLOADS[name]
+    assert isinstance(make, Shaped)
+    with Simulation(keep_attempts=False) as sim:
+        sim.apply(*cluster(20))
+        make.prepare(sim, 20, 20)
+        sim.apply(*(make(i) for i in range(20)))
+        make.settle(sim)
+        placed = {name: on for name, on in sim.placements().items() if "victim" not in name}
+        assert len(placed) == 20
+        assert all(placed.values())
+        if name.startswith("preemptors"):
+            assert len(sim.placements()) == 20 + 20  # one of four victims stays on each node
 
 
 def test_labels_the_pods_of_a_job_with_their_index() -> None:

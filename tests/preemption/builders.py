@@ -11,9 +11,10 @@ from mooring.api.policy import PodDisruptionBudget
 from mooring.cache.pods import Pod
 from mooring.framework._internal import InternalWhatIf, depends_on_of
 from mooring.plugins.noderesources.fit import NodeResourcesFit
+from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import PreemptionReport, search, worth_trying
 from mooring.preemption.ranks import Ranks
-from mooring.preemption.victims import DisruptionBudgets, PreemptionRequest
+from mooring.preemption.victims import PreemptionRequest
 from mooring.testing.build import StubWhatIf, build, prepare
 from mooring.testing.builders import pod
 
@@ -54,6 +55,12 @@ class OneByOne(StubWhatIf):
 
     def fits_all(self, *_: object) -> None:
         return None
+
+    def basis(self, *_: object) -> None:
+        return None
+
+    def nominated_on(self, node_name: str, pod: Pod) -> tuple[Pod, ...]:
+        return ()
 
     def fixed(self, pod: Pod) -> frozenset[str]:
         return frozenset(one.name for one in self.filters if depends_on_of(one, pod) is fw.NODE)

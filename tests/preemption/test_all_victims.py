@@ -8,14 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.preemption.builders import NOW, budget, runs
+from tests.preemption.one_by_one import OneByOne
 from tests.sizes import sized
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
 from mooring.framework._internal import InternalWhatIf, what_if_of
+from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import search, worth_trying
-from mooring.preemption.victims import DisruptionBudgets, PreemptionRequest
+from mooring.preemption.victims import PreemptionRequest
 from mooring.scheduler.profiles import ProfileRuntime
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
@@ -70,23 +72,6 @@ sizes: Any = st.lists(
     min_size=len(NAMES),
     max_size=len(NAMES),
 )
-
-
-class OneByOne:
-    """The same filters, which can't be asked about many nodes at once."""
-
-    def __init__(self, asked: InternalWhatIf) -> None:
-        self.add_pod = asked.add_pod
-        self.remove_pod = asked.remove_pod
-        self.fits = asked.fits
-        self.fixed = asked.fixed
-        self.is_ours = asked.is_ours
-
-    def without_pods(self, *_: Any) -> None:
-        return None
-
-    def fits_all(self, *_: Any) -> None:
-        raise AssertionError("asked about many")
 
 
 def runtime_of(sim: Simulation) -> ProfileRuntime:
@@ -175,7 +160,9 @@ def test_respects_nominated_pods_as_node_by_node(
         expected = {
             row: status for row, status in enumerate(alone) if status is not None and not status.ok
         }
-        assert dict(ask.refused_for_nominated(state, newcomer, nodes)) == expected
+        refused = ask.refused_for_nominated(state, newcomer, nodes)
+        found = [] if refused is None else refused.each()
+        assert {row: status for row, status in enumerate(found) if not status.ok} == expected
 
 
 # --- when it goes node by node -------------------------------------------------------------------
@@ -186,8 +173,8 @@ def test_respects_nominated_pods_as_node_by_node(
     [
         ({}, True),
         ({"ports": (80,), "node_selector": {"disk": "ssd"}}, True),
-        ({"spread": {"zone": 1}}, False),
-        ({"affinity": TOGETHER}, False),
+        ({"spread": {"zone": 1}}, True),
+        ({"affinity": TOGETHER}, True),
     ],
 )
 def test_imagines_nodes_only_for_filters_that_look_no_further(

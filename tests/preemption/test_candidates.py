@@ -142,7 +142,10 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
         def without_pods(self, *_: Any) -> None:
             return None
 
-        fits_all = without_pods
+        fits_all = basis = without_pods
+
+        def nominated_on(self, *_: Any) -> tuple[Pod, ...]:
+            return ()
 
     asked = request_for(pod(cpu=1), asked=Untouched())
     cluster = row_of_nodes({}, {})

@@ -198,7 +198,8 @@ def test_takes_the_place_of_a_pod_that_waits_for_permission() -> None:
         assert sim.placements() == {"victim": "", "vip": "a"}
         assert sim.why("victim") != ""
         suffix = "Preempted by pod vip-uid on node a (in kube-scheduler memory)."
-        assert notes(sim, "victim")[:2] == [
+        assert notes(sim, "victim")[:3] == [
+            "WaitingOnPermit: waiting on permit for node a, held by Slow (at most 10m0s)",
             f"Preempted: {suffix}",
             "FailedScheduling: waiting on permit for pod: preempted",
         ]

@@ -1,6 +1,6 @@
 """Who is more important on a node, found out once and again when something has changed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -9,6 +9,7 @@ from msgspec import structs
 from tests.preemption.builders import names, request_for, runs
 
 from mooring.cache.cache import Cache
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.preemption.ranks import Ranks
 from mooring.testing.builders import node, nodes, pod
@@ -25,11 +26,15 @@ class Ranking:
         return sorted(pods, key=lambda p: p.name)
 
 
+def ranked(ranks: Ranks, some: Node, rank: Ranking) -> Sequence[Pod]:
+    return ranks.of(some.name, some.pods, rank).by_importance
+
+
 def test_finds_out_once_as_long_as_nothing_changes() -> None:
     ranks, rank = Ranks(), Ranking()
     cluster = nodes(node("n", pods=[runs("b"), runs("a")]))
     for _ in range(3):
-        assert names(ranks.of(cluster[0], rank)) == "a b"
+        assert names(ranked(ranks, cluster[0], rank)) == "a b"
     assert rank.asked == 1
 
 
@@ -39,13 +44,13 @@ def test_finds_out_again_when_a_pod_comes_goes_or_has_another_state() -> None:
     a, b = runs("a", on="n"), runs("b", on="n")
     for come in (b, a):
         cache.put_pod(come)
-        ranks.of(cache.nodes[0], rank)
-    assert names(ranks.of(cache.nodes[0], rank)) == "a b"
+        ranked(ranks, cache.nodes[0], rank)
+    assert names(ranked(ranks, cache.nodes[0], rank)) == "a b"
     later = Pod(structs.replace(b.api, status=structs.replace(b.status, phase="Running")))
     cache.put_pod(later)
-    assert ranks.of(cache.nodes[0], rank)[1] is later
+    assert ranked(ranks, cache.nodes[0], rank)[1] is later
     cache.remove_pod(a)
-    assert names(ranks.of(cache.nodes[0], rank)) == "b"
+    assert names(ranked(ranks, cache.nodes[0], rank)) == "b"
     assert rank.asked == 4
 
 
@@ -54,7 +59,7 @@ def test_keeps_nothing_that_depends_on_the_time_it_is() -> None:
     mixed = node("mixed", pods=[runs("a", None), runs("b")])
     unknown = node("unknown", pods=[runs("c", None), runs("d", None)])
     for some, asked in ((mixed, 1), (mixed, 2), (unknown, 3), (unknown, 3)):
-        ranks.of(some, rank)
+        ranked(ranks, some, rank)
         assert rank.asked == asked
 
 
@@ -62,12 +67,12 @@ def test_forgets_nodes_when_it_knows_more_than_there_are() -> None:
     ranks, rank = Ranks(), Ranking()
     cluster = nodes(*(node(name, pods=[runs(f"on-{name}")]) for name in "abc"))
     for some in cluster:
-        ranks.of(some, rank)
+        ranked(ranks, some, rank)
     ranks.keep(3)
-    ranks.of(cluster[0], rank)
+    ranked(ranks, cluster[0], rank)
     assert rank.asked == 3
     ranks.keep(2)
-    ranks.of(cluster[0], rank)
+    ranked(ranks, cluster[0], rank)
     assert rank.asked == 4
 
 
@@ -90,4 +95,6 @@ def test_what_is_kept_serves_preemptors_of_any_priority(here: Any, limits: list[
         asked = request_for(
             pod(priority=limit), spares=lambda other: other.name.startswith("spared"), ranks=kept
         )
-        assert list(asked.ranked(some)) == asked.by_importance(asked.potential_victims(some))
+        violating, others = asked.split(asked.ranked(nodes(some), 0))
+        assert list(others) == asked.by_importance(asked.potential_victims(some))
+        assert not violating

@@ -8,7 +8,8 @@ from tests.preemption.builders import budget, names, request_for, runs, what_if
 import mooring.framework as fw
 from mooring.cache.pods import Pod
 from mooring.framework.results import Candidate
-from mooring.preemption.victims import NO_VICTIMS, DisruptionBudgets, find_victims
+from mooring.preemption.budgets import DisruptionBudgets
+from mooring.preemption.victims import NO_VICTIMS, find_victims
 from mooring.testing.builders import node, pod
 
 WEB, DB = {"app": "web"}, {"app": "db"}

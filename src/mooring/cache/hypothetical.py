@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features, Nodes, stacked
 from mooring.cache.topology import Extract, FeatureIndex, Parts
+
+T = TypeVar("T")
 
 Amounts = Callable[[Iterable[Pod]], list[int]]
 """What each of these pods adds to a column."""
@@ -48,6 +50,26 @@ class HypotheticalNodes(Nodes, abc.ABC):
     @abc.abstractmethod
     def _nodes(self) -> Sequence[Node]:
         """Each of them alone, for per-node filters."""
+
+    @abc.abstractmethod
+    def moving_pods(self) -> Iterator[Pod]:
+        """The pods by which these nodes may differ from those that are there."""
+
+    def change(self, key: Hashable, amount: Callable[[Pod], int]) -> IntArray:
+        """What the pods that came, less those that are gone, amount to; equal keys share it.
+
+        For filters that count over more than one node: the counts of the whole cluster are those of
+        the nodes as they are, and this is what is different on each of these nodes.
+        """
+        return self._change(("change", key), lambda pods: [amount(pod) for pod in pods])
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is computed once for these nodes, whichever of the pods are there at the moment."""
+        key = ("kept", key)
+        if key not in self._cache:
+            self._cache[key] = make()
+        found: T = self._cache[key]
+        return found
 
     def take(self, chosen: BoolArray | IntArray) -> HypotheticalNodes:
         places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
@@ -150,6 +172,9 @@ class NodesWithoutPods(HypotheticalNodes):
             NodesWithMorePods(self, nominated) if nominated else None
         )
 
+    def moving_pods(self) -> Iterator[Pod]:
+        return chain.from_iterable(self._without)
+
     def put_back(self, places: IntArray, number: int) -> None:
         """On each of these places, the pod of that number is there again."""
         self._move(_Move(True, places, number))
@@ -205,6 +230,9 @@ class NodesWithMorePods(HypotheticalNodes):
         self._homes: IntArray = np.repeat(np.arange(len(more)), _counts(self._more))
         self._sums: dict[Hashable, IntArray] = {}  # what more pods add, by column
         self._overlaps: bool | None = None
+
+    def moving_pods(self) -> Iterator[Pod]:
+        return chain(self._origin.moving_pods(), chain.from_iterable(self._more))
 
     @property
     def overlaps(self) -> bool:

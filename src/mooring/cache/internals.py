@@ -6,13 +6,20 @@ view that others get.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cache.arrays import FloatArray, IntArray, frozen
+from mooring.cache.labels import LabelColumn
+from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Features, Mark, Nodes, RowChanges
 from mooring.cache.topology import Extract, Parts
+
+S = TypeVar("S", bound=np.generic)
 
 # --- what changed ---------------------------------------------------------------------------------
 
@@ -31,6 +38,11 @@ def epoch_of(nodes: Nodes) -> int:
     return nodes._table.epoch
 
 
+def is_whole(nodes: Nodes) -> bool:
+    """Whether these are all nodes, so that a place is a row."""
+    return nodes._rows is None
+
+
 def mark_of(nodes: Nodes) -> Mark:
     """This moment, for `changed_since`."""
     table = nodes._table
@@ -45,6 +57,43 @@ def changed_since(nodes: Nodes, mark: Mark) -> RowChanges | None:
     if changed_pods is None or changed_nodes is None:
         return None
     return RowChanges(changed_pods, changed_nodes)
+
+
+def pods_of(nodes: Nodes, place: int) -> tuple[Pod, ...]:
+    """The pods of one of these nodes, as `Node.pods`."""
+    row = place if nodes._rows is None else int(nodes._rows[place])
+    return tuple(nodes._table.pods[row].values())
+
+
+class AnyMark(NamedTuple):
+    """Positions in all journals."""
+
+    rows: Mark
+    statuses: int  # of pods
+
+
+def any_mark_of(nodes: Nodes) -> AnyMark:
+    """This moment, for `touched_since`."""
+    return AnyMark(mark_of(nodes), nodes._table.status_journal.position)
+
+
+def touched_since(nodes: Nodes, mark: AnyMark) -> Iterable[int] | None:
+    """As `changed_since`, also rows of which only the status of a pod changed."""
+    changes = changed_since(nodes, mark.rows)
+    statuses = nodes._table.status_journal.since(mark.statuses)
+    if changes is None or statuses is None:
+        return None
+    return chain(changes.pods, changes.nodes, statuses)
+
+
+def all_names(nodes: Nodes) -> tuple[str, ...]:
+    """The names of all nodes by row; the same tuple until nodes come or go."""
+    return nodes._table.all_names()
+
+
+def on_rows_of(nodes: Nodes, column: NDArray[S]) -> NDArray[S]:
+    """The part of a column over all nodes that is about these."""
+    return column if nodes._rows is None else column[nodes._rows]
 
 
 # --- order ----------------------------------------------------------------------------------------
@@ -72,6 +121,11 @@ def listed_label_codes(nodes: Nodes, key: str) -> IntArray:
     """The label codes of all nodes, in the order of `listing_of`."""
     table = nodes._table
     return table.label(key).listed(table.ordered()[0])
+
+
+def label_column(nodes: Nodes, key: str) -> LabelColumn:
+    """All values of a label; another one if values have other codes."""
+    return nodes._table.label(key)
 
 
 def rows_labelled(nodes: Nodes, key: str, code: int) -> IntArray:

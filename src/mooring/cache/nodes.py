@@ -54,6 +54,7 @@ class NodeTable:
         self.ports: PortIndex = PortIndex()
         self.order: NodeOrder = NodeOrder()
         self.pod_journal: Journal = Journal()  # rows whose pods changed
+        self.status_journal: Journal = Journal()  # rows with pods that changed in nothing to count
         self.node_journal: Journal = Journal()  # rows whose node changed
         self.epoch: int = 0  # changes whenever rows come, go or move
         self._labels: dict[str, LabelColumn] = {}
@@ -127,6 +128,7 @@ class NodeTable:
         """Another state of a pod with the same footprint."""
         self.pods[row][pod.uid] = pod
         self._pod_labels.replace(pod)
+        self.status_journal.changed(row)
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         self.resources.account(row, pod, sign)
@@ -253,6 +255,7 @@ class NodeTable:
 
     def _void_positions(self) -> None:
         self.pod_journal.restructured()
+        self.status_journal.restructured()
         self.node_journal.restructured()
 
     def _write_label(self, column: LabelColumn, row: int, node: core.Node) -> None:

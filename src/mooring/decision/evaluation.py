@@ -24,7 +24,7 @@ from mooring.decision.plugins import (
     PreFilterOutcome,
     run_pre_filter,
 )
-from mooring.decision.whatif import WhatIfs
+from mooring.decision.whatif import WhatIfs, first_error
 from mooring.framework import OK, BoolArray, CycleState, IntArray, Nodes, Pod, Status, Verdicts
 from mooring.runtime import PluginError, PluginFault
 
@@ -39,7 +39,7 @@ class Evaluation:
     _kept: Kept = NOTHING_KEPT
     _feasible: BoolArray | None = None  # None: as in the columns, or all
     _verdicts: Verdicts | None = None
-    _has_refusal_for_nominated: bool = False
+    _nominated: Verdicts | None = None  # refusals beside nominated pods, if any were asked for
     _scores: scoring.Scores | None = None
     _asked: Mapping[str, tuple[IntArray, IntArray]] = scoring.NOTHING_ASKED  # raw and normalized
 
@@ -130,19 +130,17 @@ class Evaluation:
             if self.count:
                 self._run_filters(limit, start, columns.feasible.count)
             return
-        what_if = self._what_if
-        if not what_if.has_nominated:
+        nominated = self._nominated = self._what_if.refused_for_nominated(state, pod, nodes)
+        if nominated is None or nominated.index is None:
             return
-        for row, status in what_if.refused_for_nominated(state, pod, nodes):
-            self._has_refusal_for_nominated = True
-            if not status.rejected:
-                self.status = status
-                return
-            if self._feasible is None:
-                self._feasible = columns.feasible.mask
-            if self._feasible[row]:
-                self._feasible[row] = False
-                self.count -= 1
+        error = first_error(nominated)
+        if error is not None:
+            self.status = error
+            return
+        feasible = columns.feasible.mask & nominated.passed
+        count = int(np.count_nonzero(feasible))
+        if count != self.count:
+            self._feasible, self.count = feasible, count
 
     def _run_filters(self, limit: int | None, start: int, expected: int | None = None) -> None:
         """Find the feasible nodes plugin by plugin; `expected` is how many there are at most."""
@@ -174,7 +172,8 @@ class Evaluation:
         """The first refusal of each of these nodes; None, and a `status`, if a plugin fails."""
         state, pod, kept = self.state, self.pod, self._kept
         try:
-            return self._what_if.first_refusals(state, pod, nodes, kept, limit, start)
+            nominated = self._nominated if nodes is self.nodes else None
+            return self._what_if.first_refusals(state, pod, nodes, kept, limit, start, nominated)
         except PluginFault as fault:
             self.status = fault.status
             return None
@@ -185,8 +184,12 @@ class Evaluation:
         """The first refusal of every node. Sets `status` if a plugin fails."""
         if self._verdicts is None:
             known, columns = self._known, self._columns
-            if known is not None and columns is not None and not self._has_refusal_for_nominated:
+            if known is not None and columns is not None:
                 self._verdicts = known.refusals(columns, self.state, self.nodes)
+                if self._verdicts is not None and self._nominated is not None:
+                    # Beside nominated pods comes first, as in `first_refusals`.
+                    refusals, self._verdicts = self._verdicts, self._nominated.copy()
+                    self._verdicts.add(refusals)
         if self._verdicts is None:
             self._verdicts = self._refusals(self.nodes)
         return self._verdicts or Verdicts.passing(self.nodes)

@@ -8,7 +8,7 @@ from mooring.cache.objects import Objects
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.memory import ClassMemory
 from mooring.decision.plugins import DecisionPlugins
-from mooring.decision.whatif import Nominator, WhatIfs
+from mooring.decision.whatif import InternalNominator, WhatIfs
 from mooring.framework import CycleState, Nodes, Pod
 
 
@@ -18,16 +18,17 @@ class PodEvaluator:
     def __init__(
         self,
         plugins: DecisionPlugins,
-        nominator: Nominator,
+        nominator: InternalNominator,
         objects: Objects | None = None,
         *,
         is_ours: Callable[[Pod], bool] = lambda pod: True,
     ) -> None:
         self.plugins: DecisionPlugins = plugins
-        self.what_if: WhatIfs = WhatIfs(plugins, nominator, is_ours)
         self.memory: ClassMemory | None = None
         if objects is not None:
             self.memory = ClassMemory(plugins, objects)
+        keys_of = None if self.memory is None else self.memory.keys_of
+        self.what_if: WhatIfs = WhatIfs(plugins, nominator, is_ours, keys_of)
 
     def begin(
         self,

@@ -6,14 +6,14 @@ first, then nominated pods, then the plugins with only a per-node form, for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from mooring.cache.arrays import any_of
 from mooring.cache.internals import listing_of
 from mooring.decision.plugins import NOTHING_KEPT, Kept
-from mooring.framework import CycleState, Filter, IntArray, Nodes, Pod, Status, Verdicts
+from mooring.framework import BoolArray, CycleState, Filter, IntArray, Nodes, Pod, Status, Verdicts
 from mooring.runtime import DecisionCaller, PluginFault, is_vectorised
 
 
@@ -51,24 +51,33 @@ class Filtering:
             elif is_vectorised(plugin):
                 self._run_vectorised(place, plugin)
 
-    def run_in_order(self) -> None:
-        """One plugin after the other, for nodes that are few or not real."""
+    def run_in_order(self, at_once_only: Collection[str] = ()) -> None:
+        """One plugin after the other, for nodes that are few or not real.
+
+        The per-node form of `at_once_only` would not know how the nodes differ from the real ones.
+        """
         for place, plugin in enumerate(self._plugins):
-            if is_vectorised(plugin):
+            if plugin.name in at_once_only:
+                verdicts = self._caller.filter_all(plugin, self._state, self._pod, self._nodes)
+                self._merge(place, verdicts)
+            elif is_vectorised(plugin):
                 self._run_vectorised(place, plugin)
             else:
                 self._run_per_node(place, plugin, np.flatnonzero(self.verdicts.passed).tolist())
 
-    def refuse_for_nominated(self, row: int, status: Status) -> None:
-        """Beside the pods that are nominated for this node the pod does not fit.
+    def refuse_for_nominated(self, refused: Verdicts) -> None:
+        """Beside the pods that are nominated for these nodes the pod does not fit.
 
         That answer comes first: it stands whatever the filters say about the node without them.
         """
-        if not status.rejected:
-            raise PluginFault(status)
-        self.verdicts.set(row, status)
+        error = first_error(refused)
+        if error is not None:
+            raise PluginFault(error)
+        verdicts = refused.copy()
+        verdicts.add(self.verdicts)
+        self.verdicts = verdicts
         if self._by is not None:
-            self._by[row] = -1
+            self._by[~refused.passed] = -1
 
     def run_per_node(self, limit: int | None = None, start: int = 0) -> None:
         """The plugins with only a per-node form, for the nodes that passed the others.
@@ -165,8 +174,17 @@ class Filtering:
         if fresh is None:
             return
         np.copyto(self._places(), place, where=fresh)
-        if not all(status.rejected for status in answers.statuses):
-            assert answers.index is not None
-            for number in answers.index[fresh].tolist():
-                if not answers.statuses[number - 1].rejected:
-                    raise PluginFault(answers.statuses[number - 1])
+        error = first_error(answers, fresh)
+        if error is not None:
+            raise PluginFault(error)
+
+
+def first_error(answers: Verdicts, among: BoolArray | None = None) -> Status | None:
+    """The first status of these rows that is no refusal."""
+    index = answers.index
+    if index is None or all(status.rejected for status in answers.statuses):
+        return None
+    statuses = answers.statuses
+    numbers: list[int] = (index if among is None else index[among]).tolist()
+    errors = (statuses[it - 1] for it in numbers if it and not statuses[it - 1].rejected)
+    return next(errors, None)

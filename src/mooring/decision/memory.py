@@ -223,6 +223,18 @@ class ClassMemory:
                 self._results[key] = found
         return found
 
+    def keys_of(self, pod: Pod, nodes: Nodes) -> dict[str, Hashable]:
+        """The keys of a pod by plugin, where answers depend on no more than node, pods and key."""
+        if self._keys.forget_if_rows_moved(nodes):
+            self._classes.clear()
+            self._results.clear()
+        keys = self._keys.entry(pod, nodes).keys
+        return {
+            one.name: key
+            for one, key in zip(self._keys.plugins, keys, strict=True)
+            if isinstance(key, tuple) and key[0] != TABLES
+        }
+
     # --- its columns ---------------------------------------------------------------------------
 
     def columns(self, known: PodClass, state: CycleState, pod: Pod, nodes: Nodes) -> Columns:

@@ -2,24 +2,29 @@
 
 Preemption filters nodes without some of their pods; every pod is filtered also with the pods that
 are nominated for a node. The form for one node is the specification. Filters with `depends_on` look
-at nothing but the node, so they are called for many nodes at once, in columns.
+at nothing but the node, so they are called for many nodes at once, in columns. So are filters of
+this project that count pods on several nodes: each what-if changes the pods of one node only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import compress, takewhile
+from typing import TypeAlias
 
 import numpy as np
 
-from mooring.cache.hypothetical import NodesWithMorePods, NodesWithoutPods
 from mooring.decision.filtering import Filtering
+from mooring.decision.filtering import first_error as first_error
+from mooring.decision.nominated import Nominations
 from mooring.decision.plugins import DecisionPlugins, Kept
 from mooring.framework import (
     NODE,
     OK,
+    BoolArray,
     CycleState,
     Filter,
+    IntArray,
     Node,
     Nodes,
     Pod,
@@ -27,9 +32,19 @@ from mooring.framework import (
     Status,
     Verdicts,
 )
-from mooring.framework._internal import Nominator as Nominator
-from mooring.framework._internal import depends_on_of
+from mooring.framework._internal import InternalNominator as InternalNominator
+from mooring.framework._internal import (
+    NodesWithMorePods,
+    NodesWithoutPods,
+    WhatIfBasis,
+    answers_what_ifs,
+    depends_on_of,
+    what_if_basis,
+)
 from mooring.runtime import PluginFault, as_error, running
+
+KeysOf: TypeAlias = Callable[[Pod, Nodes], Mapping[str, Hashable]]
+"""The cache keys of a pod by plugin, where answers depend on no more than node, pods and key."""
 
 
 class WhatIfs:
@@ -39,7 +54,11 @@ class WhatIfs:
     """
 
     def __init__(
-        self, plugins: DecisionPlugins, nominator: Nominator, is_ours: Callable[[Pod], bool]
+        self,
+        plugins: DecisionPlugins,
+        nominator: InternalNominator,
+        is_ours: Callable[[Pod], bool],
+        keys_of: KeysOf | None = None,
     ) -> None:
         self.is_ours: Callable[[Pod], bool] = is_ours
         self._caller = plugins.caller
@@ -47,7 +66,9 @@ class WhatIfs:
         self._filters = plugins.filters
         self._following = tuple(plugin for plugin in plugins.pre_filters if follows_pods(plugin))
         self._following_names = frozenset(plugin.name for plugin in self._following)
-        self._latest_nominated: tuple[Nodes, dict[int, list[Pod]], NodesWithMorePods] | None = None
+        self._what_if_names = frozenset(one.name for one in self._filters if answers_what_ifs(one))
+        self._nominations = Nominations(nominator)
+        self._keys_of = keys_of
 
     # --- the nodes as they are -----------------------------------------------------------------
 
@@ -59,12 +80,18 @@ class WhatIfs:
         kept: Kept,
         limit: int | None = None,
         start: int = 0,
+        nominated: Verdicts | None = None,
     ) -> Verdicts:
-        """The first refusal of every node, also for nominated pods. Raises PluginFault."""
+        """The first refusal of every node, also for nominated pods. Raises PluginFault.
+
+        `nominated` is what `refused_for_nominated` says, if it is known.
+        """
         walk = Filtering(self._caller, self.active_filters(state), state, pod, nodes, kept)
         walk.run_vectorised()
-        for row, status in self.refused_for_nominated(state, pod, nodes):
-            walk.refuse_for_nominated(row, status)
+        if nominated is None:
+            nominated = self.refused_for_nominated(state, pod, nodes)
+        if nominated is not None:
+            walk.refuse_for_nominated(nominated)
         walk.run_per_node(limit, start)
         return walk.verdicts
 
@@ -151,54 +178,61 @@ class WhatIfs:
             plugin.name for plugin in self._filters if depends_on_of(plugin, pod) is NODE
         )
 
+    def basis(self, state: CycleState, pod: Pod, nodes: Nodes) -> WhatIfBasis | None:
+        """What all answers about hypothetical nodes depend on; None: it can't be told."""
+        if self._keys_of is None:
+            return None
+        known = self._keys_of(pod, nodes)
+        keys: list[Hashable] = [pod.priority]
+        columns: list[IntArray | BoolArray] = []
+        for plugin in self.active_filters(state):
+            key = known.get(plugin.name)
+            if key is None:
+                found = what_if_basis(plugin, state, pod, nodes)
+                if found is None:
+                    return None
+                key = found.key
+                columns += found.columns
+            keys.append((plugin.name, key))
+        return WhatIfBasis(tuple(keys), columns)
+
     @property
     def has_nominated(self) -> bool:
         """Whether any pod is nominated for a node."""
-        return bool(self._nominator.nominated_nodes())
+        return len(self._nominator) > 0
 
-    def refused_for_nominated(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> Iterator[tuple[int, Status]]:
-        """The nodes where the pod does not fit beside the pods nominated for them."""
-        names = self._nominator.nominated_nodes()
-        if not names:
-            return  # as for nearly every pod
-        nominated_by_row = {
-            row: found
-            for name in names
-            if (row := nodes.index_of(name)) is not None and (found := self.nominated_on(name, pod))
-        }
-        if not nominated_by_row:
-            return
-        rows = list(nominated_by_row)
-        left = list(range(len(rows)))
-        with_nominated = self._with_nominated_pods(nodes, nominated_by_row)
-        if not with_nominated.overlaps:
-            filters = self._leading_filters(state, pod)
-            verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
-            if verdicts is not None:
-                yield from (
-                    (rows[place], status) for place, status in _refused(with_nominated, verdicts)
-                )
-                if self._are_all(filters, state):
-                    return
-                left = with_nominated.places[verdicts.passed].tolist()
-        for place in left:
-            answer = self.filter_with_nominated(state, pod, nodes[rows[place]])
-            if answer is not None and not answer.ok:
-                yield rows[place], answer
+    def refused_for_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts | None:
+        """The nodes where the pod does not fit beside the pods nominated for them.
 
-    def _with_nominated_pods(
-        self, nodes: Nodes, nominated_by_row: dict[int, list[Pod]]
-    ) -> NodesWithMorePods:
-        """These rows with their nominated pods; an attempt may need them more than once."""
-        latest = self._latest_nominated
-        if latest is None or latest[0] is not nodes or latest[1] != nominated_by_row:
-            rows = np.array(list(nominated_by_row), dtype=np.int64)
-            as_it_is = NodesWithoutPods(nodes, rows, [()] * len(rows))
-            with_nominated = NodesWithMorePods(as_it_is, dict(enumerate(nominated_by_row.values())))
-            latest = self._latest_nominated = (nodes, nominated_by_row, with_nominated)
-        return latest[2]
+        None if no pods are nominated at all. A status may be an error.
+        """
+        if not self.has_nominated:
+            return None  # as for nearly every pod
+        found = Verdicts.passing(nodes)
+        for name in self._refuse_at_once(found, state, pod, nodes):
+            row = nodes.index_of(name)
+            answer = None if row is None else self.filter_with_nominated(state, pod, nodes[row])
+            if row is not None and answer is not None and not answer.ok:
+                found.set(row, answer)
+        return found
+
+    def _refuse_at_once(
+        self, found: Verdicts, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> Sequence[str]:
+        """Ask about all nodes with nominated pods; which of them are to be asked about alone."""
+        with_nominated = self._nominations.nodes(nodes, pod)
+        if with_nominated is None or with_nominated.overlaps:
+            return self._nominator.nominated_nodes()
+        filters = self._leading_filters(state, pod)
+        verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
+        if verdicts is None:
+            return self._nominator.nominated_nodes()
+        found.replace(with_nominated.rows, verdicts)
+        own = self._nominator.node_of(pod.uid)
+        left = [] if own is None else [own]  # other pods may be nominated for it, too
+        if not self._are_all(filters, state):
+            left += compress(with_nominated.names, verdicts.passed.tolist())
+        return left
 
     # --- many what-ifs at once -----------------------------------------------------------------
 
@@ -239,22 +273,22 @@ class WhatIfs:
     ) -> Verdicts | None:
         filtering = Filtering(self._caller, filters, state, pod, nodes)
         try:
-            filtering.run_in_order()
+            filtering.run_in_order(at_once_only=self._what_if_names)
         except PluginFault:
             return None  # the per-node form will show on which node
         return filtering.verdicts
 
     def _leading_filters(self, state: CycleState, pod: Pod) -> list[Filter]:
-        """The first filters, up to one that depends on other nodes or has `add_pod`."""
+        """The first filters, up to one that can't be asked about many hypothetical nodes."""
         return list(
-            takewhile(
-                lambda plugin: (
-                    depends_on_of(plugin, pod) is not None
-                    and plugin.name not in self._following_names
-                ),
-                self.active_filters(state),
-            )
+            takewhile(lambda plugin: self._asks_at_once(plugin, pod), self.active_filters(state))
         )
+
+    def _asks_at_once(self, plugin: Filter, pod: Pod) -> bool:
+        if plugin.name in self._what_if_names:
+            return True
+        # One with `add_pod` has to be told, and without `depends_on` it may look anywhere.
+        return depends_on_of(plugin, pod) is not None and plugin.name not in self._following_names
 
     def _are_all(self, filters: list[Filter], state: CycleState) -> bool:
         return len(filters) == len(self.active_filters(state))
@@ -263,18 +297,17 @@ class WhatIfs:
         self, pod: Pod, nodes: Nodes, rows: Sequence[int]
     ) -> dict[int, list[Pod]]:
         """The nominated pods of at least this priority, by place among `rows`."""
-        nominated = set(self._nominator.nominated_nodes())
-        if not nominated:
+        if not self.has_nominated:
             return {}
         names = nodes.names
         return {
             place: found
             for place, row in enumerate(rows)
-            if (name := names[row]) in nominated and (found := self.nominated_on(name, pod))
+            if (found := self.nominated_on(names[row], pod))
         }
 
     def nominated_on(self, node_name: str, pod: Pod) -> list[Pod]:
-        """The pods beside which this one has to fit: nominated, and at least as important."""
+        """The other pods that are nominated for a node, of at least this priority."""
         priority, uid = pod.priority, pod.uid
         return [
             other

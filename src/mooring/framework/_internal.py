@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import ClassVar, Final, Generic, Protocol, TypeVar, cast
+from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.hypothetical import NodesWithoutPods, PodLists
+from mooring.cache.hypothetical import NodesWithMorePods as NodesWithMorePods
+from mooring.cache.hypothetical import NodesWithoutPods as NodesWithoutPods
+from mooring.cache.hypothetical import PodLists
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn
@@ -38,6 +40,16 @@ T = TypeVar("T")
 # --- dependencies of results ----------------------------------------------------------------------
 
 
+class WhatIfBasis(NamedTuple):
+    """Answers about a hypothetical node are the same while the key is, and the node's numbers are.
+
+    And, as always, the node itself, its pods, and those that come or go.
+    """
+
+    key: Hashable
+    columns: Sequence[IntArray | BoolArray] = ()  # with a number for each node
+
+
 class InternalPlugin(Base):
     """A plugin of this project, with further declarations."""
 
@@ -48,12 +60,23 @@ class InternalPlugin(Base):
     skip_is_final: ClassVar[bool] = False
     """Whether SKIP at PreFilter also means that Reserve and PreBind have nothing to do."""
 
+    answers_what_ifs: ClassVar[bool] = False
+    """Whether `filter_all` is right about hypothetical nodes, even if it looks further than a node:
+    it asks those nodes for their `change`, and needs no `add_pod` and `remove_pod`."""
+
     feature_gates: frozenset[str] = frozenset()
     """The enabled feature gates among those that are off by default; set for each profile."""
 
     def depends_on_for(self, pod: Pod) -> DependsOn | None:
         """`depends_on` for one pod, for plugins where it differs from pod to pod."""
         return self.depends_on
+
+    def what_if_basis(self, state: CycleState, pod: Pod, nodes: Nodes) -> WhatIfBasis | None:
+        """What answers about hypothetical nodes depend on, if it is more than node, pods and key.
+
+        Asked of plugins with `answers_what_ifs`; None: it can't be told.
+        """
+        return None
 
     def key_version(self) -> Hashable:
         """A value that changes when cache keys may change; None: they may change at any time.
@@ -104,6 +127,18 @@ def has_key_version(plugin: Base) -> bool:
 def key_version_of(plugin: Base) -> Callable[[], Hashable]:
     """The function that gives the version of a plugin's cache keys."""
     return plugin.key_version if isinstance(plugin, InternalPlugin) else lambda: None
+
+
+def answers_what_ifs(plugin: Base) -> bool:
+    """Whether any plugin can be asked about many hypothetical nodes at once, whatever the pod."""
+    return isinstance(plugin, InternalPlugin) and plugin.answers_what_ifs
+
+
+def what_if_basis(plugin: Base, state: CycleState, pod: Pod, nodes: Nodes) -> WhatIfBasis | None:
+    """What answers of any plugin about hypothetical nodes depend on, if it can be told."""
+    if not (isinstance(plugin, InternalPlugin) and plugin.answers_what_ifs):
+        return None
+    return plugin.what_if_basis(state, pod, nodes)
 
 
 def skip_is_final(plugin: Base) -> bool:
@@ -214,6 +249,25 @@ def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
 # --- many what-ifs at once ------------------------------------------------------------------------
 
 
+class InternalNominator(Nominator, Protocol):
+    """Nominated pods, and which of them have changed."""
+
+    def __len__(self) -> int: ...
+
+    def node_of(self, uid: str) -> str | None:
+        """The node that a pod is nominated for."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """This moment, for `changed_since`."""
+        ...
+
+    def changed_since(self, position: int) -> Sequence[str] | None:
+        """The nodes whose nominated pods changed, some perhaps twice; None: perhaps all did."""
+        ...
+
+
 class InternalWhatIf(WhatIf, Protocol):
     """The profile's filters on many hypothetical nodes."""
 
@@ -233,6 +287,14 @@ class InternalWhatIf(WhatIf, Protocol):
 
     def fixed(self, pod: Pod) -> frozenset[str]:
         """The filters that do not depend on the pods of a node, so that one call is enough."""
+        ...
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Nodes) -> WhatIfBasis | None:
+        """What all answers about hypothetical nodes depend on; None: it can't be told."""
+        ...
+
+    def nominated_on(self, node_name: str, pod: Pod) -> Sequence[Pod]:
+        """The other pods that are nominated for a node, and that this pod has to respect."""
         ...
 
 

@@ -69,13 +69,10 @@ class Grouping:
         self.nodes: Nodes = evaluation.nodes
         self.problems: list[str] = []  # of plugins that could not say more
         self.members: list[IntArray] = []  # the rows of each group, in listing order
-        beside = dict(what_if.refused_for_nominated(evaluation.state, evaluation.pod, self.nodes))
         self._columns: list[RefusalColumn] = []
-        if beside:
-            verdicts = Verdicts.passing(self.nodes)
-            for row, status in beside.items():
-                verdicts.set(row, status)
-            self._columns.append(RefusalColumn.of(verdicts, beside_nominated=True))
+        beside = what_if.refused_for_nominated(evaluation.state, evaluation.pod, self.nodes)
+        if beside is not None and not beside.passed.all():
+            self._columns.append(RefusalColumn.of(beside, beside_nominated=True))
         outcome = evaluation.outcome
         if outcome.only is not None:
             outside = ~np.isin(np.array(self.nodes.names), list(outcome.only))

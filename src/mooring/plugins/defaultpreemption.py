@@ -7,14 +7,11 @@ from typing import Final
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
 from mooring.framework._internal import what_if_of
+from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import PreemptionReport, pick, search, worth_trying
+from mooring.preemption.known_victims import KnownVictims
 from mooring.preemption.ranks import Ranks
-from mooring.preemption.victims import (
-    BY_SCHEDULER,
-    DISRUPTION_TARGET,
-    DisruptionBudgets,
-    PreemptionRequest,
-)
+from mooring.preemption.victims import BY_SCHEDULER, DISRUPTION_TARGET, PreemptionRequest
 
 NEVER: Final = "Never"
 
@@ -61,6 +58,9 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
     def __init__(self, args: DefaultPreemptionArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
         self._ranks = Ranks()
+        self._known = KnownVictims()
+        self._budgets = DisruptionBudgets()
+        self._budgets_version = 0
 
     def pre_enqueue(self, pod: fw.Pod) -> fw.Status:
         # The scheduler gates a preemptor while its victims are evicted, in the name of this plugin;
@@ -103,12 +103,21 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
             state=state,
             pod=pod,
             what_if=what_if_of(handle),
-            budgets=DisruptionBudgets(handle.objects.list(PodDisruptionBudget)),
+            budgets=self._current_budgets(),
             spares=self._spares,
             now=handle.clock.now(),
             fixed=what_if_of(handle).fixed(pod),
             ranks=self._ranks,
+            known=self._known,
         )
+
+    def _current_budgets(self) -> DisruptionBudgets:
+        objects = self.handle.objects
+        version = objects.version(PodDisruptionBudget)
+        if version != self._budgets_version:
+            self._budgets.update(objects.list(PodDisruptionBudget))
+            self._budgets_version = version
+        return self._budgets
 
     def _search(
         self, request: PreemptionRequest, nodes: fw.Nodes, rows: fw.IntArray

@@ -1,9 +1,8 @@
 """The limits of attachable volumes per driver and node, from the CSINodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.storage import CSINode, StorageClass, VolumeAttachment
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
-from mooring.cache.internals import count_features
+from mooring.cache.internals import all_names, count_features, on_rows_of
 from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins._attachable_volumes import (
     Attachable,
@@ -21,9 +20,8 @@ from mooring.plugins._attachable_volumes import (
     volumes_of,
 )
 from mooring.plugins._claim_edits import claim_facts, end_users
+from mooring.plugins._csi_nodes import CSINodes, limits_of
 from mooring.plugins._volume_claims import PVC_ADDED, Unusable, has_volumes, uses_claim
-
-NO_LIMIT: Final = 2**62
 
 
 class VolumesToAttach(msgspec.Struct, frozen=True):
@@ -33,17 +31,8 @@ class VolumesToAttach(msgspec.Struct, frozen=True):
     without_csi_node: fw.Status  # no limits there; only what is wrong with the pod
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """The limits from the CSINodes, as columns over some nodes."""
-
-    names: tuple[str, ...]
-    version: int
-    has_csi_node: fw.BoolArray
-    per_driver: Mapping[str, fw.IntArray]
-
-
 class Attachments(msgspec.Struct, frozen=True):
-    """How many VolumeAttachments there are per node."""
+    """How many VolumeAttachments there are per node, by row."""
 
     names: tuple[str, ...]
     version: int
@@ -58,6 +47,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
     name = "NodeVolumeLimits"
     key_from_spec = True
+    answers_what_ifs = True  # by the pods of the node alone
     reads = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/CSINode", fw.Action.ADD),
@@ -71,7 +61,7 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
     def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
         super().__init__(args, handle)
-        self._limits: Limits | None = None
+        self._csi_nodes = CSINodes()
         self._attachments: Attachments | None = None
 
     def applies_to(self, pod: fw.Pod) -> bool:
@@ -106,15 +96,15 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         verdicts = fw.Verdicts.passing(nodes)
         to_attach = state.get(TO_ATTACH) or self._volumes_to_attach(pod)
-        limits = self._limits_of(nodes)
+        csi_nodes, objects = self._csi_nodes, self.handle.objects
         if not to_attach.without_csi_node.ok:
-            verdicts.reject(~limits.has_csi_node, to_attach.without_csi_node)
+            verdicts.reject(~csi_nodes.exist(nodes, objects), to_attach.without_csi_node)
         if isinstance(to_attach.with_csi_node, fw.Status):
-            return verdicts.reject(limits.has_csi_node, to_attach.with_csi_node)
+            return verdicts.reject(csi_nodes.exist(nodes, objects), to_attach.with_csi_node)
         tight = np.zeros(len(nodes), dtype=np.bool_)
         at_most: fw.IntArray | None = None  # attached volumes, as if no two pods shared any
         for driver, count in Counter(volume.driver for volume in to_attach.with_csi_node).items():
-            limit = limits.per_driver.get(driver)
+            limit = csi_nodes.limits(driver, nodes, objects)
             if limit is not None:
                 at_most = self._attached_at_most(nodes) if at_most is None else at_most
                 tight |= at_most + count > limit
@@ -191,25 +181,6 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
     # --- columns, kept until something changes ---------------------------------------------------
 
-    def _limits_of(self, nodes: fw.Nodes) -> Limits:
-        names, version = nodes.names, self.handle.objects.version(CSINode)
-        known = self._limits
-        if known is not None and known.names is names and known.version == version:
-            return known
-        has_csi_node = np.zeros(len(names), dtype=np.bool_)
-        per_driver: dict[str, fw.IntArray] = {}
-        for place, name in enumerate(names):
-            csi_node = self.handle.objects.get(CSINode, name)
-            if csi_node is None:
-                continue
-            has_csi_node[place] = True
-            for driver, limit in limits_of(csi_node).items():
-                if driver not in per_driver:
-                    per_driver[driver] = np.full(len(names), NO_LIMIT, dtype=np.int64)
-                per_driver[driver][place] = limit
-        self._limits = Limits(names, version, has_csi_node, per_driver)
-        return self._limits
-
     def _attached_at_most(self, nodes: fw.Nodes) -> fw.IntArray:
         features = count_features(nodes, "attachable volumes", numbered_volumes)
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -219,24 +190,15 @@ class NodeVolumeLimits(InternalPlugin, fw.PreFilter, fw.Filter):
 
     def _attachments_of(self, nodes: fw.Nodes) -> fw.IntArray:
         version = self.handle.objects.version(VolumeAttachment)
-        known = self._attachments
-        if known is None or known.names is not nodes.names or known.version != version:
+        known, names = self._attachments, all_names(nodes)
+        if known is None or known.names is not names or known.version != version:
             listed = self.handle.objects.list(VolumeAttachment)
             counts = Counter(attachment.spec.node_name for attachment in listed)
-            column = np.fromiter((counts[name] for name in nodes.names), np.int64, len(nodes))
-            known = self._attachments = Attachments(nodes.names, version, column)
-        return known.counts
+            column = np.fromiter((counts[name] for name in names), np.int64, len(names))
+            known = self._attachments = Attachments(names, version, column)
+        return on_rows_of(nodes, known.counts)
 
 
 def numbered_volumes(pod: fw.Pod) -> Iterable[int]:
     """A number per attachable volume: the pods of all numbers together are the volumes."""
     return range(sum(map(is_attachable, pod.spec.volumes)))
-
-
-def limits_of(csi_node: CSINode) -> dict[str, int]:
-    """The most volumes per driver; no entry means no limit."""
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }

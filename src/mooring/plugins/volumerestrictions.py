@@ -9,7 +9,9 @@ import numpy as np
 
 import mooring.framework as fw
 from mooring.api.volumes import PersistentVolumeClaim, Volume
+from mooring.cache.hypothetical import HypotheticalNodes
 from mooring.cache.internals import count_features
+from mooring.framework._internal import WhatIfBasis
 from mooring.framework.explaining import listed
 from mooring.plugins._claim_edits import bind_claims, claim_facts, end_users
 from mooring.plugins._volume_claims import (
@@ -31,9 +33,11 @@ class ReadWriteOncePodClaims(msgspec.Struct):
     claims: frozenset[str]
     uses: int
 
-    def count(self, other: fw.Pod, sign: int) -> None:
-        if other.namespace == self.namespace:
-            self.uses += sign * sum(1 for name in named_claims(other) if name in self.claims)
+    def used_by(self, other: fw.Pod) -> int:
+        """How often another pod uses them."""
+        if other.namespace != self.namespace:
+            return 0
+        return sum(1 for name in named_claims(other) if name in self.claims)
 
     def clone(self) -> "ReadWriteOncePodClaims":
         return ReadWriteOncePodClaims(self.namespace, self.claims, self.uses)
@@ -50,6 +54,7 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
     """
 
     name = "VolumeRestrictions"
+    answers_what_ifs = True
     reads = (PersistentVolumeClaim,)
     wakes_on = (fw.Event.POD_DELETED, fw.Event.NODE_ADDED, PVC_ADDED)
 
@@ -98,6 +103,11 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
             for place in np.flatnonzero(holders).tolist():
                 if any(conflict(pod, other) for other in nodes[place].pods):
                     verdicts.set(place, self.DISK_TAKEN)
+        claims = state.get(CLAIMS)
+        if claims is not None and isinstance(nodes, HypotheticalNodes):
+            key = ("VolumeRestrictions", claims.namespace, claims.claims)
+            uses = nodes.change(key, claims.used_by) + claims.uses
+            return verdicts.reject(uses > 0, self.CLAIM_TAKEN)
         status = self._claims_status(state)
         return verdicts if status.ok else verdicts.reject_all(status)
 
@@ -117,6 +127,14 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
             return
         for users, what in self._users(pod, (node,)):
             yield from end_users(what, users)
+
+    def what_if_basis(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> WhatIfBasis | None:
+        claims = state.get(CLAIMS)
+        if claims is None:
+            return None
+        return WhatIfBasis((claims.namespace, claims.claims, claims.uses, pod.spec.volumes))
 
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
@@ -152,7 +170,7 @@ class VolumeRestrictions(VolumePlugin, fw.PreFilter, fw.Filter):
         claims = state.get(CLAIMS)
         if claims is None:
             return fw.Status.error(NO_STATE)
-        claims.count(other, sign)
+        claims.uses += sign * claims.used_by(other)
         return fw.OK
 
     def _claims_status(self, state: fw.CycleState) -> fw.Status:

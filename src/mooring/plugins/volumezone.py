@@ -58,6 +58,7 @@ class VolumeZone(ExplainsClaims, InternalPlugin, fw.PreFilter, fw.Filter):
 
     name = "VolumeZone"
     key_from_spec = True
+    answers_what_ifs = True  # whichever pods there are
     reads = (PersistentVolumeClaim, PersistentVolume, StorageClass)
     wakes_on = (
         fw.ClusterEvent("storage.k8s.io/StorageClass", fw.Action.ADD),

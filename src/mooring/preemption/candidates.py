@@ -116,14 +116,20 @@ def _tried(
 ) -> Iterator[tuple[int, Candidate | Status]]:
     """The result of each row, in order; tried in batches that hardly exceed `wanted`."""
     has_victims = _with_less_important_pods(request, nodes)[rows]
-    portion = len(rows) if wanted is None else max(wanted, _LEAST_PORTION)
-    portions = np.maximum(np.cumsum(has_victims) - 1, 0) // portion
-    for number in range(int(portions.max(initial=-1)) + 1):
-        some = portions == number
-        with_victims = rows[some & has_victims].tolist()
-        found = dict(zip(with_victims, find_all_victims(request, nodes, with_victims), strict=True))
-        for row in rows[some].tolist():
+    known = request.results(nodes) if has_victims.any() else None
+    ends = 1 + np.flatnonzero(has_victims)  # after each row with victims
+    begin = tried = candidates = 0
+    while begin < len(rows):
+        portion = len(rows) if wanted is None else max(wanted - candidates, _LEAST_PORTION)
+        tried += portion
+        end = int(ends[tried - 1]) if tried <= len(ends) else len(rows)
+        with_victims = rows[begin:end][has_victims[begin:end]].tolist()
+        results = find_all_victims(request, nodes, with_victims, known)
+        candidates += sum(isinstance(result, Candidate) for result in results)
+        found = dict(zip(with_victims, results, strict=True))
+        for row in rows[begin:end].tolist():
             yield row, found.get(row, NO_VICTIMS)
+        begin = end
 
 
 def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Candidate]:

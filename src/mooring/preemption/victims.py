@@ -7,7 +7,6 @@ as long as the pod still fits: that is the *reprieve*. Pods that can't be added 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -15,15 +14,17 @@ from typing import Final
 import msgspec
 
 from mooring.api.meta import parse_time
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.selectors import Selector, SelectorError
+from mooring.cache.internals import pods_of
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
+from mooring.cache.snapshot import Nodes
 from mooring.framework._internal import InternalWhatIf
 from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
-from mooring.preemption.ranks import Ranks
+from mooring.preemption.budgets import DisruptionBudgets
+from mooring.preemption.known_victims import KnownVictims, ResultsByRow
+from mooring.preemption.ranks import RankedPods, Ranks
 
 # The condition that marks a pod as evicted by a scheduler.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
@@ -33,43 +34,6 @@ BY_SCHEDULER: Final = "PreemptionByScheduler"
 _seconds: Final = lru_cache(maxsize=65_536)(parse_time)
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
-
-
-class DisruptionBudgets:
-    """Disruption budgets, parsed once for a search."""
-
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        for budget in budgets:
-            try:
-                selector = Selector.from_label_selector(budget.spec.selector)
-            except SelectorError:
-                continue  # matches no pod
-            if not (selector.matches_nothing or selector.is_empty):
-                here = self._by_namespace.setdefault(budget.namespace, [])
-                here.append((budget, selector))
-
-    def split(self, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-        """Pods whose eviction would violate a budget, and the others; in the order given.
-
-        Evictions are counted in the order given: a budget that allows two protects the third.
-        """
-        if not self._by_namespace:
-            return [], list(pods)
-        violating: list[Pod] = []
-        non_violating: list[Pod] = []
-        spent: dict[int, int] = {}  # id of a budget -> evictions so far
-        for pod in pods:
-            breaks = False
-            for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.labels else ():
-                status = budget.status
-                # A pod that the budget counts as disrupted already costs nothing more.
-                if pod.name in status.disrupted_pods or not selector.matches(pod.labels):
-                    continue
-                spent[id(budget)] = spent.get(id(budget), 0) + 1
-                breaks |= spent[id(budget)] > status.disruptions_allowed
-            (violating if breaks else non_violating).append(pod)
-        return violating, non_violating
 
 
 class PreemptionRequest(msgspec.Struct, frozen=True):
@@ -82,19 +46,30 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
     spares: Callable[[Pod], bool]  # pods that must stay, whatever their priority
     now: float  # seconds; the start of pods without a start time
     fixed: frozenset[str] = frozenset()  # filters that need not run on a node more than once
-    ranks: Ranks = msgspec.field(default_factory=Ranks)  # from earlier searches
+    # From earlier searches:
+    ranks: Ranks = msgspec.field(default_factory=Ranks)
+    known: KnownVictims = msgspec.field(default_factory=KnownVictims)
 
     def potential_victims(self, node: Node) -> list[Pod]:
         limit, spares = self.pod.priority, self.spares
         return [other for other in node.pods if other.priority < limit and not spares(other)]
 
-    def ranked(self, node: Node) -> Sequence[Pod]:
-        """The potential victims by importance; cheap for a node that has not changed."""
-        found = self.ranks.of(node, self._rank)
-        limit = self.pod.priority
-        if not found or found[0].priority < limit:
-            return found
-        return found[bisect_right(found, -limit, key=lambda other: -other.priority) :]
+    def ranked(self, nodes: Nodes, row: int) -> RankedPods:
+        """The pods of a node by importance; cheap for a node that has not changed."""
+        return self.ranks.of(nodes.names[row], pods_of(nodes, row), self._rank)
+
+    def split(self, ranked: RankedPods) -> tuple[Sequence[Pod], Sequence[Pod]]:
+        """The potential victims: those protected by a disruption budget, and the others."""
+        first = ranked.below(self.pod.priority)
+        pods, matched = ranked.by_importance, ranked.matched(self.budgets)
+        if not any(matched):
+            return (), pods[first:] if first else pods
+        return self.budgets.split(pods[first:], matched[first:])
+
+    def results(self, nodes: Nodes) -> ResultsByRow | None:
+        """Those of earlier searches for pods that the filters can't tell from this one."""
+        basis = self.what_if.basis(self.state, self.pod, nodes)
+        return self.known.of(basis, self.budgets.generation, nodes)
 
     def _rank(self, pods: Iterable[Pod]) -> list[Pod]:
         spares = self.spares

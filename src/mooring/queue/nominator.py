@@ -7,18 +7,23 @@ priority are filtered as if the nominated pod were on the node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from mooring.cache.pods import Pod
+
+MOST_CHANGES: Final = 4_096  # that are remembered
 
 
 class NominatedPods:
     """Pods by the node they are nominated for; at most one per pod. Fulfils `Nominator`."""
 
-    __slots__ = ("_by_node", "_node_of")
+    __slots__ = ("_by_node", "_changed", "_forgotten", "_node_of")
 
     def __init__(self) -> None:
         self._by_node: dict[str, tuple[Pod, ...]] = {}  # read often, changed rarely
         self._node_of: dict[str, str] = {}  # uid -> node
+        self._changed: list[str] = []  # nodes whose nominated pods changed, the latest last
+        self._forgotten = 0  # changes before these
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -32,6 +37,15 @@ class NominatedPods:
     def node_of(self, uid: str) -> str | None:
         return self._node_of.get(uid)
 
+    @property
+    def position(self) -> int:
+        """The number of changes so far, for `changed_since`."""
+        return self._forgotten + len(self._changed)
+
+    def changed_since(self, position: int) -> Sequence[str] | None:
+        """The nodes whose nominated pods changed; None if it is too long ago to tell."""
+        return None if position < self._forgotten else self._changed[position - self._forgotten :]
+
     def nominate(self, pod: Pod, node_name: str | None) -> None:
         """Set the pod's nomination: "" withdraws it, None takes it from the pod's status.
 
@@ -42,6 +56,7 @@ class NominatedPods:
         if claimed and not pod.node_name:
             self._node_of[pod.uid] = claimed
             self._by_node[claimed] = (*self._by_node.get(claimed, ()), pod)
+            self._note(claimed)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Take the nomination of a changed pod from its status.
@@ -64,3 +79,10 @@ class NominatedPods:
             self._by_node[node_name] = others
         else:
             del self._by_node[node_name]
+        self._note(node_name)
+
+    def _note(self, node_name: str) -> None:
+        self._changed.append(node_name)
+        if len(self._changed) > MOST_CHANGES:
+            self._forgotten += len(self._changed)
+            self._changed.clear()

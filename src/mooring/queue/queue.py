@@ -28,6 +28,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from mooring.cache.pods import Pod
@@ -76,8 +77,9 @@ class SchedulingQueue:
     """All pods that wait for a node, of every profile.
 
     `gate(pod, first)` runs the PreEnqueue plugins of the pod's profile, the one named `first`
-    before the others, and never raises. `on_ready` is called when a pod has become ready for `pop`,
-    `on_gated` when one is gated: once for each plugin until the pod is let in.
+    before the others, and never raises. `shut` gives the uids of pods that the gate would refuse,
+    as far as that is known: events skip them. `on_ready` is called when a pod has become ready for
+    `pop`, `on_gated` when one is gated: once for each plugin until the pod is let in.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class SchedulingQueue:
         now: Callable[[], float],
         sort: QueueSort,
         gate: Callable[[Pod, str], Status],
+        shut: Callable[[], AbstractSet[str]] = frozenset,
         registrations: Mapping[str, Sequence[Registration]],
         options: QueueOptions = _DEFAULTS,
         metrics: Metrics | None = None,
@@ -96,6 +99,7 @@ class SchedulingQueue:
         self.in_flight: InFlight = InFlight()
         self._now = now
         self._options = options
+        self._shut = shut
         self._on_ready = on_ready
         metrics = metrics or Metrics()
         self._hints = Hints(registrations, metrics, now=now)
@@ -284,7 +288,7 @@ class SchedulingQueue:
             plugins = self._hints.plugins_for(event)
             if not plugins:
                 return
-            candidates = self._sub_queues.unschedulable.refused_by(plugins)
+            candidates = self._sub_queues.unschedulable.concerned(plugins, self._shut)
         if precheck is not None:
             candidates = [queued for queued in candidates if precheck(queued.pod)]
         if candidates:

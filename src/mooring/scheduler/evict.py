@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from mooring.api.meta import Condition, format_time
@@ -82,7 +83,8 @@ class Evictor:
         self._clock = clock
         self._metrics = metrics
         self._spawn = spawn
-        self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid
+        self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid, until they are over
+        self._at_the_last: dict[str, _Eviction] = {}  # those of them that may be over already
         self._backoff = PreemptionBackoff(clock.now)
 
     def pause(self, pod: Pod) -> float:
@@ -103,6 +105,13 @@ class Evictor:
             return OK
         return WAITING.by(eviction.plugin)
 
+    def shut(self) -> AbstractSet[str]:
+        """The pods, by uid, that the gate refuses."""
+        for eviction in list(self._at_the_last.values()):
+            if eviction.is_over(self._cache):
+                self._forget(eviction)
+        return self._under_way.keys()
+
     def evict(self, preemptor: Pod, node_name: str, victims: tuple[Pod, ...], plugin: str) -> None:
         """Begin, in the background; from now on the preemptor is gated."""
         staying = [victim for victim in victims if not victim.is_terminating]
@@ -111,9 +120,7 @@ class Evictor:
         self._metrics.preemption_victims.labels().observe(len(victims))
         self._backoff.evicted(preemptor.uid)
         eviction = _Eviction(preemptor, node_name, staying, plugin)
-        self._under_way = {
-            uid: other for uid, other in self._under_way.items() if not other.is_over(self._cache)
-        }
+        self.shut()
         self._under_way[preemptor.uid] = eviction
         self._spawn(self._carry_out(eviction))
 
@@ -139,10 +146,15 @@ class Evictor:
         result = "success" if is_done and is_cleared else "error"
         self._metrics.preemption_tasks.labels(result).add()
         self._metrics.preemption_task_duration.labels(result).observe(self._clock.now() - started)
-        if not is_done and self._under_way.get(pod.uid) is eviction:
-            del self._under_way[pod.uid]
+        if not is_done:
+            self._forget(eviction)
         if not (is_done and is_cleared) or self._is_left_at_the_gate(eviction):
             self._queue.activate([pod.key])
+
+    def _forget(self, eviction: _Eviction) -> None:
+        for known in (self._under_way, self._at_the_last):
+            if known.get(eviction.preemptor.uid) is eviction:
+                del known[eviction.preemptor.uid]
 
     def _is_left_at_the_gate(self, eviction: _Eviction) -> bool:
         """Whether the preemptor was gated when the last event came: no other will wake it."""
@@ -168,6 +180,8 @@ class Evictor:
         if not all(gone):
             return False  # the preemptor has to choose again at once
         eviction.is_at_the_last = True
+        if self._under_way.get(eviction.preemptor.uid) is eviction:
+            self._at_the_last[eviction.preemptor.uid] = eviction
         return await self._try(eviction, eviction.last)
 
     async def _try(self, eviction: _Eviction, victim: Pod) -> bool:

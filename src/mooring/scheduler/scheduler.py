@@ -218,6 +218,7 @@ class Scheduler:
             now=self._clock.now,
             sort=GuardedSort(first.at(contract.QueueSort)[0], self.guard),
             gate=self._gate,
+            shut=lambda: self._evictor.shut(),  # it is made later
             registrations={
                 name: registrations(profile, self.guard, has_extenders=self._extenders is not None)
                 for name, profile in profiles.items()

@@ -18,7 +18,7 @@ from mooring.api.wellknown import HOSTNAME
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError, Problem
 from mooring.lens.snapshot import ClusterState
-from mooring.preemption.victims import DisruptionBudgets
+from mooring.preemption.budgets import DisruptionBudgets
 from mooring.simulator.workloads import Scaling, scaled, unscheduled
 
 _MIRROR = "kubernetes.io/config.mirror"

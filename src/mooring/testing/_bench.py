@@ -39,10 +39,11 @@ from mooring.framework.results import Wait
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Code, Status
 from mooring.observe.metrics import Metrics
+from mooring.queue.nominator import NominatedPods
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import ProfilePlan
 from mooring.testing._random_clusters import Cluster
-from mooring.testing.build import START, StubHandle, StubNominator
+from mooring.testing.build import START, StubHandle
 
 S = TypeVar("S", bound=msgspec.Struct)
 K = TypeVar("K", bound=Object)
@@ -239,7 +240,7 @@ class Bench:
     def forgetful(self) -> PodEvaluator:
         """Another evaluator of the same plugin, with an empty memory."""
         # Without nominated pods: `check_what_ifs_hold` is about them.
-        return PodEvaluator(self.plugins, StubNominator(), self.cache.objects)
+        return PodEvaluator(self.plugins, NominatedPods(), self.cache.objects)
 
     def begin(self) -> None:
         """Reset clock, random numbers and nodes, so that equal evaluations get equal results."""

@@ -2,7 +2,8 @@
 
 Domains are identified by the code of their label value, so that a test of all nodes is one array
 lookup. The cache keeps the arrays current; pods of one class share what is built from them as long
-as they are the same arrays. What-ifs count in a copy of their own, beside the arrays.
+as they are the same arrays. The what-if of one node counts in a copy of its own, beside the arrays;
+those of many nodes are in `hypothetical`.
 """
 
 import abc
@@ -61,6 +62,16 @@ class DomainCounts:
             known = 0 if self._sums is None else self._sums[code]
             found[codes == code] = known + change > 0
         return found
+
+    def changed_by(self, codes: fw.IntArray, change: fw.IntArray) -> fw.IntArray:
+        """The pods in the domain of each node, if the node itself had so many more; 0: in none."""
+        known = change if self._sums is None else self._sums[codes] + change
+        found: fw.IntArray = np.where(codes, known, 0)
+        return found
+
+    def total(self) -> int:
+        """The pods in all domains."""
+        return 0 if self._sums is None else int(self._sums[1:].sum())
 
     def have_none(self, codes: fw.IntArray) -> fw.BoolArray:
         return ~self.have_some(codes)
@@ -135,6 +146,10 @@ class AffinityCounts(Counted):
         )
 
     @property
+    def matched(self) -> MatchedTerms:
+        return self._matched
+
+    @property
     def is_empty(self) -> bool:
         existing = map(DomainCounts.are_empty, self.existing_anti_affinity.values())
         return not self.affinity and not self.anti_affinity and all(existing)
@@ -187,6 +202,16 @@ class AffinityCounts(Counted):
 
     def existing_anti_affinity_tests(self) -> list[DomainTest]:
         return [(it.key, it.have_some) for it in self.existing_anti_affinity.values()]
+
+    def on(self, nodes: fw.Nodes) -> list[fw.IntArray | fw.BoolArray]:
+        """All that the tests look at, for each node."""
+        anti_affinity = [domains for _, domains in self.anti_affinity]
+        tested = (*self.affinity, *anti_affinity, *self.existing_anti_affinity.values())
+        nothing = np.zeros(len(nodes), dtype=np.int64)
+        pods = [it.changed_by(nodes.label_codes(it.key), nothing) for it in tested]
+        # With matching pods elsewhere, the pod can't be the first in a series.
+        pairs = zip(self.affinity, pods, strict=False)
+        return [*pods, *(column == domains.total() for domains, column in pairs)]
 
     def refused_domains(self) -> dict[str, DomainTable[np.bool_]]:
         """For any of the three reasons, by topology key."""

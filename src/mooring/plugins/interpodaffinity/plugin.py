@@ -13,12 +13,14 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.frozen import EMPTY
+from mooring.cache.hypothetical import HypotheticalNodes
 from mooring.cache.internals import count_features, features_version
 from mooring.cache.snapshot import Features
 from mooring.framework._internal import (
     DomainFilter,
     DomainScore,
     DomainTable,
+    WhatIfBasis,
     earlier_value,
     is_assigned_or_nominated,
 )
@@ -36,6 +38,7 @@ from mooring.plugins.interpodaffinity.explaining import (
     anti_affinity_edits,
     facts_of,
 )
+from mooring.plugins.interpodaffinity.hypothetical import HypotheticalCounts
 from mooring.plugins.interpodaffinity.matched_terms import MatchedTerms, PodCounts
 from mooring.plugins.interpodaffinity.terms import (
     NO_TERMS,
@@ -81,6 +84,7 @@ class InterPodAffinity(
     """Filter nodes by required terms, score them by preferred terms."""
 
     name = "InterPodAffinity"
+    answers_what_ifs = True
     normalizer = fw.MIN_MAX
     reads = (core.Namespace,)
     wakes_on = (
@@ -150,12 +154,25 @@ class InterPodAffinity(
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         counts = state[AFFINITY_COUNTS]
         verdicts = fw.Verdicts.passing(nodes)
+        if isinstance(nodes, HypotheticalNodes):
+            what_if = HypotheticalCounts(counts, pod, nodes)
+            verdicts.reject(what_if.violate_affinity(), self.AFFINITY_NOT_MET)
+            verdicts.reject(what_if.violate_anti_affinity(), self.ANTI_AFFINITY_NOT_MET)
+            return verdicts.reject(
+                what_if.violate_existing_anti_affinity(), self.EXISTING_ANTI_AFFINITY_NOT_MET
+            )
         verdicts.reject(refused_on(nodes, counts.affinity_tests()), self.AFFINITY_NOT_MET)
         verdicts.reject(refused_on(nodes, counts.anti_affinity_tests()), self.ANTI_AFFINITY_NOT_MET)
         return verdicts.reject(
             refused_on(nodes, counts.existing_anti_affinity_tests()),
             self.EXISTING_ANTI_AFFINITY_NOT_MET,
         )
+
+    def what_if_basis(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> WhatIfBasis | None:
+        key = (self.cache_key(pod), self._version(nodes))
+        return WhatIfBasis(key, state[AFFINITY_COUNTS].on(nodes))
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes

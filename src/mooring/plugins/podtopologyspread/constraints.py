@@ -30,15 +30,11 @@ class PodMatcher(msgspec.Struct, frozen=True, cache_hash=True):
         return self.selector.is_empty or self.selector.matches_nothing
 
     def __call__(self, pod: fw.Pod) -> bool:
-        return self.matches(pod) and not pod.is_terminating
+        return not self.matches_nothing and not pod.is_terminating and self.matches(pod)
 
     def matches(self, pod: fw.Pod) -> bool:
-        """As a call, but a terminating pod matches too."""
-        return (
-            pod.namespace == self.namespace
-            and not self.matches_nothing
-            and self.selector.matches(pod.labels)
-        )
+        """As what-ifs count: terminating pods match too, and all pods match an empty selector."""
+        return pod.namespace == self.namespace and self.selector.matches(pod.labels)
 
 
 class Constraint(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ import numpy as np
 import mooring.framework as fw
 from mooring.api.wellknown import HOSTNAME
 from mooring.cache.arrays import FloatArray
+from mooring.cache.hypothetical import HypotheticalNodes
 from mooring.cache.internals import label_tally, mark_of
 from mooring.cache.snapshot import Mark
 from mooring.framework._internal import ScoresByLabel
@@ -86,6 +87,31 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
         refused[0] = True
         return refused
 
+    def on(self, codes: fw.IntArray) -> tuple[fw.IntArray, fw.IntArray, fw.BoolArray]:
+        """For each node: the pods in its domain, the least in any other, and what the minimum is.
+
+        It is the lesser of both where the last is true, and else the second.
+        """
+        domain_codes = self.scope.domain_codes
+        others = np.full(len(self.counts), self.minimum)
+        counts_own = np.zeros(len(self.counts), dtype=np.bool_)
+        if len(domain_codes) and len(domain_codes) >= self.constraint.min_domains:
+            counts_own[domain_codes] = True
+            there = self.counts[domain_codes]
+            emptiest = int(there.argmin())
+            rest = np.delete(there, emptiest)
+            others[domain_codes[emptiest]] = rest.min() if len(rest) else _NO_MINIMUM
+        return self.counts[codes], others[codes], counts_own[codes]
+
+    def refused_if(self, change: fw.IntArray, codes: fw.IntArray) -> fw.BoolArray:
+        """Whether each node is refused if it had so many more pods that match, it alone."""
+        here, others, counts_own = self.on(codes)
+        here = here + change
+        minimum = np.where(counts_own, np.minimum(others, here), others)
+        room = self.constraint.max_skew + minimum - self.scope.self_match
+        refused: fw.BoolArray = here > room
+        return refused
+
     def changed(self, code: int, by: int) -> "ConstraintDomains":
         """As if one domain had this many pods more."""
         counts = self.counts.copy()
@@ -138,6 +164,16 @@ class HardSpread(msgspec.Struct, frozen=True, eq=False):
             if domains.scope.pods.matches(other) and self.inclusion.covers(node, constraint):
                 code = node.label_code(constraint.topology_key)
                 self.domains[place] = domains.changed(code, change)
+
+    def change(self, nodes: HypotheticalNodes, domains: ConstraintDomains) -> fw.IntArray:
+        """As `count` for each of these nodes: how many pods more match one of the constraints."""
+        pods, constraint = domains.scope.pods, domains.constraint
+        change = nodes.change(("PodTopologySpread", pods), pods.matches)
+        counted = both(
+            with_all_keys(nodes, [each.constraint for each in self.domains]),
+            self.inclusion.covered(nodes, constraint),
+        )
+        return change if counted is None else np.where(counted, change, 0)
 
 
 class TopologyScore(msgspec.Struct, frozen=True, eq=False):

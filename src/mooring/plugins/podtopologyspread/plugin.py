@@ -9,11 +9,13 @@ from msgspec import structs
 import mooring.framework as fw
 from mooring.api import apps, core
 from mooring.api.selectors import Selector, SelectorError
+from mooring.cache.hypothetical import HypotheticalNodes
 from mooring.framework._internal import (
     COMPARES_TAINTS,
     DomainFilter,
     ScoreByLabel,
     ScoresByLabel,
+    WhatIfBasis,
     earlier_value,
 )
 from mooring.framework.depends_on import DependsOn
@@ -54,6 +56,7 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
+    answers_what_ifs = True
     reads = (core.Service, core.ReplicationController, apps.ReplicaSet, apps.StatefulSet)
     wakes_on = (
         fw.Event.POD_ADDED,
@@ -153,14 +156,28 @@ class PodTopologySpread(
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         refusals = [self.NO_DOMAIN, self.TOO_MANY]
         index: fw.IntArray | None = None
-        for domains in state[HARD].domains:
-            answers = np.where(domains.refused_domains(), 2, 0)  # per label code
-            answers[0] = 1
-            here = answers[nodes.label_codes(domains.constraint.topology_key)]
+        hard = state[HARD]
+        for domains in hard.domains:
+            codes = nodes.label_codes(domains.constraint.topology_key)
+            if isinstance(nodes, HypotheticalNodes):
+                here = np.where(domains.refused_if(hard.change(nodes, domains), codes), 2, 0)
+                here[codes == 0] = 1
+            else:
+                answers = np.where(domains.refused_domains(), 2, 0)  # per label code
+                answers[0] = 1
+                here = answers[codes]
             index = here if index is None else np.where(index, index, here)
         if index is None:
             return fw.Verdicts.passing(nodes)
         return fw.Verdicts.coded(index, refusals)
+
+    def what_if_basis(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
+    ) -> WhatIfBasis | None:
+        columns: list[fw.IntArray | fw.BoolArray] = []
+        for domains in state[HARD].domains:
+            columns += domains.on(nodes.label_codes(domains.constraint.topology_key))
+        return WhatIfBasis((self.cache_key(pod), self.key_version()), columns)
 
     def filter_by_domain(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes

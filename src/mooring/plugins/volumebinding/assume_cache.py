@@ -5,7 +5,7 @@ the changed object is assumed: it replaces the stored one until the watch shows 
 the one it was made from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
@@ -25,6 +25,7 @@ class AssumeCache(Generic[T]):
         self._type: type[T] = type_
         self._objects = objects
         self._assumed: dict[tuple[str, str], T] = {}
+        self._changed: set[str] = set()  # names, until they are taken
 
     def __len__(self) -> int:
         return len(self._assumed)
@@ -61,9 +62,20 @@ class AssumeCache(Generic[T]):
         if stored is None or known != made_from:
             raise OutOfDate(f'"{value.key}" is out of sync (stored: {known}, assume: {made_from})')
         self._assumed[value.namespace, value.name] = value
+        self._changed.add(value.name)
 
     def restore(self, value: T) -> None:
         """Assume it no longer, unless another object was assumed in its place since."""
         key = (value.namespace, value.name)
         if self._assumed.get(key) is value:
             del self._assumed[key]
+            self._changed.add(value.name)
+
+    def assumed(self) -> Iterator[T]:
+        """Those that are assumed, some perhaps overtaken by the watch; `get` says which."""
+        return iter(self._assumed.values())
+
+    def take_changed(self) -> set[str]:
+        """The names of those that were assumed, or are no longer, since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed

@@ -7,6 +7,7 @@ from mooring.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageC
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.plugins._claim_edits import ExplainsClaims
 from mooring.plugins._csi_migration import MIGRATED_PLUGINS
+from mooring.plugins._csi_nodes import CSINodes
 from mooring.plugins._volume_claims import (
     PV_ADDED_OR_CHANGED,
     PVC_ADDED_OR_CHANGED,
@@ -17,6 +18,7 @@ from mooring.plugins._volume_claims import (
 )
 from mooring.plugins.volumebinding.assume_cache import AssumeCache, OutOfDate
 from mooring.plugins.volumebinding.binding import Reservation, VolumeBinder
+from mooring.plugins.volumebinding.free_volumes import FreeVolumes
 from mooring.plugins.volumebinding.pod_claims import PodClaims, sort_claims
 from mooring.plugins.volumebinding.pod_volumes import filter_nodes, find_pod_volumes
 from mooring.plugins.volumebinding.provisioning import volume_limit
@@ -69,6 +71,7 @@ class VolumeBinding(
 
     name = "VolumeBinding"
     skip_is_final = True
+    answers_what_ifs = True  # whichever pods there are
     reads = (
         PersistentVolumeClaim,
         PersistentVolume,
@@ -94,6 +97,8 @@ class VolumeBinding(
         super().__init__(args, handle)
         self._claims = AssumeCache(PersistentVolumeClaim, lambda: handle.objects)
         self._volumes = AssumeCache(PersistentVolume, lambda: handle.objects)
+        self._free_volumes = FreeVolumes(self._volumes, lambda: handle.objects)
+        self._csi_nodes = CSINodes()
         self._binder = VolumeBinder(handle, self._volumes, self._claims, args.bind_timeout_seconds)
 
     # --- filter ----------------------------------------------------------------------------------
@@ -102,7 +107,9 @@ class VolumeBinding(
         if not pod.spec.volumes:
             return fw.SKIP
         try:
-            claims = sort_claims(pod, self.handle.objects, self._claims, self._volumes)
+            claims = sort_claims(
+                pod, self.handle.objects, self._claims, self._volumes, self._free_volumes
+            )
         except Unusable as unusable:
             return unusable.status
         if claims is None:
@@ -120,7 +127,7 @@ class VolumeBinding(
         claims = state.get(CLAIMS)
         if claims is None:
             return fw.Verdicts.passing(nodes).reject_all(NO_STATE)
-        return filter_nodes(claims, nodes, self.handle.objects)
+        return filter_nodes(claims, nodes, self.handle.objects, self._csi_nodes)
 
     # --- score: only for profiles that name it, as in Kubernetes ---------------------------------
 

@@ -19,11 +19,12 @@ from mooring.plugins._volume_claims import (
     waits_for_consumer,
 )
 from mooring.plugins.volumebinding.assume_cache import AssumeCache
+from mooring.plugins.volumebinding.free_volumes import FreeVolumes
 from mooring.plugins.volumebinding.matching import Candidates, candidates_for
 from mooring.plugins.volumebinding.provisioning import Provision, provision_for
 
 
-class UnboundClaim(msgspec.Struct, frozen=True):
+class UnboundClaim(msgspec.Struct, frozen=True, eq=False):
     """A claim that waits for a node to be chosen."""
 
     claim: PersistentVolumeClaim
@@ -32,7 +33,7 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     selected_node: str | None = None  # by an earlier attempt
 
 
-class PodClaims(msgspec.Struct, frozen=True):
+class PodClaims(msgspec.Struct, frozen=True, eq=False):
     """All claims of a pod."""
 
     bound: tuple[PersistentVolume | None, ...]  # the volumes; None where one does not exist
@@ -52,6 +53,7 @@ def sort_claims(
     objects: Objects,
     claims: AssumeCache[PersistentVolumeClaim],
     volumes: AssumeCache[PersistentVolume],
+    free: FreeVolumes,
 ) -> PodClaims | None:
     """The pod's claims, None if it has none; `Unusable` if one can't be used."""
     known = _existing_claims(pod, claims)
@@ -68,7 +70,7 @@ def sort_claims(
         if storage_class is None or claim.spec.volume_name:
             is_complete = False  # the volume controller is to bind it at once
         else:
-            unbound.append(_unbound_claim(claim, storage_class, objects, volumes))
+            unbound.append(_unbound_claim(claim, storage_class, objects, volumes, free))
     if not is_complete:
         raise Unusable(UNBOUND_IMMEDIATE)
     to_match = [each for each in unbound if each.selected_node is None]
@@ -131,13 +133,14 @@ def _unbound_claim(
     storage_class: StorageClass,
     objects: Objects,
     volumes: AssumeCache[PersistentVolume],
+    free: FreeVolumes,
 ) -> UnboundClaim:
     provision = provision_for(claim, storage_class, objects)
     selected = claim.metadata.annotations.get(SELECTED_NODE)
     if selected is not None:
         return UnboundClaim(claim, provision, selected_node=selected)
     try:
-        candidates = candidates_for(claim, volumes, objects)
+        candidates = candidates_for(claim, free, volumes, objects)
     except SelectorError as error:
         text = f"error creating internal label selector for claim: {claim.key}: {error}"
         raise Unusable(fw.Status.error(text)) from error

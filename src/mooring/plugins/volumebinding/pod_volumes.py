@@ -20,8 +20,10 @@ from mooring.plugins._csi_migration import (
     required_nodes,
     translated_nodes,
 )
-from mooring.plugins.volumebinding.matching import is_reachable, matched, reachable
+from mooring.plugins._csi_nodes import CSINodes
+from mooring.plugins.volumebinding.matching import matched
 from mooring.plugins.volumebinding.pod_claims import PodClaims
+from mooring.plugins.volumebinding.reach import is_reachable, reachable
 from mooring.plugins.volumebinding.reasons import NONE, Reason, status_of
 
 
@@ -92,10 +94,12 @@ def _untranslatable(problem: Untranslatable) -> fw.Status:
 # --- all nodes ------------------------------------------------------------------------------------
 
 
-def filter_nodes(claims: PodClaims, nodes: fw.Nodes, objects: Objects) -> fw.Verdicts:
+def filter_nodes(
+    claims: PodClaims, nodes: fw.Nodes, objects: Objects, csi_nodes: CSINodes
+) -> fw.Verdicts:
     """As the status of `find_pod_volumes`, for every node."""
     verdicts = fw.Verdicts.passing(nodes)
-    reasons = _check_bound_all(claims, nodes, objects, verdicts)
+    reasons = _check_bound_all(claims, nodes, objects, csi_nodes, verdicts)
     if claims.unbound:
         reasons |= _check_unbound(claims, nodes)
     for combination in np.flatnonzero(np.bincount(reasons)).tolist():
@@ -105,7 +109,11 @@ def filter_nodes(claims: PodClaims, nodes: fw.Nodes, objects: Objects) -> fw.Ver
 
 
 def _check_bound_all(
-    claims: PodClaims, nodes: fw.Nodes, objects: Objects, verdicts: fw.Verdicts
+    claims: PodClaims,
+    nodes: fw.Nodes,
+    objects: Objects,
+    csi_nodes: CSINodes,
+    verdicts: fw.Verdicts,
 ) -> fw.IntArray:
     """The reasons per node; nodes where a volume can't be translated get their verdict at once."""
     reasons = np.zeros(len(nodes), dtype=np.int64)
@@ -117,7 +125,7 @@ def _check_bound_all(
         within = reachable(required_nodes(volume), nodes)
         migration = migration_of(volume.spec)
         if migration is not None:
-            taken_over = _taken_over(migration.plugin, nodes, objects)
+            taken_over = csi_nodes.migrated(migration.plugin, nodes, objects)
             try:
                 translated = reachable(translated_nodes(volume, migration), nodes)
                 within = np.where(taken_over, translated, within)
@@ -127,11 +135,6 @@ def _check_bound_all(
         reasons[asked & ~within] = Reason.NODE_CONFLICT
         asked &= within
     return reasons
-
-
-def _taken_over(plugin: str, nodes: fw.Nodes, objects: Objects) -> fw.BoolArray:
-    answers = (plugin in migrated_plugins(objects.get(CSINode, name)) for name in nodes.names)
-    return np.fromiter(answers, np.bool_, len(nodes))
 
 
 def _check_unbound(claims: PodClaims, nodes: fw.Nodes) -> fw.IntArray:
