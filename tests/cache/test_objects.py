@@ -3,7 +3,7 @@ import pytest
 from mooring.api import core
 from mooring.api.meta import ObjectMeta
 from mooring.api.storage import StorageClass
-from mooring.cache.objects import Objects
+from mooring.cache.objects import MOST_CHANGES, Objects
 
 
 def service(name: str, namespace: str = "shop", version: str = "1") -> core.Service:
@@ -82,3 +82,18 @@ def test_lets_only_declared_kinds_be_read() -> None:
     objects.declare([core.Namespace])
     assert [found.name for found in objects.list(core.Namespace)] == ["a"]
     assert objects.list(core.Service) == []
+
+
+def test_says_which_objects_changed_since_a_moment() -> None:
+    objects = Objects()
+    objects.put(service("a"))
+    moment = objects.position(core.Service)
+    assert objects.changed_since(core.Service, moment) is None  # it was never asked before
+    objects.put(service("a"))  # even if nothing shows
+    objects.remove(service("a"))
+    objects.put(StorageClass(metadata=ObjectMeta(name="b")))
+    assert objects.changed_since(core.Service, moment) == [("shop", "a"), ("shop", "a")]
+    for _ in range(MOST_CHANGES):
+        objects.put(service("a"))
+    assert objects.changed_since(core.Service, moment) is None
+    assert objects.changed_since(core.Service, objects.position(core.Service)) == []

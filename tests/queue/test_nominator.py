@@ -2,7 +2,7 @@ import pytest
 from tests.queue.builders import pod
 
 from mooring.framework.handle import Nominator
-from mooring.queue.nominator import NominatedPods
+from mooring.queue.nominator import MOST_CHANGES, NominatedPods
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,17 @@ def test_keeps_pods_of_a_node_in_the_order_they_claimed_it() -> None:
     assert nominated.nominated_on("n1") == (b, a)
     nominated.delete(b)
     assert nominated.nominated_on("n1") == (a,)
+
+
+def test_says_which_nodes_have_other_nominations_since_a_moment() -> None:
+    nominator = NominatedPods()
+    nominator.nominate(pod("a"), "n1")
+    moment = nominator.position
+    assert nominator.changed_since(moment) == []
+    nominator.nominate(pod("b"), "n2")
+    nominator.delete(pod("a"))
+    assert nominator.changed_since(moment) == ["n2", "n1"]
+    for _ in range(MOST_CHANGES):
+        nominator.nominate(pod("b"), "n2")
+    assert nominator.changed_since(moment) is None
+    assert nominator.changed_since(nominator.position) == []

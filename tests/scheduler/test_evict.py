@@ -126,9 +126,11 @@ def test_gates_the_pod_until_the_last_victim_goes(full_node: FullNode) -> None:
     assert len(sim.attempts) == 1
     server.let_go("v2")
     assert sim.where("vip") == "gated"
+    assert sim.scheduler._evictor.shut() == {VIP.uid}
     server.let_go("v3")
     assert sim.node_of("vip") == "a"
     assert len(sim.attempts) == 2
+    assert not sim.scheduler._evictor.shut()
 
 
 @pytest.mark.parametrize("how", ["gone", "terminating"])
