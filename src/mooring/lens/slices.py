@@ -12,6 +12,11 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
+
+class Busy(Exception):
+    """Too many ask at the same time, or it is not the time to ask."""
+
+
 SLICE: Final = 0.002  # seconds; and one step
 
 

@@ -332,6 +332,10 @@ class Scheduler:
         self._holds.discard(why)
         self._ready.set()
 
+    def now(self) -> float:
+        """The time of its clock, in seconds since 1970."""
+        return self._clock.now()
+
     @property
     def holds(self) -> frozenset[str]:
         """Why no pod is decided at the moment; empty while scheduling."""
