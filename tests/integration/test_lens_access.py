@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
-from mooring.lens.reading import snapshot_of
 from msgspec import structs
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import nodes, pod
@@ -17,6 +19,7 @@ from tests.integration.cluster_reads import wait_for_event
 from tests.integration.mooring_process import NAME, Mooring, start_mooring
 
 from mooring.client.server_access import ServerAccess, find_server, get
+from mooring.lens.reading import read_snapshot, snapshot_of
 
 SNAPSHOT = "/lens/v1/snapshot"
 LIST_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
@@ -25,7 +28,7 @@ ANY_LENS_PATH = {"nonResourceURLs": ["/lens/*"], "verbs": ["*"]}
 
 
 def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
-    control_plane: ControlPlane, namespace: str
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     control_plane.admin.create_many(nodes(3))
     control_plane.admin.create(pod("huge", namespace=namespace, scheduler=NAME, cpu="64"))
@@ -77,6 +80,18 @@ def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
         lambda: asyncio.run(fetched(mooring, explain, ServerAccess(kubeconfig=admin))),
         what="certificates are trusted",
     )
+    told = mooring_command(mooring, reader, "explain", f"{namespace}/huge", "-o", "json")
+    assert told.returncode == 3, told.stderr  # fits nowhere
+    explained = json.loads(told.stdout)
+    assert explained["queue"]["wakes_on"]
+    assert explained["remedies"]
+    refused = mooring_command(mooring, strangers["of-nodes"], "explain", f"{namespace}/huge")
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "cannot list pods in all namespaces" in refused.stderr
+    file = tmp_path / "cluster.snap.gz"
+    assert mooring_command(mooring, reader, "snapshot", "-o", str(file)).returncode == 0
+    assert len(read_snapshot(file).cluster.nodes) == 3
     wait_until(lambda: "Dump of scheduling queue" in mooring.log, what="SIGUSR2 is obeyed")
     assert "Node name: node-00000" in mooring.log
     assert "Cache mismatch" not in mooring.log
@@ -101,6 +116,13 @@ async def fetched(mooring: Mooring, path: str, access: ServerAccess) -> bytes:
     trusting = structs.replace(access, insecure_skip_tls_verify=True)
     endpoint = find_server(f"https://127.0.0.1:{mooring.port}", trusting)
     return await get(endpoint, path, user_agent="test")
+
+
+def mooring_command(mooring: Mooring, user: User, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command of `mooring` that asks the running scheduler."""
+    source = ("--from", f"https://127.0.0.1:{mooring.port}", "--token", token_of(user))
+    command = [sys.executable, "-m", "mooring", *words, *source, "--insecure-skip-tls-verify"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def token_of(user: User) -> str:

@@ -7,14 +7,14 @@ import random
 from typing import Any
 
 import pytest
-from mooring.lens.reading import snapshot_of
 
 from mooring.client.component import Component
 from mooring.client.lease import Election
 from mooring.cluster.embedded import RunningScheduler
 from mooring.lens import live
 from mooring.lens.live import LiveLens
-from mooring.lens.slices import Busy
+from mooring.lens.reading import snapshot_of
+from mooring.lens.slices import STANDING_BY, Busy
 from mooring.lens.snapshot import Snapshot
 from mooring.observe.metrics import Metrics
 from mooring.scheduler.connected import ConnectedScheduler
@@ -190,7 +190,7 @@ def test_a_replica_that_stands_by_answers_and_says_so() -> None:
         assert sorted(answer["replica"]["leader"] for answer in answers) == [False, True]
         for answer in answers:
             leads = answer["replica"]["leader"]
-            assert (live.STANDING_BY in answer["notes"]) is not leads
+            assert (STANDING_BY in answer["notes"]) is not leads
             assert answer["queue"]["queue"] == ("unschedulable" if leads else "active")
         names = [take(sandbox, lens).scheduler for _, lens, _ in replicas]
         assert sorted(name.endswith("standing by") for name in names) == [False, True]

@@ -28,7 +28,7 @@ from mooring.lens.columns import Matrix, matrix_of
 from mooring.lens.explanation import plain
 from mooring.lens.inspect import Inspector, unbound
 from mooring.lens.queued import queued_state, queued_states
-from mooring.lens.slices import Busy, in_slices
+from mooring.lens.slices import STANDING_BY, Busy, in_slices
 from mooring.lens.snapshot import KINDS, ClusterState, MissingKind, QueuedState, Snapshot
 from mooring.lens.writing import encoded
 from mooring.scheduler.profiles import ProfileRuntime
@@ -40,7 +40,6 @@ _PAUSE: Final = 19.0  # times the duration of an explanation, until the next
 _LOOK: Final = 0.002  # seconds
 _STEP: Final = 100  # objects between two looks at the clock
 
-STANDING_BY: Final = "answered by a replica that stands by: the leader decides"
 NO_PREEMPTION: Final = "preemption is not evaluated by a running scheduler"
 _NAME: Final = f"mooring {__version__}"
 ON_PROBATION: Final = "a plugin took too long lately: nothing is evaluated besides decisions"

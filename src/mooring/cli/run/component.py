@@ -35,8 +35,8 @@ async def run_component(
 
     A stand-in renews the lease and answers health checks, where there are any, while the loop
     stands still. `run` runs the component; `document` is the configuration in force, if there is
-    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`; `lens` explains the decisions of
-    a scheduler.
+    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`; `lens` explains the decisions
+    of a scheduler.
     """
     duties: list[Duty] = []
     if component.stand_in is not None:
