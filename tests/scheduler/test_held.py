@@ -108,20 +108,23 @@ def test_plugins_that_have_let_the_pod_go_are_not_named_any_more() -> None:
         assert len(notes(sim, "p")) == 2
 
 
-def test_a_pod_that_is_let_go_before_it_waits_says_nothing() -> None:
+@pytest.mark.parametrize("way", ["allow", "reject"])
+def test_a_pod_that_is_decided_before_it_waits_says_nothing_of_it(way: str) -> None:
     log: Log = []
-    lets_go = probe(
-        "First", log, permit=Wait(60), post_filter=OK, pre_flight=lambda self, *_: let_go(self)
-    )
 
-    def let_go(plugin: Any) -> Status:
+    def decide(plugin: Any) -> Status:
         for waiting in plugin.handle.waiting:
-            waiting.allow("First")
+            if way == "allow":
+                waiting.allow("First")
+            else:
+                waiting.reject("First", "no")
         return OK
 
-    with world(lets_go) as sim:
+    hasty = probe("First", log, permit=Wait(60), pre_flight=lambda self, *_: decide(self))
+    with world(hasty) as sim:
         sim.schedule(pod("p"))
-        assert [note.partition(":")[0] for note in notes(sim, "p")] == ["Scheduled"]
+        told = {"allow": "Scheduled", "reject": "FailedScheduling"}[way]
+        assert [note.partition(":")[0] for note in notes(sim, "p")] == [told]
 
 
 def test_a_replica_that_stands_by_reports_nothing_until_it_leads() -> None:

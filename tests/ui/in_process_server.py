@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.auth import UserInfo
+from mooring.api.auth import ResourceAttributes, UserInfo
 from mooring.errors import ApiError
 from mooring.ui.access import Access
 from mooring.ui.endpoints import Endpoints
@@ -28,6 +28,7 @@ class FakeReviewer:
             "guest": UserInfo(username="guest"),
         }
         self.may = {("scraper", "get", "/metrics"), ("certified", "get", "/metrics")}
+        self.lists = {"scraper": {"pods", "nodes"}, "certified": {"nodes"}}
         self.outage: ApiError | None = None
         self.asked: list[tuple[str, ...]] = []
 
@@ -42,6 +43,13 @@ class FakeReviewer:
         if self.outage is not None:
             raise self.outage
         return (user.username, verb, path) in self.may
+
+    async def may_access(self, user: UserInfo, resource: ResourceAttributes) -> bool:
+        self.asked.append(("access", user.username, resource.verb, resource.resource))
+        if self.outage is not None:
+            raise self.outage
+        everywhere = not resource.namespace and resource.verb == "list"
+        return everywhere and resource.resource in self.lists.get(user.username, ())
 
 
 class Reply(msgspec.Struct):

@@ -164,6 +164,9 @@ class Cache:
         """Those of `pods`."""
         return iter(self._pods)
 
+    def assumed_uids(self) -> frozenset[str]:
+        return frozenset(self._assumed)
+
     def unknown_nodes(self) -> dict[str, tuple[Pod, ...]]:
         """The pods on nodes that are not known, or not any more, by the name of the node."""
         return {name: tuple(pods.values()) for name, pods in self._of_missing_nodes.items()}

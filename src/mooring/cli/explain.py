@@ -6,12 +6,16 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from urllib.parse import quote
 
+import msgspec
+from msgspec import structs
 from rich.console import Console
 
 from mooring import config as cfg
+from mooring.api import core
 from mooring.cli.config import registry_with
-from mooring.cli.sources import SourceOptions, load, reported
+from mooring.cli.sources import SourceOptions, ask_scheduler, load, reported
 from mooring.config.source import dump_yaml
 from mooring.errors import ConfigError, Problem
 from mooring.lens import explanation as told
@@ -19,10 +23,22 @@ from mooring.lens.explainer import Explainer, find_pod
 from mooring.lens.explanation import Explanation, plain
 from mooring.lens.matrix import as_csv
 from mooring.lens.rendering import show
-from mooring.lens.snapshot import Snapshot
+from mooring.lens.slices import STANDING_BY
+from mooring.lens.snapshot import QueuedState, Snapshot
 from mooring.runtime.registry import Registry
 
 FITS_NOWHERE = 3  # an exit code
+
+
+class _Replica(msgspec.Struct):
+    leader: bool
+
+
+class _LiveAnswer(msgspec.Struct):
+    """Of an answer of /lens/v1/, what a snapshot does not have."""
+
+    replica: _Replica
+    queue: QueuedState | None = None
 
 
 class ExplainOptions(SourceOptions, frozen=True, kw_only=True):
@@ -50,6 +66,8 @@ def run(options: ExplainOptions) -> int:
     explainer = Explainer(snapshot, config, registry)
     pod = find_pod(snapshot, options.pod, options.namespace)
     found = explainer.explain(pod, ask=options.node, remedies=not options.no_remedies)
+    if options.is_scheduler:
+        found = _with_queue(options, pod, found)
     if options.matrix:
         _write(options.matrix, as_csv(explainer.evaluation_of(pod)))
     if options.matrix != "-":
@@ -79,6 +97,18 @@ def _watch(
         if found.node:
             return _exit_code(found)
         time.sleep(options.watch)
+
+
+def _with_queue(options: ExplainOptions, pod: core.Pod, found: Explanation) -> Explanation:
+    """With all that the queue of a running scheduler knows of the pod: a snapshot has less."""
+    path = f"/lens/v1/pods/{quote(pod.metadata.namespace)}/{quote(pod.metadata.name)}/explain"
+    try:
+        answer = msgspec.json.decode(ask_scheduler(options, path), type=_LiveAnswer)
+    except ConfigError as error:  # it has ended meanwhile, or too many ask
+        note = f"what the queue knows is that of the snapshot: {error}"
+        return structs.replace(found, notes=(*found.notes, note))
+    notes = () if answer.replica.leader else (STANDING_BY,)
+    return structs.replace(found, queue=answer.queue, notes=(*found.notes, *notes))
 
 
 def _exit_code(found: Explanation) -> int:

@@ -8,7 +8,7 @@ from mooring.cli.run.flags import add_kubeconfig
 
 
 def add_source_flags(parser: argparse.ArgumentParser) -> None:
-    """`--from`, `--kubeconfig` and `--context`."""
+    """`--from`, `--kubeconfig` and `--context`; for a scheduler, the flags that kubectl has."""
     group = parser.add_argument_group("which cluster")
     group.add_argument(
         "--from",
@@ -19,3 +19,13 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
         " address of a running scheduler",
     )
     add_kubeconfig(group)
+    add = parser.add_argument_group("a running scheduler").add_argument
+    add("--token", default="", help="bearer token for it")
+    add("--client-certificate", default="", metavar="FILE", help="certificate for it")
+    add("--client-key", default="", metavar="FILE", help="key of that certificate")
+    add("--certificate-authority", default="", metavar="FILE", help="that signed its certificate")
+    add(
+        "--insecure-skip-tls-verify",
+        action="store_true",
+        help="do not verify its certificate: by default it is self-signed",
+    )

@@ -7,7 +7,6 @@ them into a Snapshot. What goes wrong is one line on standard error and exit cod
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,10 @@ from typing import Final, TypeVar
 from mooring.cli.options import CommandOptions
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
-from mooring.client.errors import Unreachable, status_error
+from mooring.client.errors import Unreachable
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
-from mooring.client.kubeconfig import default_files, load_kubeconfig, plain_endpoint
-from mooring.client.transport import Request
+from mooring.client.server_access import ServerAccess, find_server, get
 from mooring.errors import ApiError, ConfigError, MooringError, Problem
 from mooring.lens.collect import collect
 from mooring.lens.reading import read_snapshot, snapshot_of
@@ -28,6 +26,7 @@ from mooring.lens.snapshot import Snapshot
 
 CLUSTER: Final = "cluster"
 _LONGEST_SNAPSHOT: Final = 1 << 30  # bytes
+_PATIENCE: Final = 300.0  # seconds for an answer
 _SNAPSHOT_PATH: Final = "/lens/v1/snapshot"
 
 OptionsT = TypeVar("OptionsT", bound=CommandOptions)
@@ -39,6 +38,16 @@ class SourceOptions(CommandOptions, frozen=True, kw_only=True):
     source: str  # --from
     kubeconfig: str
     context: str
+    token: str
+    client_certificate: str
+    client_key: str
+    certificate_authority: str
+    insecure_skip_tls_verify: bool
+
+    @property
+    def is_scheduler(self) -> bool:
+        """Whether a running scheduler is asked."""
+        return self.source.startswith(("http://", "https://"))
 
 
 def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
@@ -60,8 +69,8 @@ def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
 def load(options: SourceOptions, *, quiet: bool = False) -> Snapshot:
     """The snapshot that the flags mean; notes go to standard error, unless `quiet`."""
     source = options.source
-    if source.startswith(("http://", "https://")):
-        found = asyncio.run(_of_scheduler(source, options))
+    if options.is_scheduler:
+        found = snapshot_of(ask_scheduler(options, _SNAPSHOT_PATH), source)
     elif source in ("", CLUSTER):
         found = asyncio.run(_of_cluster(options))
     else:
@@ -91,25 +100,20 @@ async def _of_cluster(options: SourceOptions) -> Snapshot:
         await transport.close()
 
 
-async def _of_scheduler(url: str, options: SourceOptions) -> Snapshot:
-    """The snapshot of a running scheduler, with the user of the kubeconfig if there is one."""
-    if options.kubeconfig or options.context or any(map(os.path.exists, default_files())):
-        endpoint = load_kubeconfig(options.kubeconfig, context=options.context, master=url)
-    else:
-        endpoint = plain_endpoint(url)
-    transport = _transport(endpoint)
-    request = Request(
-        method="GET", path=_SNAPSHOT_PATH, timeout=120.0, max_answer=_LONGEST_SNAPSHOT
+def ask_scheduler(options: SourceOptions, path: str) -> bytes:
+    """What a running scheduler answers, with the user of the flags or of the kubeconfig."""
+    from mooring.cli.run.options import USER_AGENT
+
+    names = ServerAccess.__struct_fields__
+    access = ServerAccess(**{name: getattr(options, name) for name in names})
+    endpoint = find_server(options.source, access)
+    asking = get(
+        endpoint, path, user_agent=USER_AGENT, seconds=_PATIENCE, max_answer=_LONGEST_SNAPSHOT
     )
     try:
-        answer = await transport.send(request)
-        if answer.status >= 300:
-            raise status_error(answer.status, answer.body)
+        return asyncio.run(asking)
     except ApiError as error:
         raise _named(endpoint, error) from error
-    finally:
-        await transport.close()
-    return snapshot_of(answer.body, url)
 
 
 def _named(endpoint: Endpoint, error: ApiError | ConfigError) -> ConfigError:

@@ -39,6 +39,7 @@ from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.lens.dump import CacheDumper
+from mooring.lens.live import LiveLens
 from mooring.observe.metrics import Metrics
 from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
@@ -254,6 +255,7 @@ class RunningScheduler(RunningComponent):
         super().__init__(cluster, connected.component, connected.run())
         self.scheduler: Scheduler = connected.scheduler
         self.dumper: CacheDumper = CacheDumper(connected.scheduler, connected.component.informers)
+        self.lens: LiveLens = LiveLens(connected.scheduler, connected.component)
 
 
 async def run_scheduler(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -22,16 +23,15 @@ BINDING: Final = "binding"
 
 
 def queued_states(scheduler: Scheduler) -> Iterator[QueuedState]:
-    """All pods that wait, are held or are under way; in short, and in no order."""
+    """All pods that wait now, are held or are decided; in short, in no order, and one by one."""
     queue, waiting = scheduler.queue, {held.pod.uid: held for held in scheduler.waiting}
     in_flight = [queue.in_flight[uid] for uid in queue.in_flight if uid not in waiting]
-    for name, some in queue.listed().items():
-        for queued in some:
-            yield _in_queue(scheduler, queued, name)
-    for held in waiting.values():
-        yield _at_permit(scheduler, held)
-    for pod in in_flight:
-        yield _in_flight(pod)
+    in_queue = [(name, queued) for name, some in queue.listed().items() for queued in some]
+    return itertools.chain(
+        (_in_queue(scheduler, queued, name) for name, queued in in_queue),
+        (_at_permit(scheduler, held) for held in waiting.values()),
+        map(_in_flight, in_flight),
+    )
 
 
 def queued_state(scheduler: Scheduler, pod: Pod, now: float) -> QueuedState | None:

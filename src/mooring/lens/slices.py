@@ -12,6 +12,12 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
+
+class Busy(Exception):
+    """Too many ask at the same time, or it is not the time to ask."""
+
+
+STANDING_BY: Final = "answered by a replica that stands by: the leader decides"
 SLICE: Final = 0.002  # seconds; and one step
 
 

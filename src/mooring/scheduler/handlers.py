@@ -81,6 +81,11 @@ class Handlers:
         """The latest known state of a pod of ours that has no node yet."""
         return self._pending.get(key)
 
+    @property
+    def are_held(self) -> bool:
+        """Whether a decision waits for an extender."""
+        return self._later is not None
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold events back while a decision waits for an extender; they are handled afterwards."""

@@ -11,6 +11,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -117,22 +118,29 @@ class Scheduler:
         self.cache: Cache = Cache()
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
-        self._rotation = Rotation()
         self._at_work = BindingPlugins()
         self._client = client
         self._recorder = recorder
         self._clock = clock
         self._random = rng or random.Random()
-        self._max_in_unschedulable = max_in_unschedulable  # seconds
         self._on_attempt = self._logging_scores(on_attempt) if score_log.is_on() else on_attempt
         self._extenders = extenders or None
         self._extender_binds: ExtenderBinds | None = None
         if self._extenders is not None and node_of is not None:
             self._extender_binds = ExtenderBinds(self.cache, clock, node_of, self._refuse_bound)
-        self._check = None
+        check = None
         if check_share:
             # With its own random numbers: a check must not change decisions.
-            self._check = DoubleCheck(check_share, random.Random(), self.metrics)
+            check = DoubleCheck(check_share, random.Random(), self.metrics)
+        # With 30 attributes or more, CPython 3.11 would need longer for each use of one.
+        self._make_cycle = partial(
+            Cycle,
+            rotation=Rotation(),
+            extenders=self._extenders,
+            rng=self._random,
+            check=check,
+            is_observed=self._on_attempt is not None,
+        )
         if config.extenders and extenders is None:
             # Without its extenders, the scheduler would decide wrongly.
             text = "this scheduler was started without a way to call extenders"
@@ -165,7 +173,7 @@ class Scheduler:
                 extra={"plugins": ", ".join(slow)},
             )
         self.runtimes: dict[str, ProfileRuntime] = {}  # by schedulerName
-        self.queue: SchedulingQueue = self._make_queue(profiles)
+        self.queue: SchedulingQueue = self._make_queue(profiles, max_in_unschedulable)
         self.held: HeldPods = HeldPods(
             profiles, self.queue, self.waiting, recorder, lambda: bool(self._holds)
         )
@@ -212,7 +220,9 @@ class Scheduler:
 
     # --- wiring --------------------------------------------------------------------------------
 
-    def _make_queue(self, profiles: dict[str, Profile]) -> SchedulingQueue:
+    def _make_queue(
+        self, profiles: dict[str, Profile], max_in_unschedulable: float
+    ) -> SchedulingQueue:
         first = next(iter(profiles.values()))
         return SchedulingQueue(
             now=self._clock.now,
@@ -226,7 +236,7 @@ class Scheduler:
             options=QueueOptions(
                 initial_backoff=float(self.config.pod_initial_backoff_seconds),
                 max_backoff=float(self.config.pod_max_backoff_seconds),
-                max_in_unschedulable=self._max_in_unschedulable,
+                max_in_unschedulable=max_in_unschedulable,
             ),
             metrics=self.metrics,
             on_ready=self._ready.set,
@@ -267,16 +277,7 @@ class Scheduler:
             on_conflict=self._conflict,
             on_waiting=self.held.held_at_permit,
         )
-        cycle = Cycle(
-            evaluator,
-            runner,
-            percentage,
-            self._rotation,
-            self._extenders,
-            self._random,
-            self._check,
-            is_observed=self._on_attempt is not None,
-        )
+        cycle = self._make_cycle(evaluator, runner, percentage)
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
 
     def _logging_scores(self, then: OnAttempt | None) -> OnAttempt:
@@ -332,6 +333,10 @@ class Scheduler:
         """Remove one hold; scheduling continues when none is left."""
         self._holds.discard(why)
         self._ready.set()
+
+    def now(self) -> float:
+        """The time of its clock, in seconds since 1970."""
+        return self._clock.now()
 
     @property
     def holds(self) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The HTTPS server of a running process: health, and pages that need authorisation.
 
     GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
+    GET /lens/v1/                   explanations and snapshots, see `ui.lens`
     GET <page>                      one of `pages`: /metrics, /configz, /version
 
 One request per connection. A refusal is a Status, as from any Kubernetes component.
@@ -11,16 +12,18 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 from aiohttp import web
 
+from mooring.api.auth import UserInfo
 from mooring.errors import ConfigError, Problem
 from mooring.observe.listener import HttpListener
 from mooring.ui.access import Access, Denial, bearer_token, certified_user
 from mooring.ui.health import ENDPOINTS, Endpoint, Health, HealthResult
-from mooring.ui.pages import JSON, HttpPage
+from mooring.ui.lens import NEEDED, PREFIX, LensPages
+from mooring.ui.pages import HEADERS, JSON, HttpPage
 from mooring.ui.serving_tls import ServingTls
 
 log = logging.getLogger(__name__)
@@ -29,11 +32,11 @@ MAX_CONNECTIONS: Final = 128
 LIFETIME: Final = 30.0  # seconds from the first byte of a connection to the last
 
 _METHODS: Final = ("GET", "HEAD")
-_HEADERS: Final = {
-    "Cache-Control": "no-cache, private",
-    "Server": "mooring",
-    "X-Content-Type-Options": "nosniff",
-}
+_NOT_ALLOWED: Final = Denial(
+    405,
+    "MethodNotAllowed",
+    "the server does not allow this method on the requested resource",
+)
 _HEALTH: Final[Mapping[str, Endpoint]] = {name: name for name in ENDPOINTS}
 
 
@@ -49,6 +52,7 @@ class Endpoints:
         health: Health,
         pages: Mapping[str, Callable[[], HttpPage]],
         access: Access,
+        lens: LensPages | None = None,
         max_connections: int = MAX_CONNECTIONS,
         lifetime: float = LIFETIME,
     ) -> None:
@@ -61,6 +65,7 @@ class Endpoints:
         self._health = health
         self._pages = dict(pages)
         self._access = access
+        self._lens = lens
         # A request takes milliseconds, so the oldest connection is not one in regular use.
         self._listener = HttpListener(
             self._handle,
@@ -86,37 +91,46 @@ class Endpoints:
     def listener(self) -> HttpListener:
         return self._listener
 
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            response = await self._respond(request)
+            response: web.StreamResponse
+            if self._lens is not None and request.path.startswith(PREFIX):
+                response = await self._respond_by_lens(self._lens, request)
+            else:
+                response = await self._respond(request)
         except Exception:
             log.exception("a request handler failed", extra={"path": request.path})
             response = refusal(Denial(500, "InternalError", "Internal error occurred"))
-        response.headers.update(_HEADERS)
-        response.force_close()
+        if not response.prepared:
+            response.headers.update(HEADERS)
+            response.force_close()
         return response
+
+    async def _respond_by_lens(
+        self, lens: LensPages, request: web.BaseRequest
+    ) -> web.StreamResponse:
+        denial = await self._access.check_resources(NEEDED, **_credentials(request))
+        if denial is None and request.method not in _METHODS:
+            denial = _NOT_ALLOWED
+        answer = denial or await lens.respond(request)
+        return refusal(answer) if isinstance(answer, Denial) else answer
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         # One string for both the review and the look-up, so that only the reviewed page is shown.
         path = request.path.encode(errors="replace").decode()
-        denial = await self._access.check(
-            request.method.lower(),
-            path,
-            token=bearer_token(request.headers.get("Authorization", "")),
-            certified=certified_user(request.get_extra_info("peercert")),
-        )
+        verb = request.method.lower()
+        denial = await self._access.check(verb, path, **_credentials(request))
         if denial is not None:
             return refusal(denial)
         if request.method not in _METHODS:
-            text = "the server does not allow this method on the requested resource"
-            return refusal(Denial(405, "MethodNotAllowed", text))
+            return refusal(_NOT_ALLOWED)
         page = self._pages.get(path)
         if page is not None:
             shown = page()
             return web.Response(body=shown.body, headers={"Content-Type": shown.content_type})
-        answer = self._health_of(path, request)
-        if answer is not None:
-            return web.Response(status=200 if answer.healthy else 500, text=answer.text)
+        health = self._health_of(path, request)
+        if health is not None:
+            return web.Response(status=200 if health.healthy else 500, text=health.text)
         return web.Response(status=404, text="404 page not found\n")
 
     def _health_of(self, path: str, request: web.BaseRequest) -> HealthResult | None:
@@ -128,6 +142,18 @@ class Endpoints:
             exclude = request.query.getall("exclude", [])
             return self._health.check(endpoint, verbose="verbose" in request.query, exclude=exclude)
         return self._health.single(endpoint, check)
+
+
+class _Credentials(TypedDict):
+    token: str
+    certified: UserInfo | None
+
+
+def _credentials(request: web.BaseRequest) -> _Credentials:
+    return {
+        "token": bearer_token(request.headers.get("Authorization", "")),
+        "certified": certified_user(request.get_extra_info("peercert")),
+    }
 
 
 def refusal(denial: Denial) -> web.Response:
@@ -148,6 +174,8 @@ def refusal(denial: Denial) -> web.Response:
         headers["WWW-Authenticate"] = "Bearer"
     if denial.code == 405:
         headers["Allow"] = ", ".join(_METHODS)
+    if denial.code == 429:
+        headers["Retry-After"] = "1"
     body = msgspec.json.encode(status)
     return web.Response(status=denial.code, body=body, headers=headers)
 

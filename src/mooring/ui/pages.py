@@ -13,6 +13,12 @@ from mooring.observe import exposition
 from mooring.observe.component import ComponentMetrics
 
 JSON: Final = "application/json"
+HEADERS: Final = {
+    "Cache-Control": "no-cache, private",
+    "Server": "mooring",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Of every answer."""
 
 
 class HttpPage(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mooring.cli.run.options import ComponentOptions
 from mooring.client.component import Component
@@ -13,6 +13,9 @@ from mooring.observe.component import ComponentMetrics
 from mooring.observe.signals import run_until_signalled
 from mooring.runtime.guard import Guard, Watchdog
 from mooring.runtime.stand_in import Duty, StandIn
+
+if TYPE_CHECKING:
+    from mooring.ui.lens import Lens
 
 Note: TypeAlias = Callable[[], str]
 
@@ -26,12 +29,14 @@ async def run_component(
     document: Any = None,
     notes: Mapping[str, Note] = MappingProxyType({}),
     dump: Callable[[], None] | None = None,
+    lens: Lens | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT, with endpoints unless their port is 0.
 
     A stand-in renews the lease and answers health checks, where there are any, while the loop
     stands still. `run` runs the component; `document` is the configuration in force, if there is
-    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`.
+    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`; `lens` explains the decisions
+    of a scheduler.
     """
     duties: list[Duty] = []
     if component.stand_in is not None:
@@ -41,7 +46,7 @@ async def run_component(
         # Half a second of imports that a process without endpoints does not need.
         from mooring.cli.run.endpoints import ComponentEndpoints
 
-        endpoints = ComponentEndpoints(options, component, metrics, document, notes)
+        endpoints = ComponentEndpoints(options, component, metrics, document, notes, lens)
         try:
             await endpoints.start()
             duties.append(endpoints.stand_in)

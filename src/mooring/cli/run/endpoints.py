@@ -21,6 +21,7 @@ from mooring.ui.access import OPEN_PATHS, Access
 from mooring.ui.endpoints import Endpoints
 from mooring.ui.health import Health
 from mooring.ui.health_stand_in import HealthStandIn
+from mooring.ui.lens import Lens, LensPages
 from mooring.ui.pages import HttpPage, config_page, metrics_page, version_page
 from mooring.ui.reviewer import ApiReviewer
 from mooring.ui.serving_tls import ServingTls
@@ -34,7 +35,8 @@ _LOOK_AGAIN: Final = 60.0  # seconds; the authority may be replaced
 class ComponentEndpoints:
     """The endpoints of one process.
 
-    `document` is the configuration in force, as plain data, for a process that has one.
+    `document` is the configuration in force, as plain data, for a process that has one; `lens`
+    explains its decisions.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ComponentEndpoints:
         metrics: ComponentMetrics,
         document: Any = None,
         notes: Mapping[str, Callable[[], str]] = MappingProxyType({}),
+        lens: Lens | None = None,
     ) -> None:
         self._reader = component.reader
         self._looks_up = not options.authentication_skip_lookup
@@ -57,6 +60,7 @@ class ComponentEndpoints:
             cipher_suites=_listed(options.tls_cipher_suites),
             client_ca_file=options.client_ca_file,
         )
+        reviewer = _reviewer(options, component, metrics)
         open_paths = _open_paths(options.authorization_always_allow_paths)
         deadline = component.renew_deadline
         self._stand_in = HealthStandIn(options.bind_address, self._tls, open_paths, deadline)
@@ -66,8 +70,10 @@ class ComponentEndpoints:
             tls=self._tls,
             health=_health(component, notes),
             pages=_pages(metrics, document),
+            lens=LensPages(lens) if lens is not None else None,
             access=Access(
-                _reviewer(options, component, metrics),
+                reviewer,
+                resources=reviewer,
                 open_paths=open_paths,
                 token_ttl=options.authentication_token_webhook_cache_ttl.seconds,
                 allowed_ttl=options.authorization_webhook_cache_authorized_ttl.seconds,

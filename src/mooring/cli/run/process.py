@@ -12,6 +12,7 @@ from mooring.cli.run.settings import Settings, election_of
 from mooring.client.component import Component, connector
 from mooring.client.incluster import find_endpoint
 from mooring.lens.dump import CacheDumper
+from mooring.lens.live import LiveLens
 from mooring.observe import garbage_collection
 from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
@@ -62,15 +63,17 @@ async def run_process(settings: Settings) -> None:
     names = ",".join(plan.scheduler_name for plan in settings.plans)
     log.info("Starting mooring", extra={"v": 0, "version": __version__, "profiles": names})
     garbage_collection.collect_rarely()
+    document = settings.to_document()
     await run_component(
         partial(connected.run, partial(_on_synced, scheduler)),
         component,
         scheduler.guard,
         options,
         metrics,
-        settings.to_document(),
+        document,
         {"plugins": scheduler.overruns.note},
         CacheDumper(scheduler, component.informers).request,
+        LiveLens(scheduler, component, document),
     )
 
 

@@ -1,0 +1,262 @@
+"""Explanations and snapshots of a running scheduler."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from mooring.client.component import Component
+from mooring.client.lease import Election
+from mooring.cluster.embedded import RunningScheduler
+from mooring.lens import live
+from mooring.lens.live import LiveLens
+from mooring.lens.reading import snapshot_of
+from mooring.lens.slices import STANDING_BY, Busy
+from mooring.lens.snapshot import Snapshot
+from mooring.observe.metrics import Metrics
+from mooring.scheduler.connected import ConnectedScheduler
+from mooring.testing import node, pod
+from mooring.testing.sandbox import Sandbox
+
+
+def started(*objects: Any, **options: Any) -> tuple[Sandbox, RunningScheduler]:
+    sandbox = Sandbox(controllers=False, kubelets=False, **options)
+    sandbox.apply(*objects)
+    running = sandbox.start_scheduler()
+    sandbox.advance(1)
+    return sandbox, running
+
+
+def explain(sandbox: Sandbox, lens: LiveLens, key: str, **options: Any) -> Any:
+    found = sandbox.loop.create_task(lens.explain(key, **options))
+    sandbox.advance(1)
+    body = found.result()
+    return None if body is None else json.loads(body)
+
+
+def take(sandbox: Sandbox, lens: LiveLens) -> Snapshot:
+    async def read() -> bytes:
+        return b"".join([chunk async for chunk in lens.snapshot()])
+
+    found = sandbox.loop.create_task(read())
+    sandbox.advance(60)
+    return snapshot_of(found.result(), "the scheduler")
+
+
+# --- explanations --------------------------------------------------------------------------------
+
+
+def test_a_refused_pod_is_explained_by_groups_of_nodes_and_the_queue() -> None:
+    sandbox, running = started(
+        node("a", cpu=1),
+        node("b", cpu=1),
+        node("c", taints=["gpu:NoSchedule"]),
+        pod("big", cpu=2),
+    )
+    with sandbox:
+        found = explain(sandbox, running.lens, "default/big")
+        assert found["format"] == "mooring-explanation"
+        groups = {group["said"]["plugin"]: group["nodes"] for group in found["groups"]}
+        assert groups == {"NodeResourcesFit": 2, "TaintToleration": 1}
+        assert sandbox.why("big").startswith(found["message"])  # and says more, of preemption
+        assert (found["queue"]["queue"], found["queue"]["attempts"]) == ("unschedulable", 1)
+        assert found.get("remedies") is None
+        assert live.NO_PREEMPTION in found["notes"]
+        assert found["replica"]["leader"] is True
+        assert explain(sandbox, running.lens, "default/nobody") is None
+
+
+def test_a_bound_pod_is_explained_and_stays_where_it_is() -> None:
+    sandbox, running = started(node("a", cpu=4), node("b", cpu=8), pod("web", cpu=2))
+    with sandbox:
+        before = running.scheduler.cache.nodes.requested("cpu").tolist()
+        found = explain(sandbox, running.lens, "default/web")
+        assert (found["kind"], found["node"]) == ("scheduled", "b")
+        assert found["feasible"] == 2
+        assert running.scheduler.cache.nodes.requested("cpu").tolist() == before
+        assert running.scheduler.cache.pod_count == 1
+
+
+def test_the_matrix_has_a_column_for_each_plugin() -> None:
+    sandbox, running = started(
+        node("a", cpu=1),
+        node("b", cpu=4, taints=["gpu:NoSchedule"]),
+        node("c", cpu=4),
+        node("d", cpu=8),
+        pod("web", cpu=2),
+    )
+    with sandbox:
+        found = explain(sandbox, running.lens, "default/web", matrix=True)["matrix"]
+        nodes = found["nodes"]
+        assert sorted(nodes) == ["a", "b", "c", "d"]
+        refused = {
+            name: [node for node, reason in zip(nodes, one["nodes"], strict=True) if reason]
+            for name, one in found["refusals"].items()
+        }
+        assert refused == {"NodeResourcesFit": ["a"], "TaintToleration": ["b"]}
+        assert found["refusals"]["NodeResourcesFit"]["reasons"] == ["Insufficient cpu"]
+        feasible = [nodes[row] for row in found["feasible"]]
+        assert sorted(feasible) == ["c", "d"]
+        best = feasible[found["totals"].index(max(found["totals"]))]
+        assert best == sandbox.node_of("web") == "d"
+        weighted = [0, 0]
+        for one in found["points"].values():
+            points = one["normalized"] * (2 if len(one["normalized"]) == 1 else 1)
+            weighted = [
+                sum_ + each * one["weight"] for sum_, each in zip(weighted, points, strict=True)
+            ]
+        assert weighted == found["totals"]
+
+
+def test_a_pod_of_another_scheduler_is_explained_with_a_note() -> None:
+    sandbox, running = started(node("a"), pod("theirs", scheduler="another"))
+    with sandbox:
+        found = explain(sandbox, running.lens, "default/theirs")
+        assert found["feasible"] == 1
+        assert any('"another"' in note for note in found["notes"])
+
+
+def test_explaining_changes_no_decision_and_no_metric() -> None:
+    def placements(*, asks: bool) -> tuple[dict[str, str], float]:
+        rng = random.Random(7)
+        sandbox, running = started(*[node(f"n{number}", cpu=8) for number in range(10)])
+        with sandbox:
+            for number in range(60):
+                sandbox.apply(pod(f"p{number}", cpu=rng.choice(["500m", "1", "2"])))
+                sandbox.advance(1)
+                if asks:
+                    explain(sandbox, running.lens, f"default/p{rng.randrange(number + 1)}")
+                else:
+                    rng.randrange(number + 1)
+                    sandbox.advance(1)
+            counted = sum(way.value for _, way in running.scheduler.metrics.decisions)
+            return sandbox.placements(), counted
+
+    assert placements(asks=True) == placements(asks=False)
+
+
+def test_decisions_have_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def tick() -> float:
+        now[0] += 0.005
+        return now[0]
+
+    monkeypatch.setattr(live.time, "perf_counter", tick)  # type: ignore[attr-defined]
+    sandbox, running = started(node("a"), pod("web"))
+    with sandbox:
+        asked = [
+            sandbox.loop.create_task(running.lens.explain("default/web"))
+            for _ in range(live.MAX_WAITING)
+        ]
+        sandbox.settle()
+        assert sum(task.done() for task in asked) == 1
+        asked.append(sandbox.loop.create_task(running.lens.explain("default/web")))
+        sandbox.settle()
+        with pytest.raises(Busy, match="16 explanations are asked for"):
+            sandbox.loop.run_until_complete(running.lens.explain("default/web"))
+        sandbox.advance(0.9)  # each takes 5 ms of 100
+        assert sum(task.done() for task in asked) == 10
+        sandbox.advance(1)
+        assert all(task.done() for task in asked)
+
+
+def test_a_replica_that_stands_by_answers_and_says_so() -> None:
+    with Sandbox(controllers=False, kubelets=False) as sandbox:
+        sandbox.apply(node("a", cpu=1), pod("big", cpu=2))
+
+        def start(name: str) -> tuple[ConnectedScheduler, LiveLens, Any]:
+            metrics = Metrics()
+            component = Component(
+                sandbox.cluster.transport,
+                metrics,
+                election=Election(name="test"),
+                clock=sandbox.clock.now,
+                uptime=sandbox.loop.time,
+            )
+            connected = ConnectedScheduler(component, clock=sandbox.clock, metrics=metrics)
+            return connected, LiveLens(connected.scheduler, component), connected.run()
+
+        async def both() -> list[tuple[ConnectedScheduler, LiveLens, Any]]:
+            return [start("first"), start("second")]
+
+        replicas = sandbox.loop.run_until_complete(both())
+        tasks = [sandbox.loop.create_task(run) for _, _, run in replicas]
+        sandbox.advance(5)
+        answers = [explain(sandbox, lens, "default/big") for _, lens, _ in replicas]
+        assert sorted(answer["replica"]["leader"] for answer in answers) == [False, True]
+        for answer in answers:
+            leads = answer["replica"]["leader"]
+            assert (STANDING_BY in answer["notes"]) is not leads
+            assert answer["queue"]["queue"] == ("unschedulable" if leads else "active")
+        names = [take(sandbox, lens).scheduler for _, lens, _ in replicas]
+        assert sorted(name.endswith("standing by") for name in names) == [False, True]
+        for connected, _, _ in replicas:
+            connected.component.stop()
+        sandbox.advance(5)
+        assert all(task.done() for task in tasks)
+
+
+# --- snapshots -----------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_the_cluster_of_the_scheduler() -> None:
+    sandbox, running = started(
+        *[node(f"n{number}", cpu=4, zone="abc"[number % 3]) for number in range(7)],
+        pod("web", cpu=1),
+        pod("big", cpu=64),
+        pod("gated", gates=["example.com/quota"]),
+        pod("theirs", scheduler="another"),
+    )
+    with sandbox:
+        sandbox.delete("node", "n2")
+        sandbox.apply(node("n9", zone="a"))
+        sandbox.advance(1)
+        found = take(sandbox, running.lens)
+        names = [one.metadata.name for one in found.cluster.pods]
+        assert sorted(names) == ["big", "gated", "theirs", "web"]
+        bound = {one.metadata.name: one.spec.node_name for one in found.cluster.pods}
+        assert bound["web"] == sandbox.node_of("web") != ""
+        queue = {one.queue for one in found.queue or ()}
+        assert queue == {"unschedulable", "gated"}
+        assert found.at == pytest.approx(sandbox.clock.now(), abs=60)
+        assert found.seq == 2
+        assert found.scheduler.startswith("mooring ")
+        # Nodes are in the order in which ties fall.
+        listed = running.scheduler.cache.table.order.names()
+        assert [one.metadata.name for one in found.cluster.nodes] == listed
+        missing = {one.resource for one in found.missing}
+        assert "priorityclasses.scheduling.k8s.io" in missing
+        assert "pods" not in missing
+
+
+def test_pods_on_their_way_are_where_they_go() -> None:
+    sandbox, running = started(node("a"))
+    with sandbox:
+        cache = running.scheduler.cache
+        sandbox.apply(pod("web", gates=["wait"]))
+        sandbox.advance(1)
+        queued = running.scheduler.queue.find("default/web")
+        assert queued is not None
+        cache.assume(queued.pod, "a")
+        found = take(sandbox, running.lens)
+        assert [one.spec.node_name for one in found.cluster.pods] == ["a"]
+
+
+def test_no_more_than_two_snapshots_are_made_at_a_time() -> None:
+    sandbox, running = started(node("a"))
+    with sandbox:
+
+        async def take_three() -> list[bytes]:
+            first, second = running.lens.snapshot(), running.lens.snapshot()
+            parts = [await anext(first), await anext(second)]
+            with pytest.raises(Busy, match="2 snapshots are being made"):
+                await anext(running.lens.snapshot())
+            await first.aclose()
+            parts.append(await anext(running.lens.snapshot()))
+            return parts
+
+        assert len(sandbox.loop.run_until_complete(take_three())) == 3
