@@ -184,7 +184,9 @@ def test_watch_explains_again_until_the_pod_has_a_node(
         cluster_of([node("a", cpu=1), node("b")], [pod("p", cpu=2, on="b")]),
     ]
     waits: list[float] = []
-    monkeypatch.setattr(explain, "load", lambda options: Snapshot(cluster=states[len(waits)]))
+    monkeypatch.setattr(
+        explain, "load", lambda options, quiet: Snapshot(cluster=states[len(waits)])
+    )
     monkeypatch.setattr(time, "sleep", waits.append)
     assert main(["explain", "p", "--watch", "7"]) == 0
     said = capsys.readouterr().out

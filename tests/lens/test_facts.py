@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec import structs
+from rich.console import Console
 from tests.lens.clusters import cluster_of, explained, texts
 
 import mooring.framework as fw
@@ -16,7 +18,9 @@ from mooring.api.volumes import PersistentVolumeClaim
 from mooring.framework.plugin import Base
 from mooring.lens.explainer import Explainer
 from mooring.lens.explanation import Explanation
+from mooring.lens.rendering import show
 from mooring.lens.snapshot import MissingKind, QueuedState, Snapshot
+from mooring.queue.hints import DeclinedHint
 from mooring.runtime.registry import Registry
 from mooring.testing import node, pod
 
@@ -181,3 +185,39 @@ def test_lower_requests_are_taken_from_the_containers() -> None:
     assert patch is not None
     requests = [one["resources"] for one in patch["spec"]["containers"]]
     assert requests[0]["requests"]["cpu"] == "2"
+
+
+def shown(found: Explanation, now: float) -> str:
+    console = Console(width=80, file=io.StringIO())
+    show(found, console, now)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_pod_that_is_held_at_permit_waits_for_others() -> None:
+    wanted = pod("p", cpu=1, uid="u-1")
+    queued = QueuedState(uid="u-1", queue="waiting at Permit", plugins=("Gang",), node="a")
+    snapshot = Snapshot(cluster=cluster_of([node("a")], [wanted]), queue=(queued,))
+    found = Explainer(snapshot).explain(wanted.api)
+    assert found.kind == "waits for others"
+    assert found.summary == "default/p waits at Permit for a: held by Gang"
+
+
+def test_the_place_in_the_queue_is_printed() -> None:
+    wanted = pod("p", cpu=9, uid="u-1")
+    queued = QueuedState(
+        uid="u-1",
+        queue="unschedulable",
+        attempts=4,
+        added_at=1_000.0,
+        retry_at=1_400.0,
+        declined=(DeclinedHint("NodeResourcesFit", "PodDelete", 2, 1_300.0, "x/y"),),
+    )
+    snapshot = Snapshot(cluster=cluster_of([node("a")], [wanted]), queue=(queued,))
+    text = shown(Explainer(snapshot).explain(wanted.api), 1_372.0)
+    assert text.startswith("default/p is pending: no node of 1 (4 attempts, 6m12s) [misconfigured]")
+    queue = " ".join(text[text.index("In the queue") :].split())
+    assert queue.startswith(
+        "In the queue: unschedulable, since 6m12s, tried again in 28s at the latest."
+        " Events since that do not help it: PodDelete (NodeResourcesFit)."
+    )

@@ -62,7 +62,7 @@ def run(options: ExplainOptions) -> int:
     config = cfg.read_file(options.config, in_manifests=True).config if options.config else None
     if options.watch is not None:
         return _watch(options, config, registry)
-    snapshot = load(options)
+    snapshot = load(options, quiet=True)  # what matters is in the notes
     explainer = Explainer(snapshot, config, registry)
     pod = find_pod(snapshot, options.pod, options.namespace)
     found = explainer.explain(pod, ask=options.node, remedies=not options.no_remedies)
@@ -84,7 +84,7 @@ def _watch(
         raise ConfigError([Problem("--watch", "a file does not change; name a cluster")])
     before: Explanation | None = None
     while True:
-        snapshot: Snapshot = load(options)
+        snapshot: Snapshot = load(options, quiet=True)
         pod = find_pod(snapshot, options.pod, options.namespace)
         found = Explainer(snapshot, config, registry).explain(
             pod, ask=options.node, remedies=not options.no_remedies

@@ -34,6 +34,7 @@ from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
 
 _MOST_CANDIDATES: Final = 10
+AT_PERMIT: Final = "waiting at Permit"  # as the queue of a running scheduler calls it
 _UNDER_WAY: Final = "not eligible due to a terminating pod on the nominated node"
 
 
@@ -105,6 +106,8 @@ class Inspector:
             found = structs.replace(found, kind=told.GATED, message=gate.message)
         elif bound and found.kind == told.FITS:
             found = structs.replace(found, kind=told.SCHEDULED)
+        if queue is not None and queue.queue == AT_PERMIT:
+            found = structs.replace(found, kind=told.WAITS_FOR_OTHERS)
         found = structs.replace(
             found, notes=tuple(problems), wakes_on=self._wakes_on(found) if not bound else ()
         )
@@ -283,6 +286,9 @@ def _candidate(one: Candidate) -> told.EvictionCandidate:
 def summary_of(found: Explanation) -> str:
     """One sentence."""
     count = f"{found.nodes:,} node{'' if found.nodes == 1 else 's'}"
+    queue = found.queue
+    if queue is not None and queue.queue == AT_PERMIT:
+        return f"{found.pod} waits at Permit for {queue.node}: held by {listed(queue.plugins)}"
     if found.kind == told.GATED and found.before is not None:
         opened = (
             f"would fit {found.feasible:,} of {count} once open"

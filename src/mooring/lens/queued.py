@@ -11,6 +11,7 @@ from msgspec import structs
 
 from mooring.cache.pods import Pod
 from mooring.framework.results import QueuedPod
+from mooring.lens.inspect import AT_PERMIT
 from mooring.lens.snapshot import QueuedState, WakingEvent
 from mooring.queue.hints import declined_hints
 from mooring.runtime.waiting import WaitingPod
@@ -18,7 +19,6 @@ from mooring.scheduler.failure import POD_SCHEDULED
 from mooring.scheduler.scheduler import Scheduler
 
 IN_FLIGHT: Final = "in flight"  # being decided
-AT_PERMIT: Final = "waiting at Permit"
 BINDING: Final = "binding"
 
 

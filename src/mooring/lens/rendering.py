@@ -274,11 +274,18 @@ def _worth_showing(remedies: Sequence[Remedy]) -> list[Remedy]:
 
 def _queue(queue: QueuedState, now: float) -> Text:
     text = f"In the queue: {queue.queue}"
-    if queue.added_at:
-        text += f", since {duration(now - queue.added_at)}"
+    since = queue.since or queue.added_at
+    if since:
+        text += f", since {duration(now - since)}"
+    if queue.ahead is not None and queue.queue == "active":
+        text += f", {queue.ahead:,} tried before it"
     if queue.retry_at is not None and queue.retry_at > now:
-        text += f", next try in {duration(queue.retry_at - now)}"
-    return Text(text + ".")
+        text += f", tried again in {duration(queue.retry_at - now)} at the latest"
+    text += "."
+    if queue.declined:
+        latest = [f"{one.event} ({one.plugin})" for one in queue.declined[:3]]
+        text += f" Events since that do not help it: {', '.join(latest)}."
+    return Text(text)
 
 
 def duration(seconds: float) -> str:

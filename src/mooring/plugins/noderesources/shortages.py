@@ -110,61 +110,48 @@ def _ask_for_less(pod: fw.Pod, resource: str, spare: int) -> fw.Edit:
 
 
 def asking_for(pod: core.Pod, resource: str, units: int) -> core.Pod:
-    """The pod with less of a resource, taken from the containers that ask for most."""
-    for _ in range(2 + len(pod.spec.containers) + len(pod.spec.init_containers)):
-        total = amount(resource, pod_requests(pod).get(resource, Quantity.ZERO))
-        if total <= units:
-            break
-        pod = _with_less(pod, resource, quantity_of(resource, total - units))
-    return pod
+    """The pod with less of a resource: no container asks for more than a limit for all of them.
 
-
-def _with_less(pod: core.Pod, resource: str, excess: Quantity) -> core.Pod:
+    The limit is the highest with which they ask for no more than these units together.
+    """
     spec = pod.spec
     if spec.resources is not None and resource in spec.resources.requests:
-        lowered = _lowered(spec.resources, resource, excess)
-        return structs.replace(pod, spec=structs.replace(spec, resources=lowered))
-    containers, init_containers = list(spec.containers), list(spec.init_containers)
-    # Init containers that end ask for the most of them all, so each of those is lowered.
-    for place, container in enumerate(init_containers):
-        if not container.is_restartable:
-            less = _lowered(container.resources, resource, excess)
-            init_containers[place] = structs.replace(container, resources=less)
-    for group in (containers, init_containers):
-        order = sorted(
-            (place for place in range(len(group)) if _is_lasting(group[place], group, containers)),
-            key=lambda place: group[place].resources.requests.get(resource, Quantity.ZERO),
-            reverse=True,
-        )
-        for place in order:
-            held = group[place].resources.requests.get(resource, Quantity.ZERO)
-            less = _lowered(group[place].resources, resource, excess)
-            group[place] = structs.replace(group[place], resources=less)
-            if not held < excess:
-                break
-            excess = excess - held
+        overhead = amount(resource, spec.overhead.get(resource, Quantity.ZERO))
+        whole = _limited(spec.resources, resource, max(units - overhead, 0))
+        return structs.replace(pod, spec=structs.replace(spec, resources=whole))
+    low, high = 0, _total_of(pod, resource)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _total_of(_with_limit(pod, resource, middle), resource) <= units:
+            low = middle
         else:
-            continue
-        break
+            high = middle - 1
+    return _with_limit(pod, resource, low)
+
+
+def _total_of(pod: core.Pod, resource: str) -> int:
+    return amount(resource, pod_requests(pod).get(resource, Quantity.ZERO))
+
+
+def _with_limit(pod: core.Pod, resource: str, most: int) -> core.Pod:
+    def lowered(container: core.Container) -> core.Container:
+        return structs.replace(container, resources=_limited(container.resources, resource, most))
+
     spec = structs.replace(
-        spec, containers=tuple(containers), init_containers=tuple(init_containers)
+        pod.spec,
+        containers=tuple(map(lowered, pod.spec.containers)),
+        init_containers=tuple(map(lowered, pod.spec.init_containers)),
     )
     return structs.replace(pod, spec=spec)
 
 
-def _is_lasting(
-    container: core.Container, group: list[core.Container], containers: list[core.Container]
-) -> bool:
-    return group is containers or container.is_restartable
-
-
-def _lowered(
-    asked: core.ResourceRequirements, resource: str, by: Quantity
+def _limited(
+    asked: core.ResourceRequirements, resource: str, most: int
 ) -> core.ResourceRequirements:
     held = asked.requests.get(resource)
-    if held is None:
+    if held is None or amount(resource, held) <= most:
         return asked
-    left = held - by if by < held else Quantity.ZERO
+    left = quantity_of(resource, most)
     limits = asked.limits
     if resource in limits and is_extended(resource):  # which must be equal
         limits = ResourceList({**limits, resource: left})
