@@ -75,9 +75,9 @@ class Filling:
     """Copies of the shapes on a cluster, in turn, until one does not fit."""
 
     def __init__(self, sim: Simulation, demand: Demand) -> None:
-        self.sim = sim
-        self.demand = demand
-        self.mix = demand.mix or (1,) * len(demand.shapes)
+        self.sim: Simulation = sim
+        self.demand: Demand = demand
+        self.mix: tuple[int, ...] = demand.mix or (1,) * len(demand.shapes)
         self.placed: list[tuple[int, core.Pod]] = []  # shape and pod, in order
         self.refused: Pod | None = None
         self._shapes = tuple(_without_preemption(shape) for shape in demand.shapes)
