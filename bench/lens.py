@@ -28,7 +28,7 @@ from mooring.lens.snapshot import ClusterState, Snapshot
 from mooring.lens.writing import encoded, write_snapshot
 from mooring.observe import garbage_collection
 from mooring.simulator.capacity import Demand, capacity
-from mooring.simulator.changes import Changes
+from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, imagine, load, simulation
 from mooring.simulator.workloads import Scaling
 
@@ -255,10 +255,10 @@ def measure(nodes: int, pods: int, more: int) -> None:
     )
     _capacity(snapshot, more, "capacity, mixed", mixed, 2000)
     scaling = Scaling("Deployment", "app-1", more // 2, "team-01")
-    _what_if(snapshot, "one Deployment scaled", Changes(scale=(scaling,)), 5000)
+    _what_if(snapshot, "one Deployment scaled", ClusterChanges(scale=(scaling,)), 5000)
     names = tuple(_node_name(i) for i in range(nodes // 5))
     hundred = production(nodes, pods, 100)
-    _what_if(hundred, "a fifth of the nodes drained", Changes(drain=names), 2000)
+    _what_if(hundred, "a fifth of the nodes drained", ClusterChanges(drain=names), 2000)
 
 
 def _longest_slice(snapshot: Snapshot) -> float:
@@ -286,7 +286,7 @@ def _capacity(
     say(f"{what}, {total:,} pods", f"{rate:,.0f} pods/s", f"at least {bound:,}")
 
 
-def _what_if(snapshot: Snapshot, what: str, changes: Changes, bound: int) -> None:
+def _what_if(snapshot: Snapshot, what: str, changes: ClusterChanges, bound: int) -> None:
     _, base = timed(lambda: imagine(snapshot, Run()))
     found, spent = timed(lambda: imagine(snapshot, Run(changes=changes)))
     rate = found.bound / max(spent - base, 1e-9)

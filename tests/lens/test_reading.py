@@ -99,7 +99,7 @@ def test_is_encoded_in_slices() -> None:
     pods = tuple(pod(f"p{i}", labels={"x": str(i * 7919)}).api for i in range(2000))
     snapshot = Snapshot(cluster=ClusterState(pods=pods))
     chunks = list(encoded(snapshot, seconds=0.0))
-    assert len(chunks) > 2000 / 16
+    assert len(chunks) > 2000 / 8
     assert gzip.decompress(b"".join(chunks)) == gzip.decompress(b"".join(encoded(snapshot)))
 
 

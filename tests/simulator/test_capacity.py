@@ -9,17 +9,17 @@ from tests.simulator.clusters import snapshot
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError
 from mooring.lens.snapshot import MissingKind, Snapshot
-from mooring.simulator.answers import Capacity
+from mooring.simulator.answers import CapacityAnswer
 from mooring.simulator.capacity import Demand, capacity
 from mooring.simulator.imagine import Run
 from mooring.testing import node, pod
 
 
-def ask(given: Snapshot, *shapes: Pod, **more: Any) -> Capacity:
+def ask(given: Snapshot, *shapes: Pod, **more: Any) -> CapacityAnswer:
     return capacity(given, Demand(shapes=tuple(one.api for one in shapes), **more), Run())
 
 
-def gains(answer: Capacity) -> dict[str, int]:
+def gains(answer: CapacityAnswer) -> dict[str, int]:
     return {f"{one.unit} {one.resource}": one.pods for one in answer.gains}
 
 

@@ -4,7 +4,7 @@ import msgspec
 from tests.simulator.clusters import snapshot, strategy
 
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Comparison
+from mooring.simulator.answers import ComparisonAnswer
 from mooring.simulator.compare import closer, compare, differing
 from mooring.simulator.imagine import Run
 from mooring.simulator.sweeps import outcomes
@@ -14,7 +14,7 @@ LEAST = Run(config=strategy("LeastAllocated"), config_name="least.yaml")
 MOST = Run(config=strategy("MostAllocated"), config_name="most.yaml")
 
 
-def ask(given: Snapshot, first: Run, second: Run) -> Comparison:
+def ask(given: Snapshot, first: Run, second: Run) -> ComparisonAnswer:
     one, two = outcomes([(given, first), (given, second)])
     pods = differing(one, two)
     seen = outcomes([(given, closer(first, pods)), (given, closer(second, pods))])
@@ -22,7 +22,7 @@ def ask(given: Snapshot, first: Run, second: Run) -> Comparison:
     return compare(given, (first, second), (one, two), watched)
 
 
-def found(answer: Comparison) -> dict[str, tuple[str, str, str]]:
+def found(answer: ComparisonAnswer) -> dict[str, tuple[str, str, str]]:
     return {one.pod: (one.first, one.second, one.plugin) for one in answer.differences}
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.simulator.clusters import snapshot, strategy
 
-from mooring.simulator.changes import Changes
+from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, imagine
 from mooring.simulator.sweeps import Job, Workers, WorkersLost, carry_out, outcomes, processes
 from mooring.simulator.workloads import Scaling
@@ -27,7 +27,7 @@ def sweep() -> list[Job]:
     runs = [
         Run(),
         Run(seed=7, config=strategy("MostAllocated"), config_name="most"),
-        Run(changes=Changes(add_nodes=2, like=node("big", cpu="8").api)),
+        Run(changes=ClusterChanges(add_nodes=2, like=node("big", cpu="8").api)),
         Run(reschedule=True, watched={"default/p1": ("n1", "n2")}),
     ]
     return [(one, run) for one in (first, second) for run in runs]
@@ -103,7 +103,7 @@ def test_a_process_that_is_killed_loses_nothing() -> None:
 
 def test_mistakes_of_a_run_come_back_from_workers() -> None:
     given = snapshot(node("n"))
-    wrong = Run(changes=Changes(scale=(Scaling("Deployment", "web", 3),)))
+    wrong = Run(changes=ClusterChanges(scale=(Scaling("Deployment", "web", 3),)))
     with pytest.raises(Exception, match="there are no pods of Deployment default/web"):
         outcomes([(given, wrong)], lambda: processes(1))
 

@@ -11,8 +11,8 @@ from mooring.api import codec, core
 from mooring.api.apps import ReplicaSet
 from mooring.errors import ConfigError
 from mooring.lens.snapshot import MissingKind, Snapshot
-from mooring.simulator.answers import WhatIf
-from mooring.simulator.changes import Changes
+from mooring.simulator.answers import WhatIfAnswer
+from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, imagine
 from mooring.simulator.sweeps import outcomes
 from mooring.simulator.what_if import what_if
@@ -20,13 +20,13 @@ from mooring.simulator.workloads import Scaling, parse_scaling
 from mooring.testing import node, pod
 
 
-def ask(given: Snapshot, changes: Changes | None = None, **more: Any) -> WhatIf:
-    run = structs.replace(Run(changes=changes or Changes()), **more)
+def ask(given: Snapshot, changes: ClusterChanges | None = None, **more: Any) -> WhatIfAnswer:
+    run = structs.replace(Run(changes=changes or ClusterChanges()), **more)
     before, after = outcomes([(given, Run(reschedule=run.reschedule)), (given, run)])
     return what_if(given, run, before, after)
 
 
-def moves(answer: WhatIf) -> dict[str, tuple[str, str]]:
+def moves(answer: WhatIfAnswer) -> dict[str, tuple[str, str]]:
     return {one.pod: (one.from_, one.to) for one in (*answer.moved, *answer.placed)}
 
 
@@ -45,7 +45,7 @@ def drained_cluster(*more: object) -> Snapshot:
 
 
 def test_a_drain_moves_what_fits_and_says_by_how_much_the_rest_does_not() -> None:
-    answer = ask(drained_cluster(), Changes(drain=("n1",)))
+    answer = ask(drained_cluster(), ClusterChanges(drain=("n1",)))
     assert moves(answer) == {"default/a": ("n1", "n3")}
     (pending,) = answer.pending
     assert (pending.pod, pending.from_) == ("default/b", "n1")
@@ -67,7 +67,7 @@ def test_a_drain_moves_what_fits_and_says_by_how_much_the_rest_does_not() -> Non
 @pytest.mark.parametrize(("allowed", "forbidden"), [(0, 2), (1, 1), (2, 0)])
 def test_a_budget_that_forbids_a_drain_is_named(allowed: int, forbidden: int) -> None:
     given = drained_cluster(budget("keep", "web", allowed), budget("other", "db", 0))
-    answer = ask(given, Changes(drain=("n1",)))
+    answer = ask(given, ClusterChanges(drain=("n1",)))
     found = [(one.budget, one.allowed, one.evicted, len(one.pods)) for one in answer.budgets]
     assert found == ([("default/keep", allowed, 2, forbidden)] if forbidden else [])
 
@@ -81,7 +81,7 @@ def test_a_drain_leaves_pods_of_the_node_and_pods_that_have_ended_alone() -> Non
         pod("ended", cpu=1, on="n1", phase="Succeeded"),
         owned(pod("web", cpu=1, on="n1"), "ReplicaSet", "web"),
     )
-    answer = ask(given, Changes(drain=("n1",)))
+    answer = ask(given, ClusterChanges(drain=("n1",)))
     assert moves(answer) == {"default/web": ("n1", "n2")}
     assert answer.unmanaged == ()
     assert answer.gone == ()
@@ -95,7 +95,7 @@ def test_pods_of_a_lost_node_move_and_those_of_its_daemonsets_are_gone() -> None
         owned(pod("web", cpu=1, on="n1", labels={"app": "web"}), "ReplicaSet", "web"),
         budget("keep", "web", 0),  # a loss asks nobody
     )
-    answer = ask(given, Changes(remove_nodes=("n1",)))
+    answer = ask(given, ClusterChanges(remove_nodes=("n1",)))
     assert moves(answer) == {"default/web": ("n1", "n2")}
     assert answer.gone == ("default/agent",)
     assert answer.budgets == ()
@@ -104,14 +104,14 @@ def test_pods_of_a_lost_node_move_and_those_of_its_daemonsets_are_gone() -> None
 
 
 def test_a_cordon_moves_nothing() -> None:
-    answer = ask(drained_cluster(pod("new", cpu=2)), Changes(cordon=("n3",)))
+    answer = ask(drained_cluster(pod("new", cpu=2)), ClusterChanges(cordon=("n3",)))
     assert moves(answer) == {}
     (pending,) = answer.pending  # without the cordon it would go to n3
     assert (pending.pod, pending.from_) == ("default/new", "n3")
 
 
 def test_names_what_is_not_there() -> None:
-    changes = Changes(drain=("n9",), cordon=("n1", "n8"), add_nodes=1)
+    changes = ClusterChanges(drain=("n9",), cordon=("n1", "n8"), add_nodes=1)
     with pytest.raises(ConfigError) as raised:
         ask(drained_cluster(), changes)
     assert [str(one) for one in raised.value.problems] == [
@@ -129,7 +129,7 @@ def test_tells_how_many_nodes_are_needed() -> None:
     like = node("big", cpu=4).api
     waiting = []
     for count in range(4):
-        after = ask(given, Changes(add_nodes=count, like=like)).after
+        after = ask(given, ClusterChanges(add_nodes=count, like=like)).after
         assert after is not None
         assert after.nodes == 1 + count
         waiting.append(after.waiting)
@@ -152,7 +152,7 @@ def test_an_added_node_is_like_its_model_with_its_daemonsets_and_without_its_tro
         pod("too-big", cpu=2, tolerates=["team"]),
         pod("repelled", cpu=1),
     )
-    answer = ask(given, Changes(add_nodes=1, like=model.api))
+    answer = ask(given, ClusterChanges(add_nodes=1, like=model.api))
     assert moves(answer)["default/fits"] == ("", "n1-new-1")
     assert answer.still_waiting == 2
 
@@ -180,7 +180,7 @@ def deployment(replicas: int, on: str = "n1") -> list[object]:
 
 def test_scales_a_deployment_up_by_copies_of_its_pods() -> None:
     given = snapshot(node("n1"), node("n2"), *deployment(2))
-    answer = ask(given, Changes(scale=(Scaling("Deployment", "web", 9),)))
+    answer = ask(given, ClusterChanges(scale=(Scaling("Deployment", "web", 9),)))
     assert len(answer.placed) == 6
     assert len(answer.pending) == 1
     assert {one.to for one in answer.placed} == {"n1", "n2"}
@@ -196,7 +196,7 @@ def test_scales_down_in_the_order_of_the_controllers() -> None:
     ]
     given = snapshot(node("n1"), node("n2"), *pods)
     gone = [
-        ask(given, Changes(scale=(Scaling("ReplicaSet", "web", count),))).gone
+        ask(given, ClusterChanges(scale=(Scaling("ReplicaSet", "web", count),))).gone
         for count in (3, 2, 0)
     ]
     assert gone[0] == ("default/waits",)
@@ -210,9 +210,9 @@ def test_a_stateful_set_grows_and_shrinks_at_its_end() -> None:
         owned(pod(f"db-{i}", cpu=1, on="n1", labels=labels), "StatefulSet", "db") for i in (8, 9)
     ]
     given = snapshot(node("n1"), node("n2"), *pods)
-    up = ask(given, Changes(scale=(Scaling("StatefulSet", "db", 4),)))
+    up = ask(given, ClusterChanges(scale=(Scaling("StatefulSet", "db", 4),)))
     assert [one.pod for one in up.placed] == ["default/db-10", "default/db-11"]
-    down = ask(given, Changes(scale=(Scaling("StatefulSet", "db", 1),)))
+    down = ask(given, ClusterChanges(scale=(Scaling("StatefulSet", "db", 1),)))
     assert down.gone == ("default/db-9",)
 
 
@@ -234,16 +234,16 @@ def test_scalings_of_what_is_not_there() -> None:
     assert parse_scaling("shop/deploy/web=3") == Scaling("Deployment", "web", 3, "shop")
     given = snapshot(node("n1"), *deployment(0), *deployment(1)[1:])
     with pytest.raises(ConfigError, match="there are no pods of Deployment default/api; there are"):
-        ask(given, Changes(scale=(parse_scaling("deploy/api=3"),)))
+        ask(given, ClusterChanges(scale=(parse_scaling("deploy/api=3"),)))
     empty = snapshot(node("n1"), deployment(0)[0])
     with pytest.raises(ConfigError, match="has no pod to copy; give its manifest with --apply"):
-        ask(empty, Changes(scale=(parse_scaling("deploy/web=3"),)))
+        ask(empty, ClusterChanges(scale=(parse_scaling("deploy/web=3"),)))
 
 
 def test_applied_objects_replace_others_of_their_name() -> None:
     given = snapshot(node("n1", cpu=1), pod("p", cpu=2))
     applied = snapshot(node("n1", cpu=4), pod("q", cpu=1)).cluster
-    answer = ask(given, Changes(applied=applied))
+    answer = ask(given, ClusterChanges(applied=applied))
     assert moves(answer) == {"default/p": ("", "n1"), "default/q": ("", "n1")}
     assert answer.after is not None
     assert answer.after.nodes == 1
@@ -260,7 +260,7 @@ def test_victims_that_have_a_controller_look_for_another_node() -> None:
         pod("bare", cpu=2, on="n1", priority=1),
     )
     vip = snapshot(pod("vip", cpu=4, priority=100)).cluster
-    answer = ask(given, Changes(applied=vip))
+    answer = ask(given, ClusterChanges(applied=vip))
     assert sorted(answer.preempted) == ["default/bare", "default/low"]
     assert moves(answer) == {"default/vip": ("", "n1"), "default/low": ("n1", "n2")}
     assert answer.gone == ("default/bare",)
@@ -291,7 +291,7 @@ def test_what_could_not_be_read_is_named_and_extenders_are_said_to_be_left_out()
 
 def test_pods_of_other_schedulers_and_gated_pods_wait_with_a_reason() -> None:
     new = snapshot(pod("other", scheduler="volcano"), pod("gated", gates=["x/y"])).cluster
-    answer = ask(snapshot(node("n1")), Changes(applied=new))
+    answer = ask(snapshot(node("n1")), ClusterChanges(applied=new))
     assert {one.pod: one.message for one in answer.pending} == {
         "default/other": "no profile for schedulerName volcano",
         "default/gated": "waiting for scheduling gates: [x/y]",
@@ -313,6 +313,7 @@ profiles:
 
 def test_the_same_question_twice_has_the_same_bytes() -> None:
     given = drained_cluster(*(pod(f"x{i}", cpu="100m", spread={"zone": 1}) for i in range(20)))
-    changes = Changes(drain=("n1",), add_nodes=1, like=core.Node(metadata=node("z").api.metadata))
+    like = core.Node(metadata=node("z").api.metadata)
+    changes = ClusterChanges(drain=("n1",), add_nodes=1, like=like)
     first, second = (msgspec.json.encode(ask(given, changes)) for _ in range(2))
     assert first == second

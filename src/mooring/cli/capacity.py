@@ -22,7 +22,7 @@ from mooring.cli.what_if import why_refused
 from mooring.cli.workers import progress
 from mooring.errors import ConfigError, Problem
 from mooring.observe import garbage_collection
-from mooring.simulator.answers import Capacity
+from mooring.simulator.answers import CapacityAnswer
 from mooring.simulator.capacity import Demand, capacity
 from mooring.simulator.imagine import Run, search_paths
 
@@ -79,7 +79,7 @@ def _mix(text: str, count: int) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _show(console: Console, answer: Capacity) -> None:
+def _show(console: Console, answer: CapacityAnswer) -> None:
     shapes = answer.pods
     end = ", which is the limit that was asked for" if answer.limited else ""
     verb = "fits" if answer.total == 1 else "fit"
@@ -108,7 +108,7 @@ def _show(console: Console, answer: Capacity) -> None:
         console.print(shown)
 
 
-def _show_nodes(console: Console, answer: Capacity) -> None:
+def _show_nodes(console: Console, answer: CapacityAnswer) -> None:
     """Nodes with equal numbers are one row."""
     by_count: dict[int, list[str]] = {}
     for node, count in answer.nodes.items():

@@ -21,9 +21,9 @@ from mooring.cli.imagined import (
 from mooring.cli.sources import SourceOptions, reported
 from mooring.cli.workers import carried_out
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Comparison
+from mooring.simulator.answers import ComparisonAnswer
 from mooring.simulator.compare import CLOSER, closer, compare, differing
-from mooring.simulator.imagine import Outcome, Run, search_paths
+from mooring.simulator.imagine import Run, RunOutcome, search_paths
 from mooring.simulator.sweeps import Job
 
 
@@ -97,8 +97,8 @@ def _plan(options: CompareOptions) -> tuple[list[Job], list[_Pair]]:
 
 
 def _look_closer(
-    options: CompareOptions, pairs: Sequence[_Pair], found: Sequence[Outcome]
-) -> list[Outcome]:
+    options: CompareOptions, pairs: Sequence[_Pair], found: Sequence[RunOutcome]
+) -> list[RunOutcome]:
     """The runs of every pair again, watching the pods that differ; none, if none does."""
     jobs: list[Job] = []
     for pair in pairs:
@@ -113,7 +113,7 @@ def _look_closer(
     return [by_index.get(index, nothing) for index in range(len(jobs))]
 
 
-def _show(console: Console, answer: Comparison) -> None:
+def _show(console: Console, answer: ComparisonAnswer) -> None:
     count = len(answer.differences)
     titles = _titles(answer)
     start = f"{titles[0]} and {titles[1]}"
@@ -141,7 +141,7 @@ def _show(console: Console, answer: Comparison) -> None:
         show_sides(console, titles, (answer.first, answer.second))
 
 
-def _titles(answer: Comparison) -> tuple[str, str]:
+def _titles(answer: ComparisonAnswer) -> tuple[str, str]:
     first, second = answer.first_config or "default", answer.second_config or "default"
     short = [name.rpartition("/")[2] for name in (first, second)]
     return (short[0], short[1]) if short[0] != short[1] else (first, second)

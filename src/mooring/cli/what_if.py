@@ -31,8 +31,8 @@ from mooring.cli.workers import carried_out
 from mooring.errors import ConfigError, Problem
 from mooring.lens.reading import read_snapshot
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Pending, WhatIf
-from mooring.simulator.changes import Changes
+from mooring.simulator.answers import Pending, WhatIfAnswer
+from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, search_paths
 from mooring.simulator.waiting import Refused
 from mooring.simulator.what_if import what_if
@@ -117,7 +117,7 @@ def _variants(options: WhatIfOptions) -> Iterator[_Variant]:
     applied = read_applied(options.apply)
     scale = tuple(map(parse_scaling, options.scale))
     for name, snapshot in load_all(options, options.also):
-        changes = Changes(
+        changes = ClusterChanges(
             applied=applied,
             scale=scale,
             like=_like(options.like, snapshot),
@@ -197,7 +197,7 @@ def _words(options: WhatIfOptions, run: Run) -> Iterator[str]:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def _show(console: Console, answer: WhatIf) -> None:
+def _show(console: Console, answer: WhatIfAnswer) -> None:
     title = "; ".join(answer.changes) or "no changes"
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(_summary(answer))
@@ -220,7 +220,7 @@ def _show(console: Console, answer: WhatIf) -> None:
         show_sides(console, ("before", "after"), (answer.before, answer.after))
 
 
-def _summary(answer: WhatIf) -> str:
+def _summary(answer: WhatIfAnswer) -> str:
     parts = [
         f"{count:,} {words}"
         for count, words in (
@@ -235,7 +235,7 @@ def _summary(answer: WhatIf) -> str:
     return f"pods: {', '.join(parts)}" if parts else "no pod is placed otherwise"
 
 
-def _show_moves(console: Console, answer: WhatIf) -> None:
+def _show_moves(console: Console, answer: WhatIfAnswer) -> None:
     for title, moves in (("moved", answer.moved), ("newly placed", answer.placed)):
         if not moves:
             continue
@@ -247,7 +247,7 @@ def _show_moves(console: Console, answer: WhatIf) -> None:
         console.print(more(len(moves), ROWS))
 
 
-def _show_pending(console: Console, answer: WhatIf) -> None:
+def _show_pending(console: Console, answer: WhatIfAnswer) -> None:
     if not answer.pending:
         return
     groups: dict[tuple[object, ...], list[Pending]] = {}
@@ -276,7 +276,7 @@ def why_refused(refused: Refused) -> str:
     return text
 
 
-def _show_many(console: Console, answers: Sequence[WhatIf]) -> None:
+def _show_many(console: Console, answers: Sequence[WhatIfAnswer]) -> None:
     """A sweep: one line for each run; what all have in common stands above."""
     common = [one for one in answers[0].changes if all(one in other.changes for other in answers)]
     if common:

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from mooring.errors import ConfigError, Problem
 from mooring.observe import garbage_collection
-from mooring.simulator.imagine import Outcome
+from mooring.simulator.imagine import RunOutcome
 from mooring.simulator.sweeps import Job, MakeWorkers, Workers, outcomes, processes
 
 _FEW: Final = 2  # runs that are not worth a process
 PATIENCE = 10.0  # seconds to reach a Dask scheduler
 
 
-def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[Outcome]:
+def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[RunOutcome]:
     """The outcomes of all runs, in order."""
     garbage_collection.freeze_existing_objects()
     garbage_collection.collect_rarely()
@@ -53,7 +53,7 @@ def _dask(address: str) -> Iterator[Workers]:
         yield Workers(client.get_executor(), lambda data: client.submit(bytes, data, pure=False))
 
 
-class Progress:
+class RunProgress:
     """How far the work is, on standard error if that is a terminal."""
 
     def __init__(self) -> None:
@@ -81,9 +81,9 @@ class Progress:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Iterator[RunProgress]:
     """Shown while the work goes on."""
-    shown = Progress()
+    shown = RunProgress()
     try:
         yield shown
     finally:

@@ -29,8 +29,8 @@ from mooring.errors import ConfigError, Problem
 from mooring.lens.reading import FORMAT, VERSION, Header
 from mooring.lens.snapshot import Snapshot
 
-SLICE: Final = 0.003  # seconds after which a chunk ends; a chunk takes at most a little longer
-_LOOK: Final = 16  # objects between two looks at the clock
+SLICE: Final = 0.002  # seconds after which a chunk ends; a chunk takes at most a little longer
+_LOOK: Final = 8  # objects between two looks at the clock
 _LEVEL: Final = 6  # of compression: 20 % smaller than level 1
 
 READ_ANNOTATIONS: Final = frozenset(

@@ -65,7 +65,7 @@ class Side(Part, frozen=True, kw_only=True):
     resources: tuple[ResourceUse, ...]
 
 
-class WhatIf(Answer, frozen=True, kw_only=True):
+class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     """The difference that changes make."""
 
     format: str = "mooring-what-if"
@@ -83,7 +83,7 @@ class WhatIf(Answer, frozen=True, kw_only=True):
     after: Side | None = None
 
 
-class Shape(Part, frozen=True, kw_only=True):
+class PodShape(Part, frozen=True, kw_only=True):
     """One kind of pod whose number was asked for."""
 
     name: str
@@ -99,14 +99,14 @@ class Gain(Part, frozen=True, kw_only=True):
     pods: int
 
 
-class Capacity(Answer, frozen=True, kw_only=True):
+class CapacityAnswer(Answer, frozen=True, kw_only=True):
     """How many more pods fit."""
 
     format: str = "mooring-capacity"
     total: int = 0
     nodes: dict[str, int] = {}  # node -> pods that fit on it
     bottlenecks: dict[str, int] = {}  # what keeps another pod off -> number of nodes
-    pods: tuple[Shape, ...] = ()
+    pods: tuple[PodShape, ...] = ()
     limited: bool = False  # stopped by the limit that was asked for
     refused_pod: str = ""  # the first that did not fit
     message: str = ""
@@ -114,7 +114,7 @@ class Capacity(Answer, frozen=True, kw_only=True):
     gains: tuple[Gain, ...] = ()
 
 
-class Difference(Part, frozen=True, kw_only=True):
+class PlacementDifference(Part, frozen=True, kw_only=True):
     """A pod that two configurations place differently, and the plugin that made the difference."""
 
     pod: str
@@ -124,14 +124,14 @@ class Difference(Part, frozen=True, kw_only=True):
     why: str = ""
 
 
-class Comparison(Answer, frozen=True, kw_only=True):
+class ComparisonAnswer(Answer, frozen=True, kw_only=True):
     """Two configurations on one snapshot."""
 
     format: str = "mooring-comparison"
     first_config: str = ""
     second_config: str = ""
     placed: int = 0  # pods that were placed under both
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[PlacementDifference, ...] = ()
     by_plugin: dict[str, int] = {}
     first: Side | None = None
     second: Side | None = None

@@ -24,7 +24,7 @@ from mooring.framework.status import Status
 from mooring.lens.snapshot import Snapshot
 from mooring.plugins.prioritysort import PrioritySort
 from mooring.scheduler import diagnosis as diagnoses
-from mooring.simulator.answers import Capacity, Gain, Shape, told_by
+from mooring.simulator.answers import CapacityAnswer, Gain, PodShape, told_by
 from mooring.simulator.imagine import OnBound, Run, finish, load, simulation
 from mooring.simulator.simulation import Simulation
 from mooring.simulator.waiting import Refused, groups, resource_of, verdicts_on
@@ -51,7 +51,7 @@ def capacity(
     *,
     name: str = "",
     on_bound: OnBound | None = None,
-) -> Capacity:
+) -> CapacityAnswer:
     """How many of these pods fit beside what is there."""
     sim, _, notes = simulation(snapshot, run, on_bound)
     with sim:
@@ -75,9 +75,9 @@ class Filling:
     """Copies of the shapes on a cluster, in turn, until one does not fit."""
 
     def __init__(self, sim: Simulation, demand: Demand) -> None:
-        self.sim = sim
-        self.demand = demand
-        self.mix = demand.mix or (1,) * len(demand.shapes)
+        self.sim: Simulation = sim
+        self.demand: Demand = demand
+        self.mix: tuple[int, ...] = demand.mix or (1,) * len(demand.shapes)
         self.placed: list[tuple[int, core.Pod]] = []  # shape and pod, in order
         self.refused: Pod | None = None
         self._shapes = tuple(_without_preemption(shape) for shape in demand.shapes)
@@ -161,14 +161,14 @@ def _without_preemption(shape: core.Pod) -> core.Pod:
 
 def _answer(
     snapshot: Snapshot, filling: Filling, run: Run, name: str, notes: tuple[str, ...]
-) -> Capacity:
+) -> CapacityAnswer:
     sim, demand = filling.sim, filling.demand
     counts = Counter(index for index, _ in filling.placed)
     nodes = Counter(sim.node_of(pod.key) for _, pod in filling.placed)
     total, refused = len(filling.placed), filling.refused
     found, message = _refusals(sim, refused) if refused is not None else ([], "")
     gains = _gains(filling, found) if refused is not None and demand.gains else ()
-    return Capacity(
+    return CapacityAnswer(
         snapshot=name,
         seed=run.seed,
         missing=snapshot.missing,
@@ -177,7 +177,7 @@ def _answer(
         nodes={node.metadata.name: nodes[node.metadata.name] for node in snapshot.cluster.nodes},
         bottlenecks=_bottlenecks(found),
         pods=tuple(
-            Shape(name=shape.metadata.name, share=filling.mix[index], count=counts[index])
+            PodShape(name=shape.metadata.name, share=filling.mix[index], count=counts[index])
             for index, shape in enumerate(demand.shapes)
         ),
         limited=refused is None,

@@ -24,7 +24,7 @@ from mooring.simulator.workloads import Scaling, scaled, unscheduled
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What is done, in the order of the fields."""
 
     applied: ClusterState = ClusterState()
@@ -55,7 +55,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()  # nodes
 
 
-def changed(cluster: ClusterState, changes: Changes) -> Changed:
+def changed(cluster: ClusterState, changes: ClusterChanges) -> Changed:
     """The cluster after the changes; ConfigError if they name what is not there."""
     _check_names(cluster, changes)
     cluster = _with_applied(cluster, changes.applied)
@@ -99,7 +99,7 @@ def follows_node(pod: core.Pod) -> bool:
     return is_of_node or _MIRROR in pod.metadata.annotations
 
 
-def _check_names(cluster: ClusterState, changes: Changes) -> None:
+def _check_names(cluster: ClusterState, changes: ClusterChanges) -> None:
     known = {node.metadata.name for node in cluster.nodes}
     known |= {node.metadata.name for node in changes.applied.nodes}
     problems = []
@@ -128,7 +128,7 @@ def _with_applied(cluster: ClusterState, applied: ClusterState) -> ClusterState:
     return structs.replace(cluster, **replaced) if replaced else cluster
 
 
-def _with_nodes(cluster: ClusterState, changes: Changes) -> ClusterState:
+def _with_nodes(cluster: ClusterState, changes: ClusterChanges) -> ClusterState:
     model = changes.like
     if not changes.add_nodes or model is None:
         return cluster

@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import structs
 
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Comparison, Difference, told_by
-from mooring.simulator.imagine import Outcome, Run
+from mooring.simulator.answers import ComparisonAnswer, PlacementDifference, told_by
+from mooring.simulator.imagine import Run, RunOutcome
 from mooring.simulator.watching import Seen, Watched
 from mooring.simulator.what_if import side
 
@@ -22,7 +22,7 @@ CLOSER: Final = 1000  # differing pods whose plugin is looked for
 _TIE: Final = "equal scores"
 
 
-def differing(first: Outcome, second: Outcome) -> dict[str, tuple[str, ...]]:
+def differing(first: RunOutcome, second: RunOutcome) -> dict[str, tuple[str, ...]]:
     """The pods that are placed differently, and both nodes of each."""
     return {
         pod: tuple(sorted({node, other} - {""}))
@@ -39,11 +39,11 @@ def closer(run: Run, pods: Mapping[str, tuple[str, ...]]) -> Run:
 def compare(
     snapshot: Snapshot,
     runs: tuple[Run, Run],
-    outcomes: tuple[Outcome, Outcome],
+    outcomes: tuple[RunOutcome, RunOutcome],
     watched: tuple[Mapping[str, Watched], Mapping[str, Watched]],
     *,
     name: str = "",
-) -> Comparison:
+) -> ComparisonAnswer:
     """The answer; `watched` are what the second runs saw of the differing pods."""
     first, second = outcomes
     differences = tuple(
@@ -58,7 +58,7 @@ def compare(
     )
     nodes = len(snapshot.cluster.nodes)
     counted = Counter(one.plugin or "not looked at" for one in differences)
-    return Comparison(
+    return ComparisonAnswer(
         snapshot=name,
         seed=runs[0].seed,
         missing=snapshot.missing,
@@ -75,8 +75,8 @@ def compare(
 
 def _difference(
     pod: str, first: str, second: str, here: Watched | None, there: Watched | None
-) -> Difference:
-    found = Difference(pod=pod, first=first, second=second)
+) -> PlacementDifference:
+    found = PlacementDifference(pod=pod, first=first, second=second)
     if here is None or there is None:
         return found
     for mine, other, seen in ((first, second, here), (second, first, there)):

@@ -21,7 +21,7 @@ from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.lens.snapshot import ClusterState, Snapshot
 from mooring.runtime.registry import Registry
-from mooring.simulator.changes import BudgetBreach, Changes, changed, follows_node, recreated
+from mooring.simulator.changes import BudgetBreach, ClusterChanges, changed, follows_node, recreated
 from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.measures import ResourceUse, measured
 from mooring.simulator.simulation import Simulation
@@ -44,12 +44,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()  # module:Class
     paths: tuple[str, ...] = ()  # where modules of plugins are looked for
     seed: int = 0
-    changes: Changes = Changes()
+    changes: ClusterChanges = ClusterChanges()
     reschedule: bool = False  # pods that have a node are placed anew, too
     watched: dict[str, tuple[str, ...]] = {}  # pod -> nodes whose scores are wanted
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to; pods are "namespace/name"."""
 
     placements: dict[str, str]  # pod -> node; "" if it waits
@@ -130,7 +130,7 @@ def simulation(
     return sim, cluster, notes
 
 
-def imagine(snapshot: Snapshot, run: Run, on_bound: OnBound | None = None) -> Outcome:
+def imagine(snapshot: Snapshot, run: Run, on_bound: OnBound | None = None) -> RunOutcome:
     """Carry a run out. ConfigError if it asks for what cannot be."""
     after = changed(snapshot.cluster, run.changes)
     sim, cluster, notes = simulation(snapshot, run, on_bound)
@@ -140,7 +140,7 @@ def imagine(snapshot: Snapshot, run: Run, on_bound: OnBound | None = None) -> Ou
         finish(sim)
         victims = _settle_victims(sim, cluster)
         pods = [pod for pod in map(Pod, cluster.pods()) if not pod.is_finished]
-        return Outcome(
+        return RunOutcome(
             placements={pod.key: pod.node_name for pod in pods},
             waiting=_waiting(sim, pods),
             measures=measured(sim.scheduler.cache.nodes, pods),

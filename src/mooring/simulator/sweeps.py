@@ -26,7 +26,7 @@ from mooring.lens.reading import snapshot_of
 from mooring.lens.snapshot import Snapshot
 from mooring.lens.writing import encoded
 from mooring.observe import garbage_collection
-from mooring.simulator.imagine import OnBound, Outcome, Run, imagine
+from mooring.simulator.imagine import OnBound, Run, RunOutcome, imagine
 
 _TRIES: Final = 3  # of workers that end before their work does
 
@@ -62,7 +62,7 @@ def outcomes(
     *,
     on_bound: OnBound | None = None,
     on_done: OnDone | None = None,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """The outcome of every job, in order; without workers, one after the other in this process."""
     if workers is None:
         found = []
@@ -78,7 +78,7 @@ def outcomes(
                 _work(jobs, running, done, on_done)
         except BrokenExecutor:
             continue  # what has ended is kept
-        return [msgspec.json.decode(done[index], type=Outcome) for index in range(len(jobs))]
+        return [msgspec.json.decode(done[index], type=RunOutcome) for index in range(len(jobs))]
     raise WorkersLost(f"a worker process ended early {_TRIES} times; is there enough memory?")
 
 

@@ -7,11 +7,11 @@ scheduler has not come to them yet do not count as a difference.
 from __future__ import annotations
 
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Move, Pending, Side, WhatIf, told_by
-from mooring.simulator.imagine import Outcome, Run
+from mooring.simulator.answers import Move, Pending, Side, WhatIfAnswer, told_by
+from mooring.simulator.imagine import Run, RunOutcome
 
 
-def side(outcome: Outcome, nodes: int) -> Side:
+def side(outcome: RunOutcome, nodes: int) -> Side:
     """One side of an answer."""
     return Side(
         nodes=nodes,
@@ -25,12 +25,12 @@ def side(outcome: Outcome, nodes: int) -> Side:
 def what_if(
     snapshot: Snapshot,
     run: Run,
-    before: Outcome,
-    after: Outcome,
+    before: RunOutcome,
+    after: RunOutcome,
     *,
     name: str = "",
     changes: tuple[str, ...] = (),
-) -> WhatIf:
+) -> WhatIfAnswer:
     """The difference of two outcomes; `changes` are what was done, in words."""
     was, now = before.placements, after.placements
     moved, placed, pending = [], [], []
@@ -50,7 +50,7 @@ def what_if(
     applied = run.changes.applied.nodes
     known = {node.metadata.name for node in snapshot.cluster.nodes}
     added = len(after.added_nodes) + sum(one.metadata.name not in known for one in applied)
-    return WhatIf(
+    return WhatIfAnswer(
         snapshot=name,
         seed=run.seed,
         missing=snapshot.missing,
