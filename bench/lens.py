@@ -30,7 +30,7 @@ from mooring.observe import garbage_collection
 from mooring.simulator.capacity import Demand, capacity
 from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, imagine, load, simulation
-from mooring.simulator.workloads import Scaling
+from mooring.simulator.workloads import Scaling, copied
 
 T = TypeVar("T")
 TEMPLATES = 1_000
@@ -47,7 +47,13 @@ def production(nodes: int, pods: int, templates: int = TEMPLATES) -> Snapshot:
     return Snapshot(
         cluster=ClusterState(
             nodes=tuple(_node(i, dice) for i in range(nodes)),
-            pods=tuple(_pod(i, i % templates, nodes, dice) for i in range(pods)),
+            # As an API server lists them.
+            pods=tuple(
+                sorted(
+                    (_pod(i, i % templates, nodes, dice) for i in range(pods)),
+                    key=lambda pod: pod.key,
+                )
+            ),
             namespaces=tuple(
                 codec.convert({"metadata": {"name": f"team-{i:02}"}}, core.Namespace)
                 for i in range(50)
@@ -254,8 +260,12 @@ def measure(nodes: int, pods: int, more: int) -> None:
         shape("large", "2", "4Gi"),
     )
     _capacity(snapshot, more, "capacity, mixed", mixed, 2000)
+    plain = shape("plain", "100m", "200Mi")
+    many = ClusterState(pods=tuple(copied(plain, f"plain-{i}") for i in range(more // 2)))
+    _what_if(snapshot, "pods of one class applied", ClusterChanges(applied=many), 5000)
     scaling = Scaling("Deployment", "app-1", more // 2, "team-01")
-    _what_if(snapshot, "one Deployment scaled", ClusterChanges(scale=(scaling,)), 5000)
+    # Its pods have default spread constraints.
+    _what_if(snapshot, "one Deployment scaled", ClusterChanges(scale=(scaling,)), 2000)
     names = tuple(_node_name(i) for i in range(nodes // 5))
     hundred = production(nodes, pods, 100)
     _what_if(hundred, "a fifth of the nodes drained", ClusterChanges(drain=names), 2000)

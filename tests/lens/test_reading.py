@@ -79,6 +79,15 @@ def test_a_written_snapshot_is_read_back_without_what_no_plugin_reads(tmp_path: 
         assert getattr(found, field) == getattr(given, field)
 
 
+def test_volumes_that_influence_nothing_are_not_written(tmp_path: Path) -> None:
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
+    volumes = {"volumes": [{"name": "kube-api-access-x7k2p"}, claim]}
+    given = Snapshot(cluster=ClusterState(pods=(pod("p", spec=volumes).api,)))
+    write_snapshot(given, tmp_path / "x.snap.gz")
+    (found,) = read_snapshot(tmp_path / "x.snap.gz").cluster.pods
+    assert [volume.name for volume in found.spec.volumes] == ["data"]
+
+
 def test_every_kind_is_written_and_read(tmp_path: Path) -> None:
     values: dict[str, Any] = {
         field: (codec.convert({"metadata": {"name": "x", "namespace": "y", "uid": "u"}}, kind),)

@@ -124,12 +124,22 @@ def _stripped_meta(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _stripped_spec(spec: core.PodSpec) -> core.PodSpec:
+    spec = without_plain_volumes(spec)
     if not any(one.command or one.args for one in (*spec.containers, *spec.init_containers)):
         return spec
     return structs.replace(
         spec,
         containers=tuple(map(_stripped_container, spec.containers)),
         init_containers=tuple(map(_stripped_container, spec.init_containers)),
+    )
+
+
+def without_plain_volumes(spec: core.PodSpec) -> core.PodSpec:
+    """Without volumes that influence no placement: their names make equal pods look different."""
+    if all(volume.has_source for volume in spec.volumes):
+        return spec
+    return structs.replace(
+        spec, volumes=tuple(volume for volume in spec.volumes if volume.has_source)
     )
 
 

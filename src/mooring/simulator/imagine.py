@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from mooring import config as cfg
 from mooring.api import core
@@ -20,6 +21,7 @@ from mooring.cache.pods import Pod
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.lens.snapshot import ClusterState, Snapshot
+from mooring.lens.writing import without_plain_volumes
 from mooring.runtime.registry import Registry
 from mooring.simulator.changes import BudgetBreach, ClusterChanges, changed, follows_node, recreated
 from mooring.simulator.cluster import LocalCluster
@@ -97,7 +99,7 @@ def configuration(
         return config, ()
     urls = ", ".join(extender.url_prefix for extender in config.extenders)
     note = f"extenders are not called: {urls}"
-    return msgspec.structs.replace(config, extenders=()), (note,)
+    return structs.replace(config, extenders=()), (note,)
 
 
 def plugin_classes(paths: Iterable[str]) -> tuple[type[Base], ...]:
@@ -165,6 +167,7 @@ def load(sim: Simulation, cluster: ClusterState, *, reschedule: bool = False) ->
             come.append(unscheduled(pod))
         else:
             (stay if pod.spec.node_name else come).append(pod)
+    come = [structs.replace(pod, spec=without_plain_volumes(pod.spec)) for pod in come]
     come.sort(key=lambda pod: pod.metadata.creation_timestamp or "9")
     sim.apply(*stay)
     sim.apply(*come)
