@@ -85,10 +85,10 @@ def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
     explained = json.loads(told.stdout)
     assert explained["queue"]["wakes_on"]
     assert explained["remedies"]
-    refused = mooring_command(mooring, strangers["of-nodes"], "explain", f"{namespace}/huge")
-    assert refused.returncode == 1
-    assert refused.stderr.count("\n") == 1
-    assert "cannot list pods in all namespaces" in refused.stderr
+    rejected = mooring_command(mooring, strangers["of-nodes"], "explain", f"{namespace}/huge")
+    assert rejected.returncode == 1
+    assert rejected.stderr.count("\n") == 1
+    assert "cannot list pods in all namespaces" in rejected.stderr
     file = tmp_path / "cluster.snap.gz"
     assert mooring_command(mooring, reader, "snapshot", "-o", str(file)).returncode == 0
     assert len(read_snapshot(file).cluster.nodes) == 3

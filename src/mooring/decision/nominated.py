@@ -26,7 +26,7 @@ class Nominations:
 
     def __init__(self, nominator: InternalNominator) -> None:
         self._nominator = nominator
-        self._by_priority: dict[int, NominatedPods] = {}
+        self._by_priority: dict[int, NominatedColumns] = {}
 
     def nodes(self, nodes: Nodes, pod: Pod) -> NodesWithNominated | None:
         """The nodes with nominated pods, but for the one that this pod is nominated for itself.
@@ -39,13 +39,13 @@ class Nominations:
         if found is None:
             if len(self._by_priority) >= MOST_PRIORITIES:
                 self._by_priority.clear()
-            found = NominatedPods(self._nominator, pod.priority)
+            found = NominatedColumns(self._nominator, pod.priority)
             self._by_priority[pod.priority] = found
         found.follow(nodes)
         return found.nodes(nodes, self._nominator.node_of(pod.uid))
 
 
-class NominatedPods:
+class NominatedColumns:
     """The nominated pods of at least one priority, by node; and what they amount to, by column."""
 
     def __init__(self, nominator: InternalNominator, priority: int) -> None:
@@ -116,7 +116,7 @@ class NodesWithNominated(HypotheticalNodes):
     __slots__ = ("_nominated", "_places", "_real")
 
     def __init__(
-        self, nodes: Nodes, nominated: NominatedPods, places: IntArray, rows: IntArray
+        self, nodes: Nodes, nominated: NominatedColumns, places: IntArray, rows: IntArray
     ) -> None:
         super().__init__(nodes, rows)
         self._real = nodes

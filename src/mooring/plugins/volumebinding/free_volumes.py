@@ -29,7 +29,7 @@ Entry = tuple[int, str, PersistentVolume]
 """Capacity, name, volume: by these they are sorted, the smallest first."""
 
 
-class Kind(NamedTuple):
+class VolumeKind(NamedTuple):
     """What a claim and a volume have to agree about, or the volume has to offer."""
 
     mode: str
@@ -181,7 +181,7 @@ class FreeVolumes:
         self._volumes = volumes
         self._objects = objects
         self._known: dict[str, PersistentVolume] = {}  # by name, as it is kept
-        self._by_class: dict[str, dict[Kind, VolumesOfKind]] = {}
+        self._by_class: dict[str, dict[VolumeKind, VolumesOfKind]] = {}
         self._position = -1  # among the changes of volumes
 
     def suiting(self, claim: PersistentVolumeClaim, class_name: str) -> tuple[VolumesOfKind, ...]:
@@ -220,9 +220,9 @@ def _is_free(volume: PersistentVolume) -> bool:
     )
 
 
-def _kind_of(volume: PersistentVolume) -> Kind:
+def _kind_of(volume: PersistentVolume) -> VolumeKind:
     spec = volume.spec
-    return Kind(
+    return VolumeKind(
         spec.volume_mode or FILESYSTEM,
         spec.volume_attributes_class_name or "",
         frozenset(spec.access_modes),
