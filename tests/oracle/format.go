@@ -51,7 +51,7 @@ type Result struct {
 	// Allocations of the pod's own claims, by feasible node; not of the claim for extended resources.
 	Allocations map[string][]Allocated `json:"allocations,omitempty"`
 	// Partial tells that what is written to claims is not part of the answer.
-	Partial bool `json:"partial"`
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Status is what a plugin, or the framework, said.

@@ -120,7 +120,7 @@ func (a *attempt) build(scenario *Scenario, profile *config.KubeSchedulerProfile
 		return err
 	}
 	a.claims = claims
-	a.result.Partial = true
+	a.result.Partial = len(scenario.Cluster.DeviceClasses) > 0
 	if err := a.assumeInFlight(scenario.InFlight); err != nil {
 		return err
 	}

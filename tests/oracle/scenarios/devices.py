@@ -49,8 +49,6 @@ class _Devices:
     def __init__(self, dice: Dice) -> None:
         self._dice = dice
         self._cluster = objects.cluster()
-        for kind in ("deviceclasses", "resourceslices", "resourceclaims"):
-            self._cluster[kind] = []
         self._devices: list[tuple[str, Object, Object]] = []  # node or "", slice, device
         self._has_counters = dice.chance(0.25)
         self._has_capacity = dice.chance(0.3)
