@@ -28,7 +28,8 @@ from mooring.api import (
     parse_quantity,
     to_builtins,
 )
-from mooring.api.codec import yaml_documents
+from mooring.api.codec import _MAPS, yaml_documents
+from mooring.api.resource import Json
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -57,6 +58,12 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(TEXT, strategy(Quantity), max_size=2).map(ResourceList)
     if hint is Extra:
         return st.dictionaries(TEXT, strategy(tuple[str, ...]), max_size=2).map(Extra)
+    if hint in _MAPS:
+        return st.dictionaries(TEXT, strategy(typing.get_args(_MAPS[hint])[1]), max_size=2).map(
+            hint
+        )
+    if hint is Json:
+        return st.sampled_from((Json("null"), Json('{"a":[1,"b"]}')))
     if hint is Quantity:
         return st.integers(-(10**20), 10**20).map(Quantity)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

@@ -18,7 +18,14 @@ from mooring.simulator.scenario import Scenario, read_scenarios
 
 DATA: Final = Path(__file__).parents[1] / "parity" / "data"
 FAMILIES: Final = sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))
-LEFT_OUT: Final = ("postFilter", "fitErrorFinal", "preFilter", "filter")  # or compared apart
+LEFT_OUT: Final = (  # or compared apart
+    "postFilter",
+    "fitErrorFinal",
+    "preFilter",
+    "filter",
+    "allocations",
+    "bind",
+)
 EXCLUDED: Final = "node(s) didn't satisfy plugin(s) ["
 
 Answer = dict[str, Any]
@@ -97,6 +104,6 @@ def answer_of(walk: Walk) -> Answer:
         answer["outcome"], answer["fitError"] = "Unschedulable", walk.status.message
     else:
         answer["outcome"] = "Error"
-        if walk.feasible:
+        if walk.feasible and "filter plugin" not in walk.status.message:
             answer["scoreError"] = walk.status.message
     return answer

@@ -76,6 +76,8 @@ def compared(value: Any, change: Callable[[str], str]) -> Any:
 def test_the_same_is_decided_with_pseudonyms() -> None:
     evaluator = Evaluator()
     for raw in generate(CLUSTERS, seed=11):
+        if raw["family"] == "dynamicresources":
+            continue  # selectors name drivers and attributes, and stay as they are
         scenario = codec.decode(json.dumps(raw), Scenario)
         snapshot = with_pod(scenario)
         redactor = redactor_for(snapshot)

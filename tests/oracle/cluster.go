@@ -35,6 +35,9 @@ type Cluster struct {
 	CSIDrivers             []*storagev1.CSIDriver          `json:"csidrivers"`
 	CSIStorageCapacities   []*storagev1.CSIStorageCapacity `json:"csistoragecapacities"`
 	PodDisruptionBudgets   []*policyv1.PodDisruptionBudget `json:"poddisruptionbudgets"`
+	DeviceClasses          []*resourcev1.DeviceClass       `json:"deviceclasses"`
+	ResourceSlices         []*resourcev1.ResourceSlice     `json:"resourceslices"`
+	ResourceClaims         []*resourcev1.ResourceClaim     `json:"resourceclaims"`
 }
 
 // dropFinishedPods hides what the scheduler's pod watch leaves out.
@@ -90,9 +93,9 @@ func (c *Cluster) informers(client kubernetes.Interface, attempted *v1.Pod) (inf
 		frozen(factory, c.CSIStorageCapacities),
 		frozen(factory, c.PodDisruptionBudgets),
 		frozen(factory, []*storagev1.VolumeAttachment{}),
-		frozen(factory, []*resourcev1.ResourceClaim{}),
-		frozen(factory, []*resourcev1.ResourceSlice{}),
-		frozen(factory, []*resourcev1.DeviceClass{}),
+		frozen(factory, c.ResourceClaims),
+		frozen(factory, c.ResourceSlices),
+		frozen(factory, c.DeviceClasses),
 	} {
 		if err := freeze(); err != nil {
 			return nil, err

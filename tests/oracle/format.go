@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -14,6 +15,21 @@ type Scenario struct {
 	Profile json.RawMessage `json:"profile"`
 	Cluster Cluster         `json:"cluster"`
 	Pod     *v1.Pod         `json:"pod"`
+	// Allocations that were chosen for other pods and are not written yet.
+	InFlight []InFlight `json:"inFlight"`
+}
+
+// InFlight is the allocation of a claim that the cluster still shows without one.
+type InFlight struct {
+	Namespace  string                      `json:"namespace"`
+	Name       string                      `json:"name"`
+	Allocation resourcev1.AllocationResult `json:"allocation"`
+}
+
+// Allocated is what a claim would get on a node.
+type Allocated struct {
+	Claim      string                       `json:"claim"`
+	Allocation *resourcev1.AllocationResult `json:"allocation"`
 }
 
 // Result is one line of output; absent keys mean "stage not reached, or empty".
@@ -32,6 +48,10 @@ type Result struct {
 	FitError      string                `json:"fitError,omitempty"`
 	FitErrorFinal string                `json:"fitErrorFinal,omitempty"`
 	PostFilter    *PostFilter           `json:"postFilter,omitempty"`
+	// Allocations of the pod's own claims, by feasible node; not of the claim for extended resources.
+	Allocations map[string][]Allocated `json:"allocations,omitempty"`
+	// Partial tells that what is written to claims is not part of the answer.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Status is what a plugin, or the framework, said.

@@ -8,10 +8,12 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
@@ -41,8 +43,11 @@ type attempt struct {
 	framework framework.Framework
 	// nil unless the profile has DefaultPreemption.
 	preemption *everyNode
-	deletes    *deleteRequests
-	result     Result
+	// nil unless the profile has DynamicResources.
+	devices fwk.ReservePlugin
+	claims  fwk.SharedDRAManager
+	deletes *deleteRequests
+	result  Result
 }
 
 func newAttempt(scenario *Scenario) (*attempt, error) {
@@ -114,6 +119,11 @@ func (a *attempt) build(scenario *Scenario, profile *config.KubeSchedulerProfile
 	if err != nil {
 		return err
 	}
+	a.claims = claims
+	a.result.Partial = len(scenario.Cluster.DeviceClasses) > 0
+	if err := a.assumeInFlight(scenario.InFlight); err != nil {
+		return err
+	}
 	a.framework, err = frameworkruntime.NewFramework(a.ctx, a.registry(), profile,
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
@@ -159,7 +169,14 @@ func resourceManager(ctx context.Context, factory informers.SharedInformerFactor
 	}
 	informer := factory.Resource().V1().ResourceClaims().Informer()
 	claims := assumecache.NewAssumeCache(klog.Background(), informer, "ResourceClaim", "", nil)
-	return dynamicresources.NewDRAManager(ctx, claims, slices, factory), nil
+	manager := dynamicresources.NewDRAManager(ctx, claims, slices, factory)
+	// The scheduler feeds it from its own event handlers.
+	if resources, ok := manager.DeviceClassResolver().(cache.ResourceEventHandler); ok {
+		if _, err := factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(resources); err != nil {
+			return nil, err
+		}
+	}
+	return manager, nil
 }
 
 // registry is the in-tree one, except that DefaultPreemption looks at every node.
@@ -174,6 +191,15 @@ func (a *attempt) registry() frameworkruntime.Registry {
 		evaluator := plugin.(*defaultpreemption.DefaultPreemption).Evaluator
 		a.preemption = &everyNode{Interface: evaluator.Interface, evaluator: evaluator}
 		evaluator.Interface = a.preemption
+		return plugin, nil
+	}
+	devices := registry[dynamicresources.Name]
+	registry[dynamicresources.Name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		plugin, err := devices(ctx, args, handle)
+		if err != nil {
+			return nil, err
+		}
+		a.devices = plugin.(fwk.ReservePlugin)
 		return plugin, nil
 	}
 	return registry
@@ -206,6 +232,9 @@ func (d *deleteRequests) client() *fake.Clientset {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.pods = append(d.pods, request.GetNamespace()+"/"+request.GetName())
+		}
+		if action.GetResource().Resource == "resourceclaims" {
+			return true, &resourcev1.ResourceClaim{}, nil
 		}
 		return true, &v1.Pod{}, nil
 	})

@@ -57,7 +57,10 @@ func (a *attempt) run() error {
 			return nil
 		}
 		if len(feasible) > 0 {
-			return a.score(state, feasible)
+			if err := a.score(state, feasible); err != nil {
+				return err
+			}
+			return a.allocate(state, feasible)
 		}
 	}
 	return a.unschedulable(state, &framework.FitError{Pod: a.pod, NumAllNodes: len(nodes), Diagnosis: diagnosis})

@@ -21,6 +21,7 @@ from mooring.cache.pods import Pod
 from mooring.framework.state import CycleState
 from mooring.scheduler.cycle import Decision
 from mooring.scheduler.scheduler import Scheduler
+from mooring.simulator.claims import allocating, assume_in_flight
 from mooring.simulator.clock import EPOCH
 from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.scenario import Scenario, read_scenarios
@@ -87,6 +88,8 @@ class Rig:
                 self._scheduler.queue.nominator.nominate(pod, None)
         for value in scenario.cluster.other_objects():
             cache.objects.put(value)
+        (runtime,) = self._scheduler.runtimes.values()
+        assume_in_flight(allocating(runtime.profile), scenario.in_flight, cache.objects)
 
     @property
     def decided_by_class(self) -> int:

@@ -9,6 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from msgspec import structs
+from tests.plugins.dynamicresources.objects import (
+    allocated,
+    device_class,
+    pod_with,
+    resource_slice,
+)
+from tests.plugins.dynamicresources.objects import claim as resource_claim
 from tests.plugins.interpodaffinity.affinity import affinity, anti_affinity, term
 from tests.plugins.volumes.storage import (
     attachment,
@@ -28,7 +35,7 @@ from mooring.framework.events import ASSIGNED_POD, UNSCHEDULABLE_POD
 from mooring.framework.plugin import Base
 from mooring.runtime.registry import Registry
 from mooring.simulator import Simulation
-from mooring.testing.build import build
+from mooring.testing.build import StubHandle, build
 from mooring.testing.builders import ZONE, node, pod
 
 REGISTRY: Final = Registry.discover()
@@ -59,6 +66,15 @@ DRIVER_CHANGED: Final = ClusterEvent("storage.k8s.io/CSIDriver", Action.UPDATE)
 CAPACITY_ADDED: Final = ClusterEvent("storage.k8s.io/CSIStorageCapacity", Action.ADD)
 CAPACITY_CHANGED: Final = ClusterEvent("storage.k8s.io/CSIStorageCapacity", Action.UPDATE)
 DETACHED: Final = ClusterEvent("storage.k8s.io/VolumeAttachment", Action.DELETE)
+
+RESOURCE_CLAIM_ADDED: Final = ClusterEvent("resource.k8s.io/ResourceClaim", Action.ADD)
+RESOURCE_CLAIM_CHANGED: Final = ClusterEvent("resource.k8s.io/ResourceClaim", Action.UPDATE)
+RESOURCE_CLAIM_DELETED: Final = ClusterEvent("resource.k8s.io/ResourceClaim", Action.DELETE)
+DEVICE_CLASS_ADDED: Final = ClusterEvent("resource.k8s.io/DeviceClass", Action.ADD)
+DEVICE_CLASS_CHANGED: Final = ClusterEvent("resource.k8s.io/DeviceClass", Action.UPDATE)
+SLICE_ADDED: Final = ClusterEvent("resource.k8s.io/ResourceSlice", Action.ADD)
+SLICE_CHANGED: Final = ClusterEvent("resource.k8s.io/ResourceSlice", Action.UPDATE)
+OWN_CLAIMS: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
 
 QUEUE: Final = True
 SKIP: Final = False
@@ -134,6 +150,17 @@ DEMANDING: Final = pod("p", uid="p", spec={"hostNetwork": True, "hostUsers": Fal
 PLAIN: Final = pod("p", uid="p")
 OTHER: Final = other()
 STORING: Final = user("p", "data", uid="p", inline=[GCE])
+CLAIMING: Final = pod_with("gpu")
+UNMET: Final = pod_with("gpu", "missing")
+GPU_CLAIM: Final = resource_claim("gpu")
+GPU_CLAIM_USED: Final = allocated("gpu", "n", "gpu-0", reserved_for=("p",))
+OTHER_CLAIM: Final = resource_claim("other")
+OTHER_CLAIM_USED: Final = allocated("other", "n", "gpu-0")
+FINALIZED: Final = resource_claim("gpu", metadata={"finalizers": ["x"]})
+EXTENDED: Final = pod("p", uid="p", requests={"example.com/gpu": "1"})
+IMPLICIT: Final = pod("p", uid="p", requests={"deviceclass.resource.kubernetes.io/gpu": "1"})
+PLAIN_CLASS: Final = device_class()
+SERVING_CLASS: Final = device_class(extendedResourceName="example.com/gpu")
 BARE: Final = at()
 CORDONED: Final = at(unschedulable=True)
 TAINTED: Final = at(taints=["x:NoSchedule"])
@@ -237,6 +264,11 @@ TABLE: Final[dict[str, list[Row]]] = {
         Row("a node has more, and not enough", NODE_RESOURCES, SMALL, ONE_CPU, MORE_CPU, SKIP),
         Row("a node has more of something else", NODE_RESOURCES, SMALL, ONE_GI, TWO_GI, SKIP),
         Row("a node takes more pods", NODE_RESOURCES, SMALL, at(max_pods=1), at(max_pods=2), QUEUE),
+        Row("a class serves it", DEVICE_CLASS_ADDED, EXTENDED, None, SERVING_CLASS, QUEUE),
+        Row("a class serves it by name", DEVICE_CLASS_ADDED, IMPLICIT, None, PLAIN_CLASS, QUEUE),
+        Row("another class", DEVICE_CLASS_ADDED, EXTENDED, None, PLAIN_CLASS, SKIP),
+        Row("a class begins to", DEVICE_CLASS_CHANGED, EXTENDED, PLAIN_CLASS, SERVING_CLASS, QUEUE),
+        Row("a class goes on", DEVICE_CLASS_CHANGED, EXTENDED, SERVING_CLASS, SERVING_CLASS, SKIP),
     ],
     "VolumeRestrictions": [
         # As there, a pod that has no place yet is looked at, too.
@@ -335,6 +367,72 @@ TABLE: Final[dict[str, list[Row]]] = {
         Row("a node changes its domain", NODE_LABELS, LONELY, IN_A, IN_B, QUEUE),
         Row("a node gets another label", NODE_LABELS, LONELY, IN_A, IN_A_TOO, SKIP),
     ],
+    "DynamicResources": [
+        Row("a node", NODE_ADDED, CLAIMING, None, BARE, QUEUE),
+        Row("a node gets labels", NODE_LABELS, CLAIMING, BARE, IN_A, QUEUE),
+        Row("a node offers more", NODE_RESOURCES, CLAIMING, BARE, at(cpu="64"), QUEUE),
+        Row("its claim", RESOURCE_CLAIM_ADDED, CLAIMING, None, GPU_CLAIM, QUEUE),
+        Row("its claim, of several", RESOURCE_CLAIM_ADDED, UNMET, None, GPU_CLAIM, SKIP),
+        Row("another claim", RESOURCE_CLAIM_ADDED, CLAIMING, None, OTHER_CLAIM, SKIP),
+        Row(
+            "its claim changes", RESOURCE_CLAIM_CHANGED, CLAIMING, GPU_CLAIM, GPU_CLAIM_USED, QUEUE
+        ),
+        Row("a finalizer", RESOURCE_CLAIM_CHANGED, CLAIMING, GPU_CLAIM, FINALIZED, SKIP),
+        Row(
+            "another claim is deallocated",
+            RESOURCE_CLAIM_CHANGED,
+            CLAIMING,
+            OTHER_CLAIM_USED,
+            OTHER_CLAIM,
+            QUEUE,
+        ),
+        Row(
+            "another is deallocated, one is missing",
+            RESOURCE_CLAIM_CHANGED,
+            UNMET,
+            OTHER_CLAIM_USED,
+            OTHER_CLAIM,
+            SKIP,
+        ),
+        Row(
+            "another claim is allocated",
+            RESOURCE_CLAIM_CHANGED,
+            CLAIMING,
+            OTHER_CLAIM,
+            OTHER_CLAIM_USED,
+            SKIP,
+        ),
+        Row(
+            "a claim with devices ends",
+            RESOURCE_CLAIM_DELETED,
+            CLAIMING,
+            OTHER_CLAIM_USED,
+            None,
+            QUEUE,
+        ),
+        Row(
+            "a claim without devices ends",
+            RESOURCE_CLAIM_DELETED,
+            CLAIMING,
+            OTHER_CLAIM,
+            None,
+            SKIP,
+        ),
+        Row("its claims are made", OWN_CLAIMS, CLAIMING, CLAIMING, CLAIMING, QUEUE),
+        Row("not all of them", OWN_CLAIMS, UNMET, UNMET, UNMET, SKIP),
+        Row("those of another pod", OWN_CLAIMS, CLAIMING, OTHER, OTHER, SKIP),
+        Row("a class", DEVICE_CLASS_ADDED, CLAIMING, None, PLAIN_CLASS, QUEUE),
+        Row("a class changes", DEVICE_CLASS_CHANGED, CLAIMING, PLAIN_CLASS, SERVING_CLASS, QUEUE),
+        Row("a slice", SLICE_ADDED, CLAIMING, None, resource_slice("n"), QUEUE),
+        Row(
+            "a slice changes",
+            SLICE_CHANGED,
+            CLAIMING,
+            resource_slice("n"),
+            resource_slice("n", 3),
+            QUEUE,
+        ),
+    ],
     "DefaultPreemption": deleted(SMALL, SKIP, SKIP, SKIP, cpu="1"),
     "NodeDeclaredFeatures": [
         Row("a node", NODE_ADDED, DEMANDING, None, DECLARES_X, QUEUE),
@@ -361,7 +459,7 @@ def defaults_with_a_hint() -> dict[str, type[Base]]:
 
 @pytest.mark.parametrize(("name", "row"), ROWS)
 def test_answers_as_kube_scheduler_does(name: str, row: Row) -> None:
-    plugin = build(REGISTRY.get(name))
+    plugin = build(REGISTRY.get(name), handle=StubHandle(objects=[GPU_CLAIM]))
     assert plugin.hint(row.event, row.refused, row.old, row.new) is row.answer
 
 

@@ -34,6 +34,18 @@ from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import NO_RESOURCES, Object, ResourceList
 from mooring.api.policy import PodDisruptionBudget
 from mooring.api.quantity import Quantity, parse_quantity
+from mooring.api.resource import (
+    Attributes,
+    Capacities,
+    Counter,
+    Counters,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    Json,
+    ResourceClaim,
+    ResourceSlice,
+)
 from mooring.api.scheduling import PriorityClass
 from mooring.api.storage import (
     CSIDriver,
@@ -53,6 +65,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
     CSINode,
     CSIStorageCapacity,
     ConfigMap,
+    DeviceClass,
     Event,
     Lease,
     Namespace,
@@ -64,6 +77,8 @@ KINDS: Final[tuple[type[Object], ...]] = (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
     SelfSubjectAccessReview,
     Service,
     StatefulSet,
@@ -72,6 +87,14 @@ KINDS: Final[tuple[type[Object], ...]] = (
     TokenReview,
     VolumeAttachment,
 )
+
+
+_MAPS: Final[dict[Any, Any]] = {
+    Attributes: dict[str, DeviceAttribute],
+    Capacities: dict[str, DeviceCapacity],
+    Counters: dict[str, Counter],
+}
+"""Maps of structs, and what their items are decoded as."""
 
 
 class DecodeError(ValueError):
@@ -139,12 +162,16 @@ def _read(type: Any, obj: Any) -> Any:
     """Build the types msgspec does not know: our maps and quantities."""
     if type is Quantity:
         return parse_quantity(obj)
+    if type is Json:
+        return Json(msgspec.json.encode(obj, order="sorted").decode())
     if obj.__class__ is not dict:
         raise ValueError(f"expected object, got {_json_type(obj)}")
     if type is ResourceList:
         return ResourceList(_amounts(obj)) if obj else NO_RESOURCES
     if type is Extra:
         return Extra(msgspec.convert(obj, dict[str, tuple[str, ...]])) if obj else NO_EXTRA
+    if type in _MAPS:
+        return type(msgspec.convert(obj, _MAPS[type], dec_hook=_read))
     if not obj:
         return EMPTY
     for key, value in obj.items():
@@ -177,6 +204,8 @@ def _strings(obj: dict[Any, Any]) -> dict[str, str]:
 def _write(obj: Any) -> Any:
     if isinstance(obj, Quantity):
         return str(obj)
+    if isinstance(obj, Json):
+        return msgspec.Raw(obj.encode())
     raise NotImplementedError(f"cannot encode {type(obj).__name__}")
 
 

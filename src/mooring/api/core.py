@@ -153,6 +153,21 @@ class PodResourceClaimStatus(Value, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(Value, frozen=True, kw_only=True):
+    """The request of a claim that serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Value, frozen=True, kw_only=True):
+    """The claim that was made for the extended resources of a pod."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(Value, frozen=True, kw_only=True):
     """What is known of a pod since it was created."""
 
@@ -170,6 +185,7 @@ class PodStatus(Value, frozen=True, kw_only=True):
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = NO_RESOURCES
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
     observed_generation: int = 0
 
 

@@ -96,6 +96,15 @@ def on_rows_of(nodes: Nodes, column: NDArray[S]) -> NDArray[S]:
     return column if nodes._rows is None else column[nodes._rows]
 
 
+def touch(nodes: Nodes, names: Iterable[str]) -> None:
+    """Count rows as changed: something beside pods and nodes that results depend on has changed."""
+    table = nodes._table
+    for name in names:
+        row = table.row_of.get(name)
+        if row is not None:
+            table.pod_journal.changed(row)
+
+
 # --- order ----------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ class Objects:
         self._declared: frozenset[type[Any]] | None = None
         self._journals: dict[type[Any], list[_Key]] = {}  # of kinds that are followed
         self._forgotten: dict[type[Any], int] = {}  # changes before those in the journal
+        self._unread: dict[type[Any], list[set[_Key]]] = {}
 
     def declare(self, kinds: Iterable[type[Any]]) -> None:
         """From now on only declared kinds can be read: others are not watched."""
@@ -61,6 +62,20 @@ class Objects:
             for key, known in self._stores.get(type_, {}).items():
                 index.setdefault(by(known), {})[key] = known
         return index.get(value, {}).values()
+
+    def unread(self, type_: type[Any]) -> set[tuple[str, str]]:
+        """A set that the key of every object of a kind is put into when it comes, changes or goes.
+
+        The reader takes them out; it begins with those that are there.
+        """
+        keys = set(self._stores.get(type_, {}))
+        self._unread.setdefault(type_, []).append(keys)
+        return keys
+
+    def touch(self, type_: type[Any]) -> None:
+        """A reader takes objects of this kind for others than are stored: a new version."""
+        self._versions[type_] = self.version(type_) + 1
+        self.changes += 1
 
     def version(self, type_: type[Any]) -> int:
         """A number that grows whenever an object of this type comes, changes or goes.
@@ -115,14 +130,15 @@ class Objects:
 
     def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
         if not _looks_alike(old, new):
-            self._versions[type_] = self.version(type_) + 1
-            self.changes += 1
+            self.touch(type_)
         journal = self._journals.get(type_)
         if journal is not None:
             journal.append(key)
             if len(journal) > MOST_CHANGES:
                 self._forgotten[type_] = self.position(type_)
                 journal.clear()
+        for unread in self._unread.get(type_, ()):
+            unread.add(key)
         for by, index in self._indexes.get(type_, {}).items():
             if old is not None:
                 said = by(old)

@@ -20,6 +20,7 @@ from mooring.framework._internal import (
     everything_of,
     has_key_from_spec,
     has_key_version,
+    has_own_key,
     has_tables,
     key_version_of,
     may_depend_on,
@@ -92,6 +93,7 @@ class _Template(Generic[T]):
         self.spec: core.PodSpec = spec
         self.example: Pod = example
         self.keys: tuple[Hashable, ...] = ()
+        self.own: list[int] = []  # places of keys that each pod is asked for
         self.versions: tuple[Hashable, ...] | None = None  # of what the keys were made of
         self.moment: Hashable = None
         self.begin(())
@@ -104,13 +106,13 @@ class _Template(Generic[T]):
         self.latest_labels: Hashable = None
         self.latest: KeyEntry[T] | None = None
 
-    def entry(self, labels: Hashable, size: int) -> KeyEntry[T]:
-        """That of pods with these labels."""
+    def entry(self, labels: Hashable, size: int, keys: tuple[Hashable, ...]) -> KeyEntry[T]:
+        """That of pods with these labels, and with these keys by spec."""
         found = self.entries.get(labels)
         if found is None:
             if len(self.entries) > MOST_LABELS:
                 self.entries.clear()
-            found = self.entries[labels] = KeyEntry(self, size)
+            found = self.entries[labels] = KeyEntry(self, size, keys)
         self.latest_labels, self.latest = labels, found
         return found
 
@@ -118,10 +120,11 @@ class _Template(Generic[T]):
 class KeyEntry(Generic[T]):
     """Pods with one spec and the same labels: their keys, and the class that goes with them."""
 
-    __slots__ = ("_template", "found", "moment", "others", "versions")
+    __slots__ = ("_by_spec", "_template", "found", "moment", "others", "versions")
 
-    def __init__(self, template: _Template[T], size: int) -> None:
+    def __init__(self, template: _Template[T], size: int, by_spec: tuple[Hashable, ...]) -> None:
         self._template = template
+        self._by_spec = by_spec
         self.others: list[Hashable] = [None] * size
         self.versions: list[Hashable] = [None] * size  # of what the others were made of
         self.moment: Hashable = None
@@ -130,18 +133,18 @@ class KeyEntry(Generic[T]):
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """One for each of `ClassKeys.plugins`."""
-        return (*self._template.keys, *self.others)
+        return (*self._by_spec, *self.others)
 
     def look_up(self) -> None:
         """The keys are others than before: perhaps those of other labels."""
-        self.found = self._template.classes.get(tuple(self.others))
+        self.found = self._template.classes.get((self._by_spec, *self.others))
 
     def remember(self, found: T) -> None:
         """What belongs to pods with these keys."""
         classes = self._template.classes
         if len(classes) > MOST_LABELS:
             classes.clear()
-        self.found = classes[tuple(self.others)] = found
+        self.found = classes[self._by_spec, *self.others] = found
 
 
 class ClassKeys(Generic[T]):
@@ -182,12 +185,17 @@ class ClassKeys(Generic[T]):
             versions = tuple([one.version() for one in self._versioned])
             if template.versions != versions:
                 template.begin(self._keys_by_spec(pod))
+                template.own = self._own(pod)
                 template.versions = versions
             template.moment = moment
         moment = template.moment
+        by_spec = template.keys
+        if template.own:
+            by_spec = self._with_own(template, pod)
+            labels = (*labels, by_spec)
         entry = template.latest
         if entry is None or template.latest_labels != labels:  # to compare is cheaper than to hash
-            entry = template.entry(labels, len(self._others))
+            entry = template.entry(labels, len(self._others), by_spec)
         if entry.moment is not moment:
             for place, one in enumerate(self._others):
                 version = one.version()
@@ -227,6 +235,17 @@ class ClassKeys(Generic[T]):
             return tuple([one.key(pod) for one in self._by_spec])
         except Exception:
             return tuple([self._key(one, pod) for one in self._by_spec])
+
+    def _own(self, pod: Pod) -> list[int]:
+        """The places of keys that may differ between pods with this spec."""
+        return [place for place, one in enumerate(self._by_spec) if has_own_key(one.plugin, pod)]
+
+    def _with_own(self, template: _Template[T], pod: Pod) -> tuple[Hashable, ...]:
+        """The keys by spec of this very pod."""
+        keys = list(template.keys)
+        for place in template.own:
+            keys[place] = self._key(self._by_spec[place], pod)
+        return tuple(keys)
 
     def _key(self, keyed: KeyedPlugin, pod: Pod) -> Hashable:
         try:

@@ -8,17 +8,20 @@ pod.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.api.meta import Object
+from mooring.api.resource import AllocationResult, ResourceClaim
 from mooring.cache.arrays import BoolArray, IntArray
 from mooring.cache.hypothetical import NodesWithMorePods as NodesWithMorePods
 from mooring.cache.hypothetical import NodesWithoutPods as NodesWithoutPods
 from mooring.cache.hypothetical import PodLists
+from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.depends_on import DependsOn
@@ -33,8 +36,21 @@ from mooring.framework.verdicts import Verdicts
 COMPARES_TAINTS: Final = "TaintTolerationComparisonOperators"
 """The feature gate of the operators Gt and Lt of tolerations."""
 
+MERGE: Final = "merge"
+STRATEGIC: Final = "strategic"
+"""How a change of an object is applied: lists are replaced, or merged by their keys."""
+
 S = TypeVar("S", np.bool_, np.int64)
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is any value
 T = TypeVar("T")
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """Verbs that a plugin needs on a kind, or on a subresource of it."""
+
+    kind: type[Object]
+    verbs: tuple[str, ...]
+    subresource: str = ""
 
 
 # --- dependencies of results ----------------------------------------------------------------------
@@ -78,6 +94,16 @@ class InternalPlugin(Base):
         """
         return None
 
+    def has_own_key(self, pod: Pod) -> bool:
+        """Whether pods with this spec may have different cache keys: then each pod is asked for.
+
+        It looks at what `key_from_spec` says.
+        """
+        return False
+
+    permissions: ClassVar[tuple[Permissions, ...]] = ()
+    """Permissions beyond those for `reads` and `writes`."""
+
     def key_version(self) -> Hashable:
         """A value that changes when cache keys may change; None: they may change at any time.
 
@@ -115,6 +141,11 @@ def may_depend_on(plugin_class: type[Base]) -> bool:
 def has_key_from_spec(plugin: Base) -> bool:
     """Whether a plugin's cache key depends on the pod's spec alone."""
     return isinstance(plugin, InternalPlugin) and plugin.key_from_spec
+
+
+def has_own_key(plugin: Base, pod: Pod) -> bool:
+    """Whether pods with the spec of this one may have different cache keys for any plugin."""
+    return isinstance(plugin, InternalPlugin) and plugin.has_own_key(pod)
 
 
 def has_key_version(plugin: Base) -> bool:
@@ -244,6 +275,62 @@ def earlier_value(state: CycleState, key: StateKey[T]) -> T | None:
     """
     earlier = state._earlier
     return None if earlier is None else earlier.get(key)
+
+
+# --- claims and their devices ---------------------------------------------------------------------
+
+
+class AllocatesClaims(Base):
+    """A plugin that allocates devices to claims; an evaluation shows what it would do."""
+
+    @abc.abstractmethod
+    def allocate(
+        self, state: CycleState, pod: Pod, node: Node
+    ) -> list[tuple[ResourceClaim, AllocationResult]]:
+        """The claims that would be allocated on a feasible node, and what they would get."""
+
+    @abc.abstractmethod
+    def deallocatable(
+        self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    ) -> list[ResourceClaim]:
+        """The claims of which PostFilter deallocates or deletes the first."""
+
+    @abc.abstractmethod
+    def assume_in_flight(self, claim: ResourceClaim) -> None:
+        """Count an allocation that is about to be written for another pod."""
+
+
+class ObjectWriter(Protocol):
+    """Writes of objects that are neither pod nor node, for plugins of this project.
+
+    Failures are raised as `mooring.errors.ApiError`.
+    """
+
+    async def get(self, kind: type[O], name: str, namespace: str = "") -> O: ...
+
+    async def create(self, value: O) -> O: ...
+
+    async def change(
+        self, value: O, change: Mapping[str, Any], *, subresource: str = "", kind: str = MERGE
+    ) -> O:
+        """Change some fields of an object; the object afterwards.
+
+        With a resourceVersion in the change, the server refuses if the object has another one.
+        """
+        ...
+
+    async def remove(self, value: Object) -> None:
+        """Delete this object, and no other of the same name."""
+        ...
+
+    def soon(self, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Write in the background, from a point that cannot wait. `write` raises nothing."""
+        ...
+
+
+def object_writer_of(handle: Handle) -> ObjectWriter:
+    """All of what the client of any handle of ours offers."""
+    return cast("ObjectWriter", handle.client)
 
 
 # --- many what-ifs at once ------------------------------------------------------------------------

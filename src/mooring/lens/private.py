@@ -35,6 +35,10 @@ from mooring.runtime.runner import Runner
 from mooring.runtime.waiting import WaitingPods
 
 
+class Waits(Exception):
+    """A plugin would wait, and time stands still in a private copy."""
+
+
 class _FrozenClock:
     """A clock that stands still at the time of the copy."""
 
@@ -45,7 +49,7 @@ class _FrozenClock:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        raise AssertionError("nothing waits in a private copy")
+        raise Waits
 
 
 class _NoWrites:
@@ -56,6 +60,9 @@ class _NoWrites:
 
     patch_pod_status = delete_pod = update = bind
 
+    def soon(self, write: object) -> None:
+        """A write in the background: there is none."""
+
     def event(self, *args: object, **kwargs: object) -> None:
         """An Event would be a write: there is none."""
 
@@ -63,7 +70,13 @@ class _NoWrites:
 class PrivateCluster:
     """Nodes, pods and objects of a cluster, and the plugins that decide on them."""
 
-    def __init__(self, plan: ProfilePlan, cluster: ClusterState, at: float | None = None) -> None:
+    def __init__(
+        self,
+        plan: ProfilePlan,
+        cluster: ClusterState,
+        at: float | None = None,
+        writes: Callable[[Cache], Any] = lambda cache: _NoWrites(),
+    ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.cache: Cache = Cache()
         self._pods: dict[tuple[str, str], Pod] = {}  # by namespace and name
@@ -73,14 +86,14 @@ class PrivateCluster:
             self._put_pod(Pod(api))
         for value in cluster.other_objects():
             self.cache.objects.put(value)
-        nothing: Any = _NoWrites()
+        client = writes(self.cache)
         handle = ProfileHandle(
             plan.scheduler_name,
             cache=self.cache,
             clock=_FrozenClock(time.time() if at is None else at),
             rng=random.Random(0),
-            client=nothing,
-            recorder=nothing,
+            client=client,
+            recorder=client,
             waiting=WaitingPods(),
         )
         self.profile: Profile = plan.build(handle)

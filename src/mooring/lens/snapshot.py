@@ -12,6 +12,7 @@ from mooring.api import core
 from mooring.api.apps import ReplicaSet, StatefulSet
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
+from mooring.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.scheduling import PriorityClass
 from mooring.api.storage import (
     CSIDriver,
@@ -46,6 +47,9 @@ class ClusterState(msgspec.Struct, frozen=True):
     volumeattachments: tuple[VolumeAttachment, ...] = ()
     poddisruptionbudgets: tuple[PodDisruptionBudget, ...] = ()
     priorityclasses: tuple[PriorityClass, ...] = ()
+    deviceclasses: tuple[DeviceClass, ...] = ()
+    resourceslices: tuple[ResourceSlice, ...] = ()
+    resourceclaims: tuple[ResourceClaim, ...] = ()
 
     def objects(self) -> Iterator[Object]:
         """All of them, kind by kind."""

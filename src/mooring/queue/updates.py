@@ -41,7 +41,11 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
 
 
 def _claims_generated(old: Pod, new: Pod) -> bool:
-    return old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    before, after = old.status, new.status
+    return (
+        before.resource_claim_statuses != after.resource_claim_statuses
+        or before.extended_resource_claim_status != after.extended_resource_claim_status
+    )
 
 
 _CHANGES: Final[Mapping[Action, Callable[[Pod, Pod], bool]]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 from mooring.api import core
@@ -21,9 +22,11 @@ from mooring.client.errors import (
     Unreachable,
 )
 from mooring.client.pod_binder import pod_not_found
-from mooring.client.transport import STRATEGIC_MERGE_PATCH
+from mooring.client.transport import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
+from mooring.framework._internal import MERGE, STRATEGIC
 
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is any value
 T = TypeVar("T")
 
 _SHORTEST_PAUSE: Final = 0.1  # seconds
@@ -39,6 +42,7 @@ class Writer:
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
+        self._tasks: set[asyncio.Task[None]] = set()  # in the background
 
     async def bind(self, binding: core.Binding) -> None:
         await self._client.bind(binding)
@@ -89,6 +93,38 @@ class Writer:
         # With the version, so that the server refuses if the object has changed since.
         change.setdefault("metadata", {})["resourceVersion"] = meta.resource_version
         await self._client.patch(kind, meta.name, meta.namespace, change)
+
+    # --- framework._internal.ObjectWriter --------------------------------------------------------
+
+    async def get(self, kind: type[O], name: str, namespace: str = "") -> O:
+        return await self._client.get(kind, name, namespace)
+
+    async def create(self, value: O) -> O:
+        return await self._client.create(value)
+
+    async def change(
+        self, value: O, change: Mapping[str, Any], *, subresource: str = "", kind: str = MERGE
+    ) -> O:
+        meta = value.metadata
+        content_type = STRATEGIC_MERGE_PATCH if kind == STRATEGIC else MERGE_PATCH
+        return await self._client.patch(
+            type(value),
+            meta.name,
+            meta.namespace,
+            change,
+            content_type=content_type,
+            subresource=subresource,
+        )
+
+    async def remove(self, value: Object) -> None:
+        meta = value.metadata
+        with contextlib.suppress(NotFound):  # it is gone already
+            await self._client.delete(type(value), meta.name, meta.namespace, uid=meta.uid)
+
+    def soon(self, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        task = asyncio.ensure_future(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
         """Repeat an idempotent write a few times until it is answered."""

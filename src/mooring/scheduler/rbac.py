@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from mooring.api import core
 from mooring.client.paths import group_of
 from mooring.client.permissions import Permission, binding_permissions, permissions_on
-from mooring.framework.plugin import PostFilter
+from mooring.framework._internal import InternalPlugin, Permissions
+from mooring.framework.plugin import Base, PostFilter
 from mooring.runtime.profile import ProfilePlan
 from mooring.scheduler.watching import kinds_to_watch
 
@@ -24,7 +25,14 @@ def cluster_permissions(plans: Sequence[ProfilePlan], *, reviews: bool) -> list[
     written = {kind for plan in plans for plugin in plan.classes.values() for kind in plugin.writes}
     for kind in sorted(written, key=lambda kind: (group_of(kind), kind.KIND)):
         more += permissions_on(kind, "get", "patch")
+    asked = [one for plan in plans for plugin in plan.classes.values() for one in _extra(plugin)]
+    for one in asked:
+        more += permissions_on(one.kind, *one.verbs, subresource=one.subresource)
     return binding_permissions(kinds_to_watch(plans), more, reviews=reviews)
+
+
+def _extra(plugin: type[Base]) -> tuple[Permissions, ...]:
+    return plugin.permissions if issubclass(plugin, InternalPlugin) else ()
 
 
 def _evicts(plan: ProfilePlan) -> bool:

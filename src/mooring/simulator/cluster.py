@@ -20,6 +20,7 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.client.errors import ConflictError, NotFound
 from mooring.scheduler.handlers import Handlers
+from mooring.simulator.object_writes import O, ObjectWrites
 
 AnyObject = Any  # any struct of mooring.api with metadata, or a Pod or Node view of one
 
@@ -34,10 +35,11 @@ class RecordedEvent(msgspec.Struct, frozen=True):
     note: str
 
 
-class LocalCluster:
+class LocalCluster(ObjectWrites):
     """Fulfils `framework.Client` and `framework.Recorder` for schedulers in the same process."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.events: list[RecordedEvent] = []
         self.bindings: list[tuple[str, str]] = []  # (pod key, node name), in order
         self._objects: dict[tuple[type[Any], str, str], Any] = {}
@@ -151,6 +153,21 @@ class LocalCluster:
                 " has been modified; please apply your changes to the latest version and try again"
             )
         self._publish(value)
+
+    # --- object_writes ---------------------------------------------------------------------------
+
+    def find(self, kind: type[O], name: str, namespace: str) -> O | None:
+        namespace = (namespace or "default") if kind.NAMESPACED else ""
+        found: O | None = self._objects.get((kind, namespace, name))
+        return found
+
+    def store(self, value: O) -> O:
+        self._publish(value)
+        found: O = self._objects[_key(value)]
+        return found
+
+    def drop(self, value: Object) -> None:
+        self.delete(value)
 
     # --- framework.Recorder --------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec import structs
 
 from mooring import config as cfg
 from mooring.api import core
+from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
@@ -33,6 +35,7 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runner import PostFilterOutcome, Runner
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.cycle import NO_NODES
+from mooring.simulator.claims import ClaimTrial, WriteRecorder, status_of
 from mooring.simulator.scenario import BadLine, Scenario, read_scenarios
 
 Result = dict[str, Any]
@@ -118,12 +121,21 @@ class Trial:
         self._scenario = scenario
         self.pod: Pod = Pod(scenario.pod)
         self.state: CycleState = CycleState(exhaustive=True)
-        private = PrivateCluster(plan, sorted_by_name(scenario.cluster))
+        now = time.time()
+        recorder: list[WriteRecorder] = []
+
+        def record(cache: Cache) -> WriteRecorder:
+            recorder.append(WriteRecorder(cache.objects, now))
+            return recorder[0]
+
+        private = PrivateCluster(plan, sorted_by_name(scenario.cluster), now, record)
         self.nominator: NominatedPods = private.nominator
         self.nodes: Nodes = private.nodes
         self.profile: Profile = private.profile
         self.runner: Runner = private.runner
         self.evaluator: PodEvaluator = private.evaluator
+        objects = private.cache.objects
+        self._claims = ClaimTrial(self.profile, recorder[0], scenario.in_flight, objects)
 
     def with_nodes(self, *, put: Iterable[core.Node] = (), remove: Collection[str] = ()) -> Trial:
         """The same pod on other nodes: some added or replaced, some removed."""
@@ -143,13 +155,13 @@ class Trial:
         """The result in the format of kube-scheduler's recordings (`expect`)."""
         gate = self.runner.pre_enqueue(self.pod)
         if not gate.ok:
-            return {"outcome": "Gated", "preEnqueue": _status(gate)}
+            return {"outcome": "Gated", "preEnqueue": status_of(gate)}
         if not len(self.nodes):
             return {"outcome": "NoNodes", "fitError": NO_NODES.message}
         evaluation = self.evaluator.begin(self.state, self.pod, self.nodes)
         before = evaluation.outcome
         names = sorted(before.only) if before.status.ok and before.only is not None else None
-        result: Result = {"preFilter": {**_status(before.status), "nodeNames": names}}
+        result: Result = {"preFilter": {**status_of(before.status), "nodeNames": names}}
         if before.status.ok:
             return {**result, **self._filter(evaluation)}
         if not before.status.rejected:
@@ -202,14 +214,17 @@ class Trial:
         most = max(totals.values())
         result["total"] = totals
         result["best"] = sorted(name for name, total in totals.items() if total == most)
-        return result
+        feasible = [self.nodes[row] for row in evaluation.rows.tolist()]
+        return {**result, **self._claims.bind(self.state, self.pod, feasible, result["best"][0])}
 
     def _post_filter(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
         result: Result = {"fitError": found.message, "fitErrorFinal": found.message}
+        freed = self._claims.free(self.state, self.pod, self.nodes, verdicts)
         after = self.runner.post_filter_alone(self.state, self.pod, self.nodes, verdicts)
         if after is not None:
+            freed |= self._claims.writes_of_post_filter()
             result["fitErrorFinal"] = found.followed_by(after.status.message).message
-            result["postFilter"] = _after(after)
+            result["postFilter"] = {**_after(after), **freed}
         return result
 
 
@@ -217,22 +232,13 @@ def _without(pods: tuple[core.Pod, ...], index: int) -> tuple[core.Pod, ...]:
     return (*pods[:index], *pods[index + 1 :])
 
 
-def _status(status: Status) -> Result:
-    result: Result = {"code": status.code.label}
-    if status.plugin and not status.ok:
-        result["plugin"] = status.plugin
-    if status.reasons:
-        result["reasons"] = list(status.reasons)
-    return result
-
-
 def _sorted_status(status: Status) -> Result:
-    return _status(structs.replace(status, reasons=tuple(sorted(status.reasons))))
+    return status_of(structs.replace(status, reasons=tuple(sorted(status.reasons))))
 
 
 def _after(after: PostFilterOutcome) -> Result:
     """The result of PostFilter; victims are left out if several nodes are equally good."""
-    result = _status(after.status)
+    result = status_of(after.status)
     found = (one for one in after.reports.values() if isinstance(one, PreemptionReport))
     report = next(found, PreemptionReport(nodes=0))
     best = report.best if after.status.ok else ()

@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 
 from mooring.api import codec, core
+from mooring.api.resource import AllocationResult
 from mooring.lens.snapshot import ClusterState
+
+
+class InFlight(msgspec.Struct, frozen=True):
+    """An allocation that was chosen for another pod and is not written yet."""
+
+    namespace: str
+    name: str  # of the claim
+    allocation: AllocationResult
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -24,6 +33,7 @@ class Scenario(msgspec.Struct, frozen=True):
     family: str = ""
     profile: dict[str, Any] | None = None  # a fragment of a KubeSchedulerProfile; None: the default
     cluster: ClusterState = ClusterState()
+    in_flight: tuple[InFlight, ...] = msgspec.field(default=(), name="inFlight")
 
 
 class BadLine(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.oracle.scenarios.dice import Object
@@ -13,3 +14,4 @@ class Case(NamedTuple):
     pod: Object
     cluster: Object
     profile: Object | None = None
+    in_flight: Sequence[Object] = ()  # allocations of claims that are not written yet

@@ -9,6 +9,7 @@ from tests.oracle.scenarios import objects, profiles
 from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.crowded import mixed_case, nominated, preemption
 from tests.oracle.scenarios.demands import resources
+from tests.oracle.scenarios.devices import dynamicresources
 from tests.oracle.scenarios.dice import Dice, Object
 from tests.oracle.scenarios.neighbours import interpod, peopled, spread
 from tests.oracle.scenarios.places import add_images, images, misc, nodeaffinity, ports, taints
@@ -48,7 +49,7 @@ FAMILIES: dict[str, Callable[[Dice], Case]] = {
     family.__name__: family
     for family in (
         *(resources, nodeaffinity, taints, ports, spread, interpod, images, volumes, misc),
-        *(preemption, mixed, config, nominated),
+        *(preemption, mixed, config, nominated, dynamicresources),
     )
 }
 
@@ -64,10 +65,13 @@ class Numbered(NamedTuple):
         family = self.families[number % len(self.families)]
         turn = number // len(self.families)
         case = FAMILIES[family](Dice(f"{family}/{self.seed}/{turn}"))
-        return {
+        scenario: Object = {
             "id": f"{family}-{self.seed}-{turn:05}",
             "family": family,
             "profile": case.profile,
             "cluster": case.cluster,
             "pod": case.pod,
         }
+        if case.in_flight:
+            scenario["inFlight"] = list(case.in_flight)
+        return scenario

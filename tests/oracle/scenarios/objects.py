@@ -12,6 +12,7 @@ KINDS = (
     *("nodes", "pods", "namespaces", "services", "replicationcontrollers", "replicasets"),
     *("statefulsets", "persistentvolumes", "persistentvolumeclaims", "storageclasses"),
     *("csinodes", "csidrivers", "csistoragecapacities", "poddisruptionbudgets"),
+    *("deviceclasses", "resourceslices", "resourceclaims"),
 )
 TAINT_KEYS = ("dedicated", "gpu", "team", "spot", "node.kubernetes.io/not-ready")
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"

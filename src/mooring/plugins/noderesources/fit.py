@@ -19,8 +19,10 @@ from mooring.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
+from mooring.api.resource import IMPLICIT_RESOURCE_PREFIX, DeviceClass
 from mooring.cache.internals import allocatable_of, spare_of
 from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
+from mooring.plugins._device_classes import ResourceClasses, is_servable
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.shortages import edits_for, facts_of
 from mooring.plugins.noderesources.strategies import (
@@ -40,6 +42,7 @@ class ResourceRequest(msgspec.Struct, frozen=True):
     resource: str
     amount: int  # milli-CPU, or whole units
     shortage: str
+    is_served: bool = False  # by devices, on nodes that do not offer it
 
 
 class ResourceRequests(msgspec.Struct, frozen=True, eq=False):
@@ -79,14 +82,22 @@ class NodeResourcesFit(
         fw.Event.NODE_ALLOCATABLE_CHANGED,
         fw.Event.POD_DELETED,
         fw.Event.POD_SCALED_DOWN,
+        fw.ClusterEvent("resource.k8s.io/DeviceClass", fw.Action.ADD | fw.Action.UPDATE),
     )
+    reads = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: fw.Handle) -> None:
         super().__init__(args, handle)
+        self._classes = ResourceClasses(lambda: handle.objects)
         self._scorer = scorer_of(args.scoring_strategy)
 
+    def key_version(self) -> Hashable:
+        return self.handle.objects.version(DeviceClass)
+
     def cache_key(self, pod: fw.Pod) -> Hashable:
-        return requests_of(pod) or pod.spec
+        key = requests_of(pod) or pod.spec
+        served = self._classes.served(pod)
+        return (key, served, self.key_version()) if served else key
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -101,6 +112,8 @@ class NodeResourcesFit(
             reasons.append(TOO_MANY_PODS)
         for request in state[RESOURCE_REQUESTS].each:
             if request.amount > node.spare(request.resource):
+                if request.is_served and node.allocatable(request.resource) <= 0:
+                    continue
                 reasons.append(request.shortage)
                 beyond_capacity |= request.amount > node.allocatable(request.resource)
         return refusal(reasons, beyond_capacity) if reasons else fw.OK
@@ -108,6 +121,9 @@ class NodeResourcesFit(
     def filter_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Verdicts:
         requests = state[RESOURCE_REQUESTS]
         is_short: fw.BoolArray = spare_of(nodes, requests.resources) < requests.amounts
+        for place, request in enumerate(requests.each, 1):
+            if request.is_served:
+                is_short[place] &= nodes.allocatable(request.resource) > 0
         if not np.count_nonzero(is_short):
             return fw.Verdicts.passing(nodes)
         if len(requests.each) > _MOST_REQUESTS:
@@ -147,6 +163,8 @@ class NodeResourcesFit(
     def hint(
         self, event: fw.ClusterEvent, pod: fw.Pod, old: object | None, new: object | None
     ) -> bool:
+        if isinstance(new, DeviceClass):
+            return _serves_anew(pod, old if isinstance(old, DeviceClass) else None, new)
         if isinstance(new, core.Node):
             return self._would_fit(pod, old if isinstance(old, core.Node) else None, new)
         if isinstance(old, fw.Pod) and isinstance(new, fw.Pod):
@@ -155,7 +173,11 @@ class NodeResourcesFit(
 
     def _would_fit(self, pod: fw.Pod, old: core.Node | None, new: core.Node) -> bool:
         """Whether the pod fits the node when empty, and it has more of a request than before."""
-        requests = self._resource_requests(pod)
+        requests = [
+            request
+            for request in self._resource_requests(pod)
+            if not (request.is_served and offered(new, request.resource) <= 0)
+        ]
         if offered(new, PODS) < 1 or any(offered(new, n.resource) < n.amount for n in requests):
             return False
         return old is None or any(
@@ -169,10 +191,13 @@ class NodeResourcesFit(
         amounts = pod.all_requests
         scalars = sorted(name for name in amounts if is_scalar(name) and not self._is_ignored(name))
         return tuple(
-            ResourceRequest(name, amounts[name], f"Insufficient {name}")
+            ResourceRequest(name, amounts[name], f"Insufficient {name}", self._is_served(name))
             for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *scalars)
             if amounts.get(name, 0) > 0
         )
+
+    def _is_served(self, resource: str) -> bool:
+        return is_servable(resource) and self._classes.class_of(resource) is not None
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended(resource):
@@ -198,6 +223,15 @@ class NodeResourcesFit(
         )
 
 
+def _serves_anew(pod: fw.Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+    """Whether a device class serves a resource of the pod that it did not serve before."""
+    if old is None and IMPLICIT_RESOURCE_PREFIX + new.name in pod.all_requests:
+        return True
+    name = new.spec.extended_resource_name
+    is_other = old is None or old.spec.extended_resource_name != name
+    return is_other and name is not None and name in pod.all_requests
+
+
 def refusal(reasons: list[str], beyond_capacity: bool) -> fw.Status:
     """Evictions can help only if the node has the capacity."""
     if beyond_capacity:
@@ -213,7 +247,9 @@ def explain(requests: ResourceRequests, nodes: fw.Nodes, is_short: fw.BoolArray)
     for place, here in enumerate(is_short):
         if np.count_nonzero(here):
             found |= here * np.uint16(1 << place)
-    for is_small in (allocatable_of(nodes, requests.resources) < requests.amounts)[1:]:
+    for is_small in (allocatable_of(nodes, requests.resources) < requests.amounts)[1:] & is_short[
+        1:
+    ]:
         if np.count_nonzero(is_small):
             found |= is_small * np.uint16(beyond)
     combinations = found.astype(np.intp)  # once, instead of in bincount and in indexing
