@@ -6,7 +6,9 @@ from typing import get_type_hints
 import pytest
 
 from mooring.cli import _parser
+from mooring.cli.capacity import CapacityOptions
 from mooring.cli.cluster import ClusterOptions
+from mooring.cli.compare import CompareOptions
 from mooring.cli.config import ConfigOptions, ConvertOptions
 from mooring.cli.controller import ControllerOptions
 from mooring.cli.demo.command import DemoOptions
@@ -18,11 +20,17 @@ from mooring.cli.new import NewPluginOptions
 from mooring.cli.options import CommandOptions, from_namespace
 from mooring.cli.run.flags import whole_number
 from mooring.cli.run.options import RunOptions
+from mooring.cli.snapshot import SnapshotOptions
+from mooring.cli.what_if import WhatIfOptions
 
 COMMANDS: list[tuple[str, type[CommandOptions]]] = [
     ("run", RunOptions),
     ("demo", DemoOptions),
     ("explain pod", ExplainOptions),
+    ("snapshot -o file", SnapshotOptions),
+    ("what-if file", WhatIfOptions),
+    ("capacity file pod", CapacityOptions),
+    ("compare file config", CompareOptions),
     ("evaluate", EvaluateOptions),
     ("cluster up", ClusterOptions),
     ("controller a:b", ControllerOptions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mooring.cli.run.flags import add_kubeconfig, add_plugin_flag, whole_number
-from mooring.cli.source_flags import add_source_flags
+from mooring.cli.source_flags import add_scheduler_access, add_source_flags
 
 SOURCE = "FILE|cluster|URL"
 _jobs = whole_number(0, 1024)
@@ -115,6 +115,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         " kubeconfig, or the address of a running scheduler",
     )
     add_kubeconfig(parser.add_argument_group("which cluster"))
+    add_scheduler_access(parser)
 
 
 def _add_scheduler(parser: argparse.ArgumentParser, *, several: bool = True) -> None:

@@ -8,7 +8,7 @@ from mooring.cli.run.flags import add_kubeconfig
 
 
 def add_source_flags(parser: argparse.ArgumentParser) -> None:
-    """`--from`, `--kubeconfig` and `--context`; for a scheduler, the flags that kubectl has."""
+    """`--from`, `--kubeconfig` and `--context`, and those of `add_scheduler_access`."""
     group = parser.add_argument_group("which cluster")
     group.add_argument(
         "--from",
@@ -19,6 +19,11 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
         " address of a running scheduler",
     )
     add_kubeconfig(group)
+    add_scheduler_access(parser)
+
+
+def add_scheduler_access(parser: argparse.ArgumentParser) -> None:
+    """How to be let in by a running scheduler: the flags that kubectl has."""
     add = parser.add_argument_group("a running scheduler").add_argument
     add("--token", default="", help="bearer token for it")
     add("--client-certificate", default="", metavar="FILE", help="certificate for it")
