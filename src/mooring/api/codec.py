@@ -35,11 +35,11 @@ from mooring.api.meta import NO_RESOURCES, Object, ResourceList
 from mooring.api.policy import PodDisruptionBudget
 from mooring.api.quantity import Quantity, parse_quantity
 from mooring.api.resource import (
-    Attributes,
     Capacities,
     Counter,
     Counters,
     DeviceAttribute,
+    DeviceAttributes,
     DeviceCapacity,
     DeviceClass,
     Json,
@@ -90,7 +90,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
 
 
 _MAPS: Final[dict[Any, Any]] = {
-    Attributes: dict[str, DeviceAttribute],
+    DeviceAttributes: dict[str, DeviceAttribute],
     Capacities: dict[str, DeviceCapacity],
     Counters: dict[str, Counter],
 }

@@ -87,7 +87,7 @@ class DeviceAttribute(Value, frozen=True, kw_only=True):
     version_value: str | None = field(default=None, name="version")
 
 
-class Attributes(FrozenDict[str, DeviceAttribute]):
+class DeviceAttributes(FrozenDict[str, DeviceAttribute]):
     """Attributes by qualified name: with a domain, or without one if it is the driver's."""
 
     __slots__ = ()
@@ -160,7 +160,7 @@ class Device(Value, frozen=True, kw_only=True):
     """One device of a slice."""
 
     name: str = ""
-    attributes: Attributes = Attributes()
+    attributes: DeviceAttributes = DeviceAttributes()
     capacity: Capacities = Capacities()
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
     node_name: str | None = None

@@ -29,7 +29,7 @@ from mooring.framework.verdicts import Verdicts
 from mooring.lens.private import Waits
 from mooring.runtime.profile import Profile
 from mooring.simulator.cluster import LocalCluster
-from mooring.simulator.scenario import InFlight
+from mooring.simulator.scenario import InFlightClaim
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 Result = dict[str, Any]
@@ -134,7 +134,7 @@ class ClaimTrial:
         self,
         profile: Profile,
         recorder: WriteRecorder,
-        in_flight: Sequence[InFlight],
+        in_flight: Sequence[InFlightClaim],
         objects: Objects,
     ) -> None:
         self._plugins = allocating(profile)
@@ -201,7 +201,7 @@ def allocating(profile: Profile) -> list[AllocatesClaims]:
 
 
 def assume_in_flight(
-    plugins: Sequence[AllocatesClaims], in_flight: Sequence[InFlight], objects: Objects
+    plugins: Sequence[AllocatesClaims], in_flight: Sequence[InFlightClaim], objects: Objects
 ) -> None:
     """Tell plugins of allocations for other pods that are not written yet."""
     for one in in_flight:

@@ -17,7 +17,7 @@ from mooring.api.resource import AllocationResult
 from mooring.lens.snapshot import ClusterState
 
 
-class InFlight(msgspec.Struct, frozen=True):
+class InFlightClaim(msgspec.Struct, frozen=True):
     """An allocation that was chosen for another pod and is not written yet."""
 
     namespace: str
@@ -33,7 +33,7 @@ class Scenario(msgspec.Struct, frozen=True):
     family: str = ""
     profile: dict[str, Any] | None = None  # a fragment of a KubeSchedulerProfile; None: the default
     cluster: ClusterState = ClusterState()
-    in_flight: tuple[InFlight, ...] = msgspec.field(default=(), name="inFlight")
+    in_flight: tuple[InFlightClaim, ...] = msgspec.field(default=(), name="inFlight")
 
 
 class BadLine(ValueError):

@@ -7,8 +7,8 @@ from typing import Any
 
 from mooring.api.codec import convert
 from mooring.api.resource import DeviceClass, ResourceClaimSpec, ResourceSlice
-from mooring.plugins.dynamicresources.pools import Pool, PoolDevice, gather
-from mooring.plugins.dynamicresources.problem import Content, Problem, Usage, problem_key
+from mooring.plugins.dynamicresources.pools import DevicePool, PoolDevice, gather
+from mooring.plugins.dynamicresources.problem import AllocationProblem, Content, Usage, problem_key
 from mooring.plugins.dynamicresources.requests import demand_of
 
 DRIVER = "d.example.com"
@@ -22,7 +22,7 @@ SELECTORS = {
 ATTRIBUTES = ("size", "root", "number")
 
 
-def random_problem(rng: random.Random) -> tuple[Problem, Usage]:
+def random_problem(rng: random.Random) -> tuple[AllocationProblem, Usage]:
     """A problem, and what is in use of its devices."""
     content = Content([_pool(rng, number) for number in range(rng.choice((1, 1, 2)))])
     classes = {
@@ -37,7 +37,7 @@ def random_problem(rng: random.Random) -> tuple[Problem, Usage]:
     }
     specs = [_claim(rng) for _ in range(rng.choice((1, 1, 2)))]
     demand = demand_of(specs, classes)
-    problem = Problem(demand, problem_key(demand, content))
+    problem = AllocationProblem(demand, problem_key(demand, content))
     count = len(content.devices)
     allocated = sum(1 << place for place in range(count) if rng.random() < 0.2)
     consumed = tuple(
@@ -49,7 +49,7 @@ def random_problem(rng: random.Random) -> tuple[Problem, Usage]:
     return problem, Usage(allocated, consumed, used if any(used) else ())
 
 
-def _pool(rng: random.Random, number: int) -> Pool:
+def _pool(rng: random.Random, number: int) -> DevicePool:
     name = f"pool-{number}"
     has_counters = rng.random() < 0.35
     may_fail = rng.random() < 0.15

@@ -14,14 +14,14 @@ from tests.plugins.dynamicresources.random_pools import random_problem
 from mooring.api.codec import convert
 from mooring.api.resource import ResourceClaimSpec
 from mooring.plugins.dynamicresources.pools import PoolDevice, gather
-from mooring.plugins.dynamicresources.problem import Content, Problem, Usage, problem_key
+from mooring.plugins.dynamicresources.problem import AllocationProblem, Content, Usage, problem_key
 from mooring.plugins.dynamicresources.requests import demand_of
 from mooring.plugins.dynamicresources.search import SearchError, Solution, solve
 
 POOLS = int(os.environ.get("MOORING_RANDOM_POOLS", "1000"))
 
 
-def outcome(problem: Problem, usage: Usage, *, prune: bool) -> object:
+def outcome(problem: AllocationProblem, usage: Usage, *, prune: bool) -> object:
     found = solve(problem, usage, prune=prune)
     if isinstance(found, SearchError):
         return (found.claim, found.text)
@@ -64,7 +64,7 @@ def steps(devices: dict[str, Any], content: Content) -> tuple[bool, int]:
         "none": device_class("none", "false"),
     }
     demand = demand_of([convert({"devices": devices}, ResourceClaimSpec)], classes)
-    found = solve(Problem(demand, problem_key(demand, content)), Usage())
+    found = solve(AllocationProblem(demand, problem_key(demand, content)), Usage())
     assert not isinstance(found, SearchError)
     return isinstance(found, Solution), found.steps
 

@@ -17,7 +17,7 @@ from mooring.api.selectors import NODE_NAME_FIELD
 from mooring.plugins.dynamicresources.capacity import wanted
 from mooring.plugins.dynamicresources.pools import PoolDevice
 from mooring.plugins.dynamicresources.problem import Content
-from mooring.plugins.dynamicresources.requests import ClaimRequests, Demand, Request
+from mooring.plugins.dynamicresources.requests import ClaimRequests, DeviceDemand, WantedDevices
 from mooring.plugins.dynamicresources.search import Pick, Solution
 
 NewId = Callable[[], str]
@@ -28,7 +28,7 @@ def random_id() -> str:
 
 
 def allocations(
-    demand: Demand,
+    demand: DeviceDemand,
     content: Content,
     solution: Solution,
     node_name: str,
@@ -57,7 +57,9 @@ def _devices(content: Content, picks: Iterable[Pick]) -> list[PoolDevice]:
     return [content.devices[pick.device] for pick in picks]
 
 
-def _result(request: Request, picked: PoolDevice, new_id: NewId) -> DeviceRequestAllocationResult:
+def _result(
+    request: WantedDevices, picked: PoolDevice, new_id: NewId
+) -> DeviceRequestAllocationResult:
     device = picked.device
     driver, pool, name = picked.id
     is_shared = device.allow_multiple_allocations

@@ -28,7 +28,7 @@ from mooring.plugins.dynamicresources.extended import (
 )
 
 
-class PodClaims(msgspec.Struct):
+class PodDeviceClaims(msgspec.Struct):
     """The claims of one pod: those that it names, then the one for extended resources."""
 
     named: list[ResourceClaim]
@@ -65,7 +65,7 @@ class Ask(msgspec.Struct, frozen=True):
         return bool(self.specs) or (self.extended is not None and not self.extended.is_allocated)
 
 
-class Refused(Exception):
+class RefusedAsk(Exception):
     """No node can serve the pod's claims as they are."""
 
     def __init__(self, status: fw.Status) -> None:
@@ -81,14 +81,14 @@ class Asks:
         self._devices = devices
         self._classes = classes
 
-    def claims(self, pod: fw.Pod) -> PodClaims:
+    def claims(self, pod: fw.Pod) -> PodDeviceClaims:
         """The claims of a pod. Raises Unusable."""
-        found = PodClaims(claims_of(pod, self._devices.ledger))
+        found = PodDeviceClaims(claims_of(pod, self._devices.ledger))
         if self._classes.served(pod):
             found.special = existing_claim(pod, self._handle.objects) or new_claim(pod)
         return found
 
-    def of(self, pod: fw.Pod, claims: PodClaims, timeout: float) -> Ask:
+    def of(self, pod: fw.Pod, claims: PodDeviceClaims, timeout: float) -> Ask:
         """What the pod asks for; `timeout` of binding conditions. Raises Refused."""
         selectors: list[NodeMatcher] = []
         specs: list[ResourceClaimSpec] = []
@@ -105,7 +105,7 @@ class Asks:
                     selectors.append(compile_node_selector(selector))
                 continue
             if self._devices.ledger.pending(claim.uid) is not None:
-                raise Refused(
+                raise RefusedAsk(
                     fw.Status.unresolvable(
                         f"resource claim {claim.key} is in the process of being allocated"
                     )
@@ -142,14 +142,14 @@ class Asks:
                     self._check_class(one.device_class_name, f"{request.name}/{one.name}")
             else:
                 text = f"resource claim {claim.key}, request {request.name}: unknown request type"
-                raise Refused(fw.Status.unresolvable(text))
+                raise RefusedAsk(fw.Status.unresolvable(text))
 
     def _check_class(self, name: str, request: str) -> None:
         if not name:
-            raise Refused(fw.Status.error(f"request {request}: unsupported request type"))
+            raise RefusedAsk(fw.Status.error(f"request {request}: unsupported request type"))
         if not self._classes.exists(name):
             text = f"request {request}: device class {name} does not exist"
-            raise Refused(fw.Status.unresolvable(text))
+            raise RefusedAsk(fw.Status.unresolvable(text))
 
     def served_on(self, ask: Ask, node: fw.Node) -> tuple[str, ...] | None:
         """Extended resources that devices have to serve on a node; None: it cannot serve all."""

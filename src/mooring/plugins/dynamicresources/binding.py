@@ -25,9 +25,9 @@ from mooring.api.resource import (
 )
 from mooring.errors import ApiError
 from mooring.framework._internal import STRATEGIC, object_writer_of
-from mooring.plugins.dynamicresources.ask import PodClaims
+from mooring.plugins.dynamicresources.ask import PodDeviceClaims
 from mooring.plugins.dynamicresources.claims import (
-    BindingFailed,
+    ClaimBindingFailed,
     is_overdue,
     is_ready,
     waits_for_conditions,
@@ -47,10 +47,10 @@ _LONGEST_WAIT_FOR_CREATED: Final = 120.0
 _TIMED_OUT: Final = "device binding timeout"
 
 
-class Reservation(msgspec.Struct):
+class ClaimReservation(msgspec.Struct):
     """The claims of a pod on its way to a node, and what they are to get."""
 
-    claims: PodClaims
+    claims: PodDeviceClaims
     allocations: dict[str, AllocationResult] = {}  # by uid of the claim
     requests: Requests | None = None  # for extended resources, on the chosen node
     in_doubt: set[str] = set()  # claims with a write that may yet succeed, by uid
@@ -76,7 +76,7 @@ class ClaimBinder:
 
     # --- in memory -------------------------------------------------------------------------------
 
-    def reserve(self, reservation: Reservation, found: Sequence[AllocationResult]) -> None:
+    def reserve(self, reservation: ClaimReservation, found: Sequence[AllocationResult]) -> None:
         """Count the devices as in use until the claims are written."""
         waiting = [one for one in reservation.claims.all if one.allocation is None]
         for claim, allocation in zip(waiting, found, strict=True):
@@ -84,7 +84,7 @@ class ClaimBinder:
             status = structs.replace(claim.status, allocation=allocation)
             self._devices.ledger.begin(structs.replace(claim, status=status))
 
-    def release(self, reservation: Reservation, pod: fw.Pod) -> None:
+    def release(self, reservation: ClaimReservation, pod: fw.Pod) -> None:
         """The pod does not go to that node: give back what is not written, undo what is."""
         for uid in reservation.allocations:
             if uid not in reservation.in_doubt:
@@ -113,7 +113,7 @@ class ClaimBinder:
 
     # --- on the API server -----------------------------------------------------------------------
 
-    async def bind(self, reservation: Reservation, pod: fw.Pod, node_name: str) -> fw.Status:
+    async def bind(self, reservation: ClaimReservation, pod: fw.Pod, node_name: str) -> fw.Status:
         """Write every claim that is not reserved for the pod, then wait for devices."""
         claims = reservation.claims
         try:
@@ -125,14 +125,14 @@ class ClaimBinder:
                 await self._bind_special(reservation, special, pod)
             if any(map(waits_for_conditions, claims.all)):
                 await self._wait(claims, pod, node_name)
-        except (ApiError, Impossible, BindingFailed) as problem:
+        except (ApiError, Impossible, ClaimBindingFailed) as problem:
             cause = problem.__cause__ if isinstance(problem, Impossible) else problem
             known = cause if isinstance(cause, ApiError) else None
             return fw.Status.error(str(problem), cause=known)
         return fw.OK
 
     async def _bind_claim(
-        self, reservation: Reservation, claim: ResourceClaim, pod: fw.Pod
+        self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
     ) -> ResourceClaim:
         allocation = reservation.allocations.get(claim.uid)
         written = await self._write(reservation, claim, allocation, pod)
@@ -143,7 +143,7 @@ class ClaimBinder:
 
     async def _write(
         self,
-        reservation: Reservation,
+        reservation: ClaimReservation,
         claim: ResourceClaim,
         allocation: AllocationResult | None,
         pod: fw.Pod,
@@ -230,7 +230,7 @@ class ClaimBinder:
     # --- extended resources ----------------------------------------------------------------------
 
     async def _bind_special(
-        self, reservation: Reservation, claim: ResourceClaim, pod: fw.Pod
+        self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
     ) -> None:
         allocation = reservation.allocations.get(claim.uid)
         if allocation is None and not claim.spec.devices.requests:
@@ -250,7 +250,7 @@ class ClaimBinder:
         self._devices.ledger.end(in_memory)
 
     async def _create(
-        self, reservation: Reservation, claim: ResourceClaim, pod: fw.Pod
+        self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
     ) -> ResourceClaim:
         assert reservation.requests is not None
         meta = structs.replace(claim.metadata, name="", uid="")
@@ -261,7 +261,9 @@ class ClaimBinder:
             text = f"create claim for extended resources {claim.namespace}/: {error}"
             raise Impossible(text) from error
 
-    async def _tell_pod(self, reservation: Reservation, claim: ResourceClaim, pod: fw.Pod) -> None:
+    async def _tell_pod(
+        self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
+    ) -> None:
         mappings = reservation.requests.mappings if reservation.requests is not None else ()
         if not mappings:
             raise Impossible(
@@ -319,7 +321,7 @@ class ClaimBinder:
 
     # --- binding conditions ----------------------------------------------------------------------
 
-    async def _wait(self, claims: PodClaims, pod: fw.Pod, node_name: str) -> None:
+    async def _wait(self, claims: PodDeviceClaims, pod: fw.Pod, node_name: str) -> None:
         """Look every few seconds whether drivers report all devices as ready."""
         self._handle.recorder.event(
             pod,
@@ -333,17 +335,17 @@ class ClaimBinder:
         while not self._are_ready(claims):
             left = deadline - clock.now()
             if left <= 0:
-                raise BindingFailed(f"{_TIMED_OUT}: context deadline exceeded")
+                raise ClaimBindingFailed(f"{_TIMED_OUT}: context deadline exceeded")
             await clock.sleep(min(_POLL, left))
 
-    def _are_ready(self, claims: PodClaims) -> bool:
+    def _are_ready(self, claims: PodDeviceClaims) -> bool:
         for known in claims.all:
             claim = self._devices.ledger.get(known.namespace, known.name)
             if claim is None:
-                raise BindingFailed(f'could not find ResourceClaim "{known.key}"')
+                raise ClaimBindingFailed(f'could not find ResourceClaim "{known.key}"')
             if not is_ready(claim):
                 if is_overdue(claim, self._handle.clock.now(), self._timeout):
-                    raise BindingFailed(f"{_TIMED_OUT}: claim={claim.name}")
+                    raise ClaimBindingFailed(f"{_TIMED_OUT}: claim={claim.name}")
                 return False
         return True
 

@@ -9,12 +9,12 @@ from msgspec import structs
 
 from mooring.api.resource import ALL
 from mooring.plugins.dynamicresources.pools import UNKNOWN
-from mooring.plugins.dynamicresources.problem import Features, Problem, Usage
+from mooring.plugins.dynamicresources.problem import AllocationProblem, AllocatorFeatures, Usage
 
 Slots = Sequence[Sequence[Sequence[int]]]  # numbers of requests by claim, slot and alternative
 
 
-class Candidates:
+class CandidateDevices:
     """The candidates of every request; and which devices are alike.
 
     Without `prune`, every device that selectors do not rule out is one, and none are alike.
@@ -22,7 +22,7 @@ class Candidates:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: AllocationProblem,
         usage: Usage,
         available: Sequence[int],
         covering: Sequence[Sequence[int]],
@@ -149,7 +149,7 @@ class Candidates:
             for counter in self._problem.pool_counters[features.pool]
         )
 
-    def _has_room(self, number: int, place: int, features: Features) -> bool:
+    def _has_room(self, number: int, place: int, features: AllocatorFeatures) -> bool:
         wants = features.wants[number]
         if wants is None:
             return False

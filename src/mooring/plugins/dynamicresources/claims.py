@@ -18,11 +18,11 @@ from mooring.plugins.dynamicresources.ledger import Ledger
 _CONDITION_TRUE: Final = "True"
 
 
-class Unusable(Exception):
+class UnusableClaim(Exception):
     """A claim of the pod is missing, or not the pod's to use; no node can change that."""
 
 
-class BindingFailed(Exception):
+class ClaimBindingFailed(Exception):
     """A driver reports that a device cannot be bound."""
 
 
@@ -31,14 +31,14 @@ def claim_name(pod: fw.Pod, entry: core.PodResourceClaim) -> str | None:
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     if entry.resource_claim_template_name is None:
-        raise Unusable(
+        raise UnusableClaim(
             f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields'
             " are set"
         )
     for status in pod.status.resource_claim_statuses:
         if status.name == entry.name:
             return status.resource_claim_name
-    raise Unusable(f'pod "{pod.key}": ResourceClaim not created yet')
+    raise UnusableClaim(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def claim_names(pod: fw.Pod) -> Iterator[tuple[str, core.PodResourceClaim]]:
@@ -55,11 +55,11 @@ def claims_of(pod: fw.Pod, ledger: Ledger) -> list[ResourceClaim]:
     for name, entry in claim_names(pod):
         claim = ledger.get(pod.namespace, name)
         if claim is None:
-            raise Unusable(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+            raise UnusableClaim(f'could not find ResourceClaim "{pod.namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
-            raise Unusable(f'resourceclaim "{claim.name}" is being deleted')
+            raise UnusableClaim(f'resourceclaim "{claim.name}" is being deleted')
         if entry.resource_claim_name is None and not is_owned_by(claim, pod):
-            raise Unusable(
+            raise UnusableClaim(
                 f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
             )
         found.append(claim)
@@ -93,7 +93,7 @@ def is_ready(claim: ResourceClaim) -> bool:
         for name in result.binding_failure_conditions:
             if _is_true(conditions.get(name)):
                 failed = conditions[name]
-                raise BindingFailed(
+                raise ClaimBindingFailed(
                     f"device binding failed: claim={claim.name}, reason={failed.reason},"
                     f' message="{failed.message}"'
                 )
@@ -118,7 +118,7 @@ def is_unavailable(claim: ResourceClaim, now: float, timeout: float) -> bool:
         return False
     try:
         return not is_ready(claim) and is_overdue(claim, now, timeout)
-    except BindingFailed:
+    except ClaimBindingFailed:
         return True
 
 

@@ -19,8 +19,8 @@ from mooring.cache.objects import Objects
 from mooring.cache.snapshot import Nodes
 from mooring.plugins.dynamicresources.inventory import Inventory, NodeIdentity
 from mooring.plugins.dynamicresources.ledger import Ledger
-from mooring.plugins.dynamicresources.problem import Content, Problem, Usage, problem_key
-from mooring.plugins.dynamicresources.requests import Demand, demand_of
+from mooring.plugins.dynamicresources.problem import AllocationProblem, Content, Usage, problem_key
+from mooring.plugins.dynamicresources.requests import DeviceDemand, demand_of
 from mooring.plugins.dynamicresources.search import Outcome, solve
 
 _MOST_DEMANDS: Final = 500  # then all are forgotten
@@ -35,8 +35,8 @@ class Devices:
         self._objects = objects
         self.ledger: Ledger = Ledger(objects)
         self.inventory: Inventory = Inventory(objects)
-        self._demands: dict[tuple[ResourceClaimSpec, ...], Demand] = {}
-        self._problems: dict[tuple[Demand, tuple[Any, ...]], Problem] = {}
+        self._demands: dict[tuple[ResourceClaimSpec, ...], DeviceDemand] = {}
+        self._problems: dict[tuple[DeviceDemand, tuple[Any, ...]], AllocationProblem] = {}
         self._classes_version: int = -1
         self._usage_version: int = 0
 
@@ -60,7 +60,7 @@ class Devices:
         if changed:
             touch(nodes, changed)
 
-    def demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
+    def demand(self, specs: Sequence[ResourceClaimSpec]) -> DeviceDemand:
         """What claims with these specs ask for; the same object for equal specs."""
         version = self._objects.version(DeviceClass)
         if version != self._classes_version or len(self._demands) > _MOST_DEMANDS:
@@ -79,7 +79,9 @@ class Devices:
         """The devices that a node can have."""
         return self.inventory.content(NodeIdentity(node.name, node.labels))
 
-    def solve(self, demand: Demand, node: Node, timeout: float = 0.0) -> tuple[Content, Outcome]:
+    def solve(
+        self, demand: DeviceDemand, node: Node, timeout: float = 0.0
+    ) -> tuple[Content, Outcome]:
         """Devices of a node for a demand. Raises OutOfTime; a timeout of 0 is none."""
         content = self.content(node)
         problem = content.problems.get(demand)
@@ -87,7 +89,7 @@ class Devices:
             key = (demand, problem_key(demand, content))
             problem = self._problems.get(key)
             if problem is None:
-                problem = self._problems[key] = Problem(*key)
+                problem = self._problems[key] = AllocationProblem(*key)
             content.problems[demand] = problem
         usage = self._usage(content)
         answer: Outcome | None = problem.answers.get(usage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mooring.framework as fw
 from mooring.api.resource import ResourceClaim
-from mooring.plugins.dynamicresources.claims import Unusable, claim_names, claims_of
+from mooring.plugins.dynamicresources.claims import UnusableClaim, claim_names, claims_of
 from mooring.plugins.dynamicresources.ledger import Ledger
 
 
@@ -23,7 +23,7 @@ def may_help(pod: fw.Pod, old: object | None, new: object | None, ledger: Ledger
 def _has_usable_claims(pod: fw.Pod, ledger: Ledger) -> bool:
     try:
         claims_of(pod, ledger)
-    except Unusable:
+    except UnusableClaim:
         return False
     return True
 

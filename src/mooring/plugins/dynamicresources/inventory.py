@@ -15,7 +15,7 @@ from mooring.api.placement import NodeSelector
 from mooring.api.resource import Device, ResourceSlice, ResourceSliceSpec
 from mooring.api.selectors import NodeMatcher, compile_node_selector
 from mooring.cache.objects import Objects
-from mooring.plugins.dynamicresources.pools import Pool, PoolDevice, PoolId, gather
+from mooring.plugins.dynamicresources.pools import DevicePool, PoolDevice, PoolId, gather
 from mooring.plugins.dynamicresources.problem import Content
 
 Group = tuple[Any, ...]  # which slices apply to a node
@@ -40,9 +40,11 @@ class Inventory:
         self._pools: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._homes: dict[PoolId, str] = {}  # the node of a local pool
         self._local: dict[str, set[PoolId]] = {}  # by node
-        self._abroad: dict[PoolId, Pool] = {}  # local pools that other nodes see as not usable
+        self._abroad: dict[
+            PoolId, DevicePool
+        ] = {}  # local pools that other nodes see as not usable
         self._contents: dict[str, tuple[Group, Content]] = {}  # by node with local pools
-        self._shared: dict[Group, tuple[list[Pool], Content]] = {}
+        self._shared: dict[Group, tuple[list[DevicePool], Content]] = {}
         self._matchers: dict[NodeSelector, NodeMatcher] = {}
         self._names: set[str] = set()  # of nodes that shared slices name
         self._known_shared: set[PoolId] = set()
@@ -113,7 +115,7 @@ class Inventory:
                         selector = selection.node_selector
                         self._matchers[selector] = compile_node_selector(selector)
 
-    def _seen_abroad(self, pool_id: PoolId) -> Pool | None:
+    def _seen_abroad(self, pool_id: PoolId) -> DevicePool | None:
         """A local pool as other nodes see it: counters apply everywhere; None if all is well."""
         slices = self._pools[pool_id]
         counters = [one for one in slices.values() if one.spec.shared_counters]
@@ -173,7 +175,7 @@ class Inventory:
             *(one.matches(node.labels, node.name) for one in self._matchers.values()),
         )
 
-    def _shared_by(self, group: Group, node: NodeIdentity) -> tuple[list[Pool], Content]:
+    def _shared_by(self, group: Group, node: NodeIdentity) -> tuple[list[DevicePool], Content]:
         found = self._shared.get(group)
         if found is None:
             pools = [
@@ -185,7 +187,7 @@ class Inventory:
             found = self._shared[group] = (pools, Content(pools))
         return found
 
-    def _shared_pool(self, pool_id: PoolId, node: NodeIdentity) -> Pool | None:
+    def _shared_pool(self, pool_id: PoolId, node: NodeIdentity) -> DevicePool | None:
         slices = self._pools[pool_id].values()
         applying = [one for one in slices if self._applies(one.spec, node)]
         if not applying:

@@ -28,9 +28,9 @@ from mooring.framework._internal import (
 from mooring.framework.depends_on import DependsOn
 from mooring.plugins._device_classes import ResourceClasses, is_servable
 from mooring.plugins.dynamicresources.allocation import allocations
-from mooring.plugins.dynamicresources.ask import Ask, Asks, PodClaims, Refused
-from mooring.plugins.dynamicresources.binding import ClaimBinder, Reservation
-from mooring.plugins.dynamicresources.claims import Unusable, claims_of, is_unavailable
+from mooring.plugins.dynamicresources.ask import Ask, Asks, PodDeviceClaims, RefusedAsk
+from mooring.plugins.dynamicresources.binding import ClaimBinder, ClaimReservation
+from mooring.plugins.dynamicresources.claims import UnusableClaim, claims_of, is_unavailable
 from mooring.plugins.dynamicresources.devices import Devices, devices_of
 from mooring.plugins.dynamicresources.extended import (
     IN_MEMORY,
@@ -39,7 +39,7 @@ from mooring.plugins.dynamicresources.extended import (
 )
 from mooring.plugins.dynamicresources.hints import may_help
 from mooring.plugins.dynamicresources.problem import Content
-from mooring.plugins.dynamicresources.requests import CLAIM, DEVICE, Demand
+from mooring.plugins.dynamicresources.requests import CLAIM, DEVICE, DeviceDemand
 from mooring.plugins.dynamicresources.search import OutOfTime, SearchError, Solution
 
 _ONE_SECOND: Final = Duration.of(1)
@@ -47,7 +47,7 @@ _ADDED_OR_CHANGED: Final = fw.Action.ADD | fw.Action.UPDATE
 
 HAS_RUN: fw.StateKey[bool] = fw.StateKey("DynamicResources/has run")
 ASK: fw.StateKey[Ask] = fw.StateKey("DynamicResources/ask")
-RESERVATION: fw.StateKey[Reservation] = fw.StateKey("DynamicResources/reservation")
+RESERVATION: fw.StateKey[ClaimReservation] = fw.StateKey("DynamicResources/reservation")
 
 
 class DynamicResourcesArgs(fw.Args, frozen=True):
@@ -168,9 +168,9 @@ class DynamicResources(
         try:
             claims = asks.claims(pod)
             return asks.of(pod, claims, self._binding_timeout) if claims.all else fw.SKIP
-        except Unusable as unusable:
+        except UnusableClaim as unusable:
             return fw.Status.unresolvable(str(unusable))
-        except Refused as refused:
+        except RefusedAsk as refused:
             return refused.status
 
     # --- filter ----------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class DynamicResources(
             return fw.OK
         try:
             claims_of(pod, self._devices.ledger)
-        except Unusable as unusable:
+        except UnusableClaim as unusable:
             return fw.Status.unresolvable(str(unusable))
         return fw.OK
 
@@ -254,7 +254,7 @@ class DynamicResources(
         is_invalid = any(pool.is_invalid for pool in content.pools)
         return self.INVALID_POOLS if is_invalid else self.NOT_ALLOCATABLE
 
-    def _demand(self, ask: Ask, pod: fw.Pod, served: tuple[str, ...]) -> Demand:
+    def _demand(self, ask: Ask, pod: fw.Pod, served: tuple[str, ...]) -> DeviceDemand:
         return self._devices.demand(self._asks.specs_on(ask, pod, served))
 
     def _text(self, error: SearchError, pod: fw.Pod, node: fw.Node) -> str:
@@ -347,7 +347,7 @@ class DynamicResources(
 
     def _solution(
         self, ask: Ask, pod: fw.Pod, node: fw.Node
-    ) -> tuple[Demand, Content, Solution] | None:
+    ) -> tuple[DeviceDemand, Content, Solution] | None:
         """The devices that a pod gets on a node; None if none are to be allocated there."""
         served: tuple[str, ...] = ()
         if ask.extended is not None:
@@ -364,7 +364,7 @@ class DynamicResources(
         ask = state.get(ASK)
         if ask is None:
             return fw.OK
-        reservation = state[RESERVATION] = Reservation(self._asks.claims(pod))
+        reservation = state[RESERVATION] = ClaimReservation(self._asks.claims(pod))
         node = self.handle.nodes.get(node_name)
         if not ask.allocates:
             return fw.OK
@@ -402,8 +402,8 @@ class DynamicResources(
         reservation = state.get(RESERVATION)
         if reservation is None:
             try:
-                reservation = Reservation(self._asks.claims(pod))
-            except Unusable:
+                reservation = ClaimReservation(self._asks.claims(pod))
+            except UnusableClaim:
                 return
         self._binder.release(reservation, pod)
         del state[RESERVATION]
@@ -427,7 +427,7 @@ class DynamicResources(
         return may_help(pod, old, new, self._devices.ledger)
 
 
-def _special_name(claims: PodClaims) -> str:
+def _special_name(claims: PodDeviceClaims) -> str:
     return claims.special.name if claims.special is not None else ""
 
 

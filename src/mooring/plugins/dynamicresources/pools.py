@@ -14,8 +14,8 @@ import msgspec
 from mooring.api.resource import Device, ResourceSlice
 from mooring.plugins.dynamicresources.cel import (
     CelError,
+    CelSelector,
     CompileError,
-    Selector,
     attribute_problem,
     compile_selector,
     device_value,
@@ -66,7 +66,7 @@ class PoolDevice:
             found = selector.known[read] = self._run(selector)
         return found
 
-    def _run(self, selector: Selector) -> bool | str:
+    def _run(self, selector: CelSelector) -> bool | str:
         if self._value is None:
             self._value = device_value(self.id[0], self.device)
         try:
@@ -108,7 +108,7 @@ UNKNOWN = ("unknown",)
 """The value of an attribute of a type that is not known: equal to none, distinct from none."""
 
 
-class Pool(msgspec.Struct, frozen=True, eq=False):
+class DevicePool(msgspec.Struct, frozen=True, eq=False):
     """The devices that a node can have of a pool."""
 
     id: PoolId
@@ -135,7 +135,7 @@ def gather(
     applying: Sequence[ResourceSlice],
     everywhere: Iterable[ResourceSlice],
     devices_of: Callable[[ResourceSlice], Sequence[PoolDevice]],
-) -> Pool | None:
+) -> DevicePool | None:
     """The pool from the slices that apply to a node and from all of them; None: it is ignored."""
     generation = max(one.spec.pool.generation for one in applying)
     kept = sorted(
@@ -150,18 +150,18 @@ def gather(
             return None  # it is being replaced by slices of which none is for this node
         same = [one for one in everywhere if one.spec.pool.generation == generation]
         if len(same) != count:
-            return Pool(pool_id, is_incomplete=True)
+            return DevicePool(pool_id, is_incomplete=True)
         names = {one.name for one in kept}
         others = [one for one in same if one.name not in names]
     with_devices = [one for one in kept if not one.spec.shared_counters]
     devices = tuple(device for one in with_devices for device in devices_of(one))
     if len({device.id for device in devices}) != len(devices):
-        return Pool(pool_id, is_invalid=True)
+        return DevicePool(pool_id, is_invalid=True)
     sets: dict[str, Mapping[str, int]] = {}
     for one in kept:
         for counter_set in one.spec.shared_counters:
             if counter_set.name in sets:
-                return Pool(pool_id, is_invalid=True)
+                return DevicePool(pool_id, is_invalid=True)
             sets[counter_set.name] = {
                 name: counter.value.nanos for name, counter in counter_set.counters.items()
             }
@@ -174,9 +174,9 @@ def gather(
                 if any(part.counter_set not in sets for part in device.consumes_counters) or any(
                     counter not in counters for counter in taken
                 ):
-                    return Pool(pool_id, is_invalid=True)
+                    return DevicePool(pool_id, is_invalid=True)
                 consumption[device.name] = taken
-    return Pool(pool_id, devices, counters=counters, consumption=consumption)
+    return DevicePool(pool_id, devices, counters=counters, consumption=consumption)
 
 
 def _taken(device: Device) -> dict[tuple[str, str], int]:

@@ -14,13 +14,13 @@ import msgspec
 
 from mooring.api.resource import ALL, Device
 from mooring.plugins.dynamicresources.capacity import wanted
-from mooring.plugins.dynamicresources.pools import Pool, PoolDevice
-from mooring.plugins.dynamicresources.requests import Constraint, Demand, Request
+from mooring.plugins.dynamicresources.pools import DevicePool, PoolDevice
+from mooring.plugins.dynamicresources.requests import DeviceDemand, WantedConstraint, WantedDevices
 
 Amounts = tuple[int, ...]  # nanos of each capacity of a device, by sorted name
 
 
-class Features(msgspec.Struct, frozen=True):
+class AllocatorFeatures(msgspec.Struct, frozen=True):
     """What matters of a device for a demand."""
 
     matches: tuple[bool | str, ...]  # by request; a text: it could not be evaluated
@@ -45,19 +45,19 @@ class Usage(msgspec.Struct, frozen=True):
     counters: tuple[int, ...] = ()  # nanos that are used of each counter
 
 
-class Problem:
+class AllocationProblem:
     """A demand, and devices to serve it."""
 
-    def __init__(self, demand: Demand, key: tuple[Any, ...]) -> None:
-        self.demand: Demand = demand
+    def __init__(self, demand: DeviceDemand, key: tuple[Any, ...]) -> None:
+        self.demand: DeviceDemand = demand
         features, trouble, is_troubled, counters, pool_counters = key
-        self.devices: tuple[Features, ...] = features
+        self.devices: tuple[AllocatorFeatures, ...] = features
         self.trouble: tuple[int, str] | None = trouble  # of the first pool that is not usable
         self.is_troubled: bool = is_troubled  # a pool is invalid
         self.counters: tuple[int, ...] = counters  # declared, nanos
         self.pool_counters: tuple[tuple[int, ...], ...] = pool_counters
-        self.requests: list[Request] = demand.requests
-        self.constraints: list[tuple[int, Constraint]] = [
+        self.requests: list[WantedDevices] = demand.requests
+        self.constraints: list[tuple[int, WantedConstraint]] = [
             (place, constraint)
             for place, claim in enumerate(demand.claims)
             for constraint in claim.constraints
@@ -68,8 +68,8 @@ class Problem:
 class Content:
     """The devices that a node can have, in the order in which they are tried."""
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
-        self.pools: tuple[Pool, ...] = tuple(sorted(pools, key=lambda pool: pool.order))
+    def __init__(self, pools: Sequence[DevicePool]) -> None:
+        self.pools: tuple[DevicePool, ...] = tuple(sorted(pools, key=lambda pool: pool.order))
         usable = [pool for pool in self.pools if pool.is_usable]
         self.devices: tuple[PoolDevice, ...] = tuple(
             device for pool in usable for device in pool.devices
@@ -88,14 +88,14 @@ class Content:
             tuple([one.device.capacity[name].value.nanos for name in names])
             for one, names in zip(self.devices, self.capacity_names, strict=True)
         )
-        self.with_counters: tuple[Pool, ...] = tuple(pool for pool in usable if pool.counters)
+        self.with_counters: tuple[DevicePool, ...] = tuple(pool for pool in usable if pool.counters)
         self.by_pool: dict[tuple[str, str], dict[str, int]] = {}
         for place, one in enumerate(self.devices):
             self.by_pool.setdefault(one.id[:2], {})[one.id[2]] = place
-        self.problems: dict[Demand, Problem] = {}
+        self.problems: dict[DeviceDemand, AllocationProblem] = {}
 
 
-def problem_key(demand: Demand, content: Content) -> tuple[Any, ...]:
+def problem_key(demand: DeviceDemand, content: Content) -> tuple[Any, ...]:
     """All that the answer depends on but usage."""
     requests = demand.requests
     attributes = [one.attribute for claim in demand.claims for one in claim.constraints]
@@ -108,7 +108,7 @@ def problem_key(demand: Demand, content: Content) -> tuple[Any, ...]:
             declared.append(pool.counters[counter])
         pool_counters.append(tuple(numbers[number, one] for one in sorted(pool.counters)))
     pool_numbers = {pool.id: number for number, pool in enumerate(content.with_counters)}
-    features: list[Features] = []
+    features: list[AllocatorFeatures] = []
     tolerated = (True,) * len(requests)
     for place, one in enumerate(content.devices):
         device = one.device
@@ -121,7 +121,7 @@ def problem_key(demand: Demand, content: Content) -> tuple[Any, ...]:
         is_here = place not in content.elsewhere
         limits = content.limits[place]
         features.append(
-            Features(
+            AllocatorFeatures(
                 tuple([_match(request, one, is_here) for request in requests]),
                 tuple([request.tolerates(device.taints) for request in requests])
                 if device.taints
@@ -144,7 +144,7 @@ def problem_key(demand: Demand, content: Content) -> tuple[Any, ...]:
 
 
 def _wants(
-    requests: Sequence[Request], device: Device, limits: Amounts
+    requests: Sequence[WantedDevices], device: Device, limits: Amounts
 ) -> tuple[Amounts | None, ...]:
     """What each request would take of the capacities of a device."""
     has_policies = any(one.request_policy is not None for one in device.capacity.values())
@@ -159,7 +159,7 @@ def _wants(
     return tuple(found)
 
 
-def _match(request: Request, device: PoolDevice, is_for_node: bool) -> bool | str:
+def _match(request: WantedDevices, device: PoolDevice, is_for_node: bool) -> bool | str:
     """Whether a request can have a device; the text of the error if that cannot be said."""
     for expression, prefix in request.expressions:
         answer = device.selected_by(expression)

@@ -28,7 +28,7 @@ DEVICE: Final = "\1"
 _PREVENTING: Final = ("NoSchedule", "NoExecute")
 
 
-class Request(msgspec.Struct, frozen=True):
+class WantedDevices(msgspec.Struct, frozen=True):
     """One alternative: devices of one class."""
 
     claim: int  # the place of its claim
@@ -62,7 +62,7 @@ class Request(msgspec.Struct, frozen=True):
         return not names or self.slot in names or self.full_name in names
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class WantedConstraint(msgspec.Struct, frozen=True):
     """Equal or distinct values of an attribute among the devices of some requests."""
 
     attribute: str
@@ -74,35 +74,37 @@ class ClaimRequests(msgspec.Struct, frozen=True, eq=False):
     """What one claim asks for."""
 
     spec: ResourceClaimSpec
-    slots: tuple[tuple[Request, ...], ...]
-    constraints: tuple[Constraint, ...]
+    slots: tuple[tuple[WantedDevices, ...], ...]
+    constraints: tuple[WantedConstraint, ...]
     problem: str  # of a constraint
 
 
-class Demand(msgspec.Struct, frozen=True, eq=False):
+class DeviceDemand(msgspec.Struct, frozen=True, eq=False):
     """What all unallocated claims of a pod ask for, in order. One object for equal demands."""
 
     claims: tuple[ClaimRequests, ...]
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[WantedDevices]:
         return [one for claim in self.claims for slot in claim.slots for one in slot]
 
 
-def demand_of(specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass]) -> Demand:
-    return Demand(tuple(_claim(place, spec, classes) for place, spec in enumerate(specs)))
+def demand_of(
+    specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass]
+) -> DeviceDemand:
+    return DeviceDemand(tuple(_claim(place, spec, classes) for place, spec in enumerate(specs)))
 
 
 def _claim(
     place: int, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]
 ) -> ClaimRequests:
-    slots: list[tuple[Request, ...]] = []
+    slots: list[tuple[WantedDevices, ...]] = []
     for request in spec.devices.requests:
         given: Sequence[ExactDeviceRequest | DeviceSubRequest] = request.first_available
         if request.exactly is not None:
             given = (request.exactly,)
         slots.append(tuple(_request(place, request.name, one, classes) for one in given))
-    constraints: list[Constraint] = []
+    constraints: list[WantedConstraint] = []
     problem = ""
     for number, one in enumerate(spec.devices.constraints):
         attribute = one.match_attribute or one.distinct_attribute
@@ -112,7 +114,7 @@ def _claim(
                 " (unsupported constraint type?)"
             )
             continue
-        constraints.append(Constraint(attribute, one.match_attribute is None, one.requests))
+        constraints.append(WantedConstraint(attribute, one.match_attribute is None, one.requests))
     return ClaimRequests(spec, tuple(slots), tuple(constraints), problem)
 
 
@@ -121,7 +123,7 @@ def _request(
     slot: str,
     given: ExactDeviceRequest | DeviceSubRequest,
     classes: Mapping[str, DeviceClass],
-) -> Request:
+) -> WantedDevices:
     is_alternative = isinstance(given, DeviceSubRequest)
     name = given.name if isinstance(given, DeviceSubRequest) else slot
     device_class = classes.get(given.device_class_name)
@@ -144,7 +146,7 @@ def _request(
         if selector.cel is not None:
             prefix = f"claim {CLAIM}: selector #{number}"
             expressions.append((selector.cel.expression, prefix))
-    return Request(
+    return WantedDevices(
         claim=place,
         slot=slot,
         name=name,

@@ -20,10 +20,10 @@ from typing import Any, Final
 import msgspec
 
 from mooring.api.resource import ALL, EXACT_COUNT, MOST_RESULTS
-from mooring.plugins.dynamicresources.candidates import Candidates
+from mooring.plugins.dynamicresources.candidates import CandidateDevices
 from mooring.plugins.dynamicresources.pools import UNKNOWN
-from mooring.plugins.dynamicresources.problem import Amounts, Problem, Usage
-from mooring.plugins.dynamicresources.requests import CLAIM, DEVICE, Request
+from mooring.plugins.dynamicresources.problem import AllocationProblem, Amounts, Usage
+from mooring.plugins.dynamicresources.requests import CLAIM, DEVICE, WantedDevices
 
 _STEPS_BETWEEN_LOOKS: Final = 256  # at the clock
 
@@ -79,7 +79,7 @@ class _State:
 
 
 def solve(
-    problem: Problem,
+    problem: AllocationProblem,
     usage: Usage,
     *,
     prune: bool = True,
@@ -94,7 +94,7 @@ def solve(
 
 class _Search:
     def __init__(
-        self, problem: Problem, usage: Usage, prune: bool, is_late: Callable[[], bool]
+        self, problem: AllocationProblem, usage: Usage, prune: bool, is_late: Callable[[], bool]
     ) -> None:
         self._problem = problem
         self._devices = problem.devices
@@ -117,7 +117,7 @@ class _Search:
                 slots.append(list(range(number, number + len(slot))))
                 number += len(slot)
             self._slots.append(slots)
-        self._requests: list[Request] = problem.requests
+        self._requests: list[WantedDevices] = problem.requests
         self._all: dict[int, list[int]] = {}
         self._needs: list[int] = [0] * number  # devices of each request
         self._check_requests()
@@ -137,7 +137,7 @@ class _Search:
             ]
             for request in self._requests
         ]
-        self._candidates = Candidates(
+        self._candidates = CandidateDevices(
             problem, usage, self._available, self._covering, self._needs, self._slots, prune=prune
         )
         self._alike = self._candidates.alike

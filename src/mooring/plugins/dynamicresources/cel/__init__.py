@@ -5,8 +5,8 @@ closure (`closures`), which calls the functions of `library`. A closure is 20 ti
 CEL library for Python, and no device is evaluated twice for one expression (docs/adr/0019).
 """
 
+from mooring.plugins.dynamicresources.cel.selector import CelSelector as CelSelector
 from mooring.plugins.dynamicresources.cel.selector import CompileError as CompileError
-from mooring.plugins.dynamicresources.cel.selector import Selector as Selector
 from mooring.plugins.dynamicresources.cel.selector import attribute_problem as attribute_problem
 from mooring.plugins.dynamicresources.cel.selector import compile_selector as compile_selector
 from mooring.plugins.dynamicresources.cel.selector import device_value as device_value

@@ -7,7 +7,7 @@ from typing import Final
 
 from mooring.plugins.dynamicresources.cel.library import FUNCTIONS
 from mooring.plugins.dynamicresources.cel.syntax import (
-    Bind,
+    BindMacro,
     Call,
     Fold,
     Ident,
@@ -81,7 +81,7 @@ class _Checker:
             return self._map(node, scope)
         if isinstance(node, Fold):
             return self._fold(node, scope)
-        assert isinstance(node, Bind)
+        assert isinstance(node, BindMacro)
         return self._bind(node, scope)
 
     def _resolved(self, node: Node, scope: Scope) -> Type:
@@ -215,7 +215,7 @@ class _Checker:
             return made
         return BOOL
 
-    def _bind(self, node: Bind, scope: Scope) -> Type:
+    def _bind(self, node: BindMacro, scope: Scope) -> Type:
         value = self._resolved(node.value, scope)
         if node.kind == "bind":
             return self.type_of(node.body, {**scope, node.name: value})

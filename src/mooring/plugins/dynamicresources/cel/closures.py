@@ -11,7 +11,7 @@ from typing import Any, Final
 from mooring.plugins.dynamicresources.cel import regex
 from mooring.plugins.dynamicresources.cel.library import FUNCTIONS, runner, sorted_by
 from mooring.plugins.dynamicresources.cel.syntax import (
-    Bind,
+    BindMacro,
     Call,
     Fold,
     Ident,
@@ -85,7 +85,7 @@ def _closure(node: Node, scope: Scope) -> Closure:
         return _map(node, scope)
     if isinstance(node, Fold):
         return _fold(node, scope)
-    assert isinstance(node, Bind)
+    assert isinstance(node, BindMacro)
     return _bind(node, scope)
 
 
@@ -260,7 +260,7 @@ def _inner(scope: Scope, *names: str) -> Scope:
     return {**scope, **{name: free + place for place, name in enumerate(names)}}
 
 
-def _bind(node: Bind, scope: Scope) -> Closure:
+def _bind(node: BindMacro, scope: Scope) -> Closure:
     value_of = _closure(node.value, scope)
     body = _closure(node.body, _inner(scope, node.name))
     weight = _weight(node.body)
@@ -412,6 +412,6 @@ def _weight(node: Node) -> int:
         parts = [part for entry in node.entries for part in entry]
     elif isinstance(node, Fold):
         parts = [node.over]  # its arguments are counted when it runs
-    elif isinstance(node, Bind):
+    elif isinstance(node, BindMacro):
         parts = [node.value, node.body]
     return 1 + sum(map(_weight, parts))

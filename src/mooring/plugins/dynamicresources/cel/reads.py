@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.plugins.dynamicresources.cel.syntax import (
-    Bind,
+    BindMacro,
     Call,
     Fold,
     Ident,
@@ -41,7 +41,7 @@ def _walk(node: Node, found: dict[Path, None]) -> None:
     if path is not None:
         found[path] = None
         return
-    if node == _DEVICE or isinstance(node, Bind):
+    if node == _DEVICE or isinstance(node, BindMacro):
         raise _Anything  # a name may stand for a part of a device
     for part in _parts(node):
         _walk(part, found)

@@ -30,7 +30,7 @@ class CompileError(msgspec.Struct, frozen=True):
     text: str
 
 
-class Selector:
+class CelSelector:
     """A compiled expression."""
 
     def __init__(
@@ -61,14 +61,14 @@ DeviceValue = dict[str, Any]
 
 
 @lru_cache(maxsize=_MOST_SELECTORS)
-def compile_selector(expression: str) -> Selector | CompileError:
+def compile_selector(expression: str) -> CelSelector | CompileError:
     """The selector, or why there is none."""
     try:
         tree = parse(expression)
         type_ = check(tree)
         if type_ not in (BOOL, ANY):
             raise TypeProblem(f"must evaluate to bool or the unknown type, not {text_of(type_)}")
-        return Selector(expression, compiled(tree), paths_of(tree))
+        return CelSelector(expression, compiled(tree), paths_of(tree))
     except (SyntaxProblem, TypeProblem, CelError) as problem:
         return CompileError(str(problem))
 

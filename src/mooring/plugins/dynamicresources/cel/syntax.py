@@ -73,7 +73,7 @@ class Fold(Node, frozen=True):
     args: tuple[Node, ...]
 
 
-class Bind(Node, frozen=True):
+class BindMacro(Node, frozen=True):
     """`cel.bind(name, value, body)`, and the macros of optional values and sortBy."""
 
     kind: str
@@ -293,9 +293,9 @@ class _Parser:
                 raise SyntaxProblem(f"duplicate variable name: {names[0]}")
             return Fold(name, target, names, args[2:])
         if key in _BINDING:
-            return Bind(name, _variable(args[0]), target, args[1])
+            return BindMacro(name, _variable(args[0]), target, args[1])
         if name == "bind" and len(args) == 3 and target == Ident("cel"):
-            return Bind("bind", _variable(args[0]), args[1], args[2])
+            return BindMacro("bind", _variable(args[0]), args[1], args[2])
         return Call(name, target, args)
 
     def _primary(self) -> Node:
