@@ -8,7 +8,7 @@ STAMP := $(VENV)/.synced
 # Bytecode is kept: without, every process of the tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check lint types public-types test test-scheduler collected demo bench bench-vs lock clean oracle parity-fuzz control-plane chaos mutants
+.PHONY: help setup check lint types public-types test test-scheduler collected demo bench bench-vs bench-upkeep lock clean oracle parity-fuzz control-plane chaos mutants
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -80,6 +80,9 @@ bench: setup ## microseconds per pod (INSTRUCTIONS=1: instructions, needs valgri
 
 bench-vs: setup ## beside the real kube-scheduler, ~1 hour (needs Go): [ARGS="--nodes 500 --pods 300 --rounds 1"]
 	$(BIN)/python -m bench.versus $(ARGS)
+
+bench-upkeep: setup ## start-up and quiet hours beside the real kube-scheduler, ~20 minutes (needs Go): [ARGS="--nodes 500 --existing 5000 --rounds 1"]
+	$(BIN)/python -m bench.versus.upkeep $(ARGS)
 
 lock: setup ## resolve the dependencies again into requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -13,12 +13,14 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.api.go_protobuf import encode, encode_list, enveloped, field
 from tests.cluster.apiserver.compared_requests import container
 from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 from tests.garbage import NO_OBJECT, NO_TEXT
 
 from mooring import config as cfg
 from mooring.api import codec
+from mooring.api import protobuf as api_protobuf
 from mooring.api.coordination import Lease
 from mooring.client._decoding import bookmarked, read_event
 from mooring.client.errors import StatusError, status_error
@@ -46,18 +48,6 @@ ARGS: Final = {"Pod": POD, "Nodes": {"items": [{"metadata": {"name": "n"}}]}, "N
 CONFIG: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "x", "profiles": [{}]}
 KUBECONFIG: Final = {"kind": "Config", "users": [{"name": "a", "user": {"token": "t"}}]}
 SCENARIO: Final = {"id": "1", "nodes": [{"metadata": {"name": "n"}}], "pod": POD}
-
-
-def field(number: int, content: bytes | int) -> bytes:
-    """A field of a protobuf message."""
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def varint(value: int) -> bytes:
-    low, rest = value & 127, value >> 7
-    return bytes([low | 128]) + varint(rest) if rest else bytes([low])
 
 
 def protobuf(metadata: bytes) -> bytes:
@@ -155,6 +145,20 @@ DECODERS: Final = {
     ),
     "binding": Decoder(
         lambda data: decode_unstored("v1", "Binding", data), json_of(POD), (StatusError,)
+    ),
+    **{
+        f"protobuf {kind.KIND}": Decoder(
+            lambda data, kind=kind: api_protobuf.decode(data, kind),  # type: ignore[misc] # a default
+            encode("Pod", {**POD, "metadata": {"name": "p", "labels": {"a": "b"}}}),
+            (codec.DecodeError,),
+        )
+        for kind in api_protobuf.KINDS
+    },
+    "protobuf list": Decoder(
+        api_protobuf.read_list, encode_list("Pod", [POD, POD], "5"), (codec.DecodeError,)
+    ),
+    "protobuf status": Decoder(
+        lambda data: status_error(500, data), enveloped("Status", field(3, b"no") + field(6, 403))
     ),
     "protobuf": Decoder(decode_protobuf, PROTOBUF_EVENT, (StatusError,)),
     **{

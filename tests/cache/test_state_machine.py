@@ -43,7 +43,7 @@ from mooring.cache.internals import (
     spare_of,
 )
 from mooring.cache.node import Node
-from mooring.cache.pods import Pod
+from mooring.cache.pods import Footprints, Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import InternalError
 
@@ -129,6 +129,7 @@ class CacheMachine(RuleBasedStateMachine):
         deals_anew=st.booleans(),
         forgets=st.booleans(),
         no_labels=st.booleans(),
+        in_arrays=st.booleans(),
         lists_always=st.booleans(),
         asked=st.sets(st.tuples(st.sampled_from(list(QUESTIONS)), st.sampled_from(LABEL_KEYS))),
         features=st.sets(st.tuples(st.sampled_from(list(FEATURES)), st.sampled_from(LABEL_KEYS))),
@@ -138,6 +139,7 @@ class CacheMachine(RuleBasedStateMachine):
         deals_anew: bool,
         forgets: bool,
         no_labels: bool,
+        in_arrays: bool,
         lists_always: bool,
         asked: set[tuple[str, str]],
         features: set[tuple[str, str]],
@@ -152,6 +154,8 @@ class CacheMachine(RuleBasedStateMachine):
         if forgets:
             self.patches.append(mock.patch("mooring.cache.nodes.MAX_COUNTERS", 2))
             self.patches.append(mock.patch("mooring.cache.nodes.MAX_FEATURE_INDEXES", 1))
+        if in_arrays:
+            self.patches.append(mock.patch("mooring.cache.resources._FEW", 0))
         if no_labels:
             self.patches.append(mock.patch("mooring.cache.topology.MAX_LABEL_KEYS", 0))
         for patch in self.patches:
@@ -194,6 +198,23 @@ class CacheMachine(RuleBasedStateMachine):
         old = self.cache.put_pod(pod.pod())
         assert (old.node_name if old else None) == (known.node if known else None)
         self.model.put_pod(pod)
+
+    @rule(listed=st.lists(pods, max_size=12, unique_by=lambda pod: pod.uid))
+    def add_pods(self, listed: list[PodFacts]) -> None:
+        """Those that are unknown so far, in one go."""
+        finished = ("Succeeded", "Failed")
+        new = [
+            pod
+            for pod in listed
+            if pod.uid not in self.model.pods and pod.node and pod.phase not in finished
+        ]
+        made = [pod.pod() for pod in new]
+        footprints = Footprints()
+        for pod in made:
+            footprints.share(pod)
+        self.cache.add_pods(made)
+        for facts in new:
+            self.model.put_pod(facts)
 
     @precondition(lambda self: self.model.pods)
     @rule(data=st.data())

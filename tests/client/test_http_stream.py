@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from tests.certificates import Authority, server_context
 from tests.client.http_server import (
@@ -82,6 +83,38 @@ def test_merges_what_has_arrived_since() -> None:
         timed.loop.advance(1)
         found = timed.do(take(stream.chunks()))
         assert found == b"".join(b"%03d" % at for at in range(100))
+
+
+async def test_what_comes_while_it_rests_is_read_in_one_go() -> None:
+    turns = [asyncio.Event() for _ in range(2)]
+
+    async def handler(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED_HEAD, chunk(b"one"))
+        await turns[0].wait()
+        await peer.send(chunk(b"two"))
+        await turns[1].wait()
+        await peer.send(chunk(b"three"), chunk(b"four"), LAST_CHUNK)
+        await peer.gone()
+
+    asked = msgspec.structs.replace(get("/pods?watch=1"), rest=0.2)
+    async with serve(handler) as server, client(server.port) as to, to.stream(asked) as stream:
+        chunks = stream.chunks()
+        heard = [await anext(chunks)]
+        turns[0].set()
+        while heard[-1] != b"two":
+            heard.append(await anext(chunks))
+        turns[1].set()
+        assert [part async for part in chunks] == [b"threefour"]
+
+
+async def test_a_stream_that_is_left_while_it_rests_is_closed() -> None:
+    parts = [CHUNKED_HEAD, *(chunk(b"%d" % number) for number in range(5))]
+    asked = msgspec.structs.replace(get("/pods?watch=1"), rest=60.0)
+    async with serve(streams(*parts)) as server, client(server.port) as to:
+        async with to.stream(asked) as stream:
+            assert await anext(stream.chunks())
+        await until(server.peers[0].writer.transport.is_closing)
 
 
 async def test_reads_all_of_a_refusal() -> None:

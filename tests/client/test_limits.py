@@ -186,5 +186,5 @@ def test_pages_of_large_objects_are_listed_in_smaller_ones() -> None:
 
     grown, pods, problem, _ = follow(serve)
     assert (pods, problem) == (40, "")
-    assert asked == [500, 62, 7, 7, 7, 7, 7, 7]
+    assert asked == [500, 62, 7, 8, 8, 8, 8, 8]
     assert grown < ROOM + 40 * 1024  # the pods are kept

@@ -111,6 +111,20 @@ class Cache:
                 self.touch(pod.node_name)
         return old
 
+    def add_pods(self, pods: list[Pod]) -> None:
+        """Bound pods that were unknown so far, as `put_pod` for each of them."""
+        located = []
+        for pod in pods:
+            self._pods[pod.uid] = pod
+            row = self.table.row_of.get(pod.node_name)
+            if row is None:
+                self._of_missing_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
+            else:
+                located.append((row, pod))
+        self.table.add_pods(located)
+        for name in {pod.node_name for pod in pods}:
+            self.touch(name)
+
     def remove_pod(self, pod: Pod) -> Pod | None:
         """A pod is gone; returns what was known of it."""
         old = self._pods.get(pod.uid)

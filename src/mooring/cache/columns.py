@@ -119,6 +119,10 @@ class Block:
         if len(self._changed) <= _FEW:
             self._changed.append(row)
 
+    def all_changed(self) -> None:
+        """Any number of any row may be another one."""
+        self._floats = None
+
     def take(self, rows: IntArray) -> IntArray:
         """A copy of these rows of all lines, read-only."""
         return frozen(self._data.take(rows, 1))
@@ -130,8 +134,10 @@ class Block:
             grown[:, :capacity] = self._data
             self._data = grown
             self._share_out()
+        self._data[:, len(self)] = 0  # a removed row may have left its values here
         for column in self.columns:
-            column.append_zero()
+            column._size += 1
+            column._view = None
         self._view = self._floats = None
 
     def remove(self, row: int) -> None:

@@ -38,6 +38,15 @@ MAX_FEATURE_INDEXES: Final = 64
 _SPARE_CODES: Final = 1_024  # dead codes tolerated before codes are assigned anew
 
 
+def _count_alike(one: core.Node, other: core.Node) -> bool:
+    """Whether two states of a node are the same in all columns."""
+    return (
+        one.status.allocatable == other.status.allocatable
+        and one.metadata.labels == other.metadata.labels
+        and (one.spec is other.spec or one.spec == other.spec)
+    )
+
+
 class NodeTable:
     """All node rows. Only `cache.Cache` writes here."""
 
@@ -84,6 +93,8 @@ class NodeTable:
                 self.images.add(row, node.status.images)
             self.api[row] = node
             self.node_journal.changed(row)
+            if _count_alike(old, node):
+                return row  # nothing but a heartbeat
         self.order.put(name, node.metadata.labels)
         self.resources.offer(row, node)
         self.unschedulable.data[row] = node.spec.unschedulable
@@ -119,6 +130,21 @@ class NodeTable:
     def add_pod(self, row: int, pod: Pod) -> None:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, +1)
+
+    def add_pods(self, located: list[tuple[int, Pod]]) -> None:
+        """Many at once: the same as `add_pod` for each."""
+        if self._counters or self._features:
+            for row, pod in located:
+                self.add_pod(row, pod)
+            return
+        self.resources.account_all(located)
+        for row, pod in located:
+            self.pods[row][pod.uid] = pod
+            if pod.host_ports:
+                self.ports.count(row, pod.host_ports, +1)
+            self._pod_labels.count(pod, +1)
+        for row in {row for row, _ in located}:
+            self.pod_journal.changed(row)
 
     def remove_pod(self, row: int, pod: Pod) -> None:
         known = self.pods[row].pop(pod.uid)

@@ -5,7 +5,7 @@ Made when a pod enters through a watch; read everywhere; changed nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -231,9 +231,12 @@ class Pod(_MutablePod):
         Its status does not matter, unless a kubelet reports another use of resources there.
         """
         mine, theirs = self.api, other.api
-        if mine.spec != theirs.spec or not _look_alike(mine.metadata, theirs.metadata):
+        if mine.spec is not theirs.spec and mine.spec != theirs.spec:
             return False
-        if self._was_measured or other._was_measured:
+        if not _look_alike(mine.metadata, theirs.metadata):
+            return False
+        measured = self._was_measured or other._was_measured
+        if measured and not _report_alike(mine.status, theirs.status):
             return self.usage == other.usage and self.nonzero_usage == other.nonzero_usage
         object.__setattr__(self, "_footprint", other._footprint)
         return True
@@ -243,6 +246,73 @@ class Pod(_MutablePod):
         status = self.api.status
         containers = status.container_statuses or status.init_container_statuses
         return bool(containers) or status.resources is not None
+
+
+class Footprints:
+    """Gives pods that count alike one footprint, as long as all of these pods are kept.
+
+    Parts of pods that were listed together are the same objects where they are equal.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, _Footprint] = {}
+
+    def share(self, pod: Pod) -> None:
+        """Take a footprint over from another pod, or compute it."""
+        known = self._known.setdefault(_countable(pod.api), pod._footprint)
+        object.__setattr__(pod, "_footprint", known)
+        _ = pod.usage, pod.nonzero_usage, pod.host_ports
+
+
+def _countable(pod: core.Pod) -> Hashable:
+    """Equal for pods with equal footprints; not the other way round: parts are compared by id."""
+    spec, status = pod.spec, pod.status
+    statuses = (*status.container_statuses, *status.init_container_statuses)
+    return (
+        _containers(spec.containers),
+        _containers(spec.init_containers) if spec.init_containers else (),
+        tuple([v.image for v in spec.volumes if v.image is not None]) if spec.volumes else (),
+        (id(spec.overhead), id(spec.resources), id(status.resources)),
+        id(status.allocated_resources),
+        tuple([(s.name, id(s.resources), id(s.allocated_resources)) for s in statuses]),
+        tuple(_resize_reasons(status)),
+    )
+
+
+def _containers(containers: tuple[core.Container, ...]) -> Hashable:
+    return tuple(
+        [(c.name, c.image, c.restart_policy, id(c.resources), id(c.ports)) for c in containers]
+    )
+
+
+def _report_alike(one: core.PodStatus, other: core.PodStatus) -> bool:
+    """Whether two statuses are equal in all that can change what a pod counts on its node."""
+    return (
+        _grant_alike(one.container_statuses, other.container_statuses)
+        and _grant_alike(one.init_container_statuses, other.init_container_statuses)
+        and one.resources == other.resources
+        and one.allocated_resources == other.allocated_resources
+        and _resize_reasons(one) == _resize_reasons(other)
+    )
+
+
+def _grant_alike(
+    some: tuple[core.ContainerStatus, ...], others: tuple[core.ContainerStatus, ...]
+) -> bool:
+    if len(some) != len(others):
+        return False
+    for one, other in zip(some, others, strict=True):
+        if (
+            one.name != other.name
+            or one.resources != other.resources
+            or one.allocated_resources != other.allocated_resources
+        ):
+            return False
+    return True
+
+
+def _resize_reasons(status: core.PodStatus) -> list[str]:
+    return [c.reason for c in status.conditions if c.type == "PodResizePending"]
 
 
 def _look_alike(one: ObjectMeta, other: ObjectMeta) -> bool:

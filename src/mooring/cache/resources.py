@@ -6,6 +6,7 @@ in one block, pods, cpu and memory side by side: plugins look at them together, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +15,7 @@ import numpy as np
 from mooring.api import core
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amount, is_counted
+from mooring.cache.arrays import IntArray
 from mooring.cache.columns import Block, Column, wrapped
 from mooring.cache.pods import Pod
 
@@ -24,6 +26,8 @@ _LINES: Final = (
     ("nonzero_requested", CPU),
     ("nonzero_requested", MEMORY),
 )
+
+_FEW: Final = 8  # pods that count alike, below which an array is dearer
 
 ByResource = dict[str, Column[np.int64]]
 
@@ -105,6 +109,32 @@ class Resources:
         _add(self.nonzero_requested[CPU].cells, row, sign * cpu)
         _add(self.nonzero_requested[MEMORY].cells, row, sign * memory)
         self.block.changed(row)
+
+    def account_all(self, located: Iterable[tuple[int, Pod]]) -> None:
+        """Many pods came: as `account` for each of them, all those that count alike at once."""
+        alike: dict[tuple[int, int], tuple[Pod, list[int]]] = {}
+        for row, pod in located:
+            amounts = id(pod.usage), id(pod.nonzero_usage)
+            found = alike.get(amounts)
+            if found is None:
+                alike[amounts] = pod, [row]
+            else:
+                found[1].append(row)
+        for pod, rows in alike.values():
+            if len(rows) < _FEW:
+                for row in rows:
+                    self.account(row, pod, +1)
+            else:
+                self._account_at(np.array(rows, np.int64), pod)
+
+    def _account_at(self, rows: IntArray, pod: Pod) -> None:
+        cpu, memory = pod.nonzero_usage
+        changes = [(self.nonzero_requested, CPU, cpu), (self.nonzero_requested, MEMORY, memory)]
+        changes += [(self.requested, name, quantity) for name, quantity in pod.usage.items()]
+        for columns, resource, change in (*changes, (self.requested, PODS, 1)):
+            if change:
+                np.add.at(self._column_of(columns, resource).data, rows, change)
+        self.block.all_changed()
 
     def _column_of(self, columns: ByResource, resource: str) -> Column[np.int64]:
         """That of a resource; made if it was never heard of."""

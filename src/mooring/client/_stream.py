@@ -2,11 +2,15 @@
 
 What arrives is buffered until it is taken; beyond some megabytes the socket is not read, and the
 server has to wait. A stream that is silent for too long fails: bookmarks come every minute.
+
+To take one event from the socket costs several times as much as to handle it. So a stream may rest
+when events come soon after each other: what comes meanwhile is read in one go.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
@@ -16,6 +20,7 @@ from mooring.client._http1 import Malformed, ResponseParser
 from mooring.client.errors import Unreachable
 
 PAUSE_ABOVE: Final = 4 * 1024 * 1024  # buffered bytes
+BUSY: Final = 64 * 1024  # bytes that come at once, after which there is no rest
 MAX_FAILURE: Final = 64 * 1024  # bytes of the body of a failure
 
 
@@ -31,6 +36,7 @@ class HttpStream:
         where: str,
         timeout: float,
         silence_limit: float,
+        rest: float = 0.0,
     ) -> None:
         self._connection = connection
         self._loop = loop
@@ -38,6 +44,9 @@ class HttpStream:
         self._where = where
         self._timeout = timeout  # seconds until the head is complete
         self._silence_limit = silence_limit
+        self._rest = rest  # seconds
+        self._resting: asyncio.TimerHandle | None = None
+        self._last = -math.inf  # when something came
         self._news: asyncio.Future[None] | None = None  # done when something arrives
         self._why: Broken | None = None
         self._over = False
@@ -93,6 +102,8 @@ class HttpStream:
 
     def close(self) -> None:
         """Close the connection, wherever the response is."""
+        if self._resting is not None:
+            self._resting.cancel()
         self._connection.close()
         self._stop(Broken("the stream was closed"))
 
@@ -106,10 +117,15 @@ class HttpStream:
             self._over = True
             self._connection.close()
         elif self._parser.status:
-            self._connection.expire_at(self._loop.time() + self._silence_limit)
+            now = self._loop.time()
+            self._connection.expire_at(now + self._silence_limit)
             if self._parser.buffered > PAUSE_ABOVE and not self._paused:
                 self._paused = True
                 self._connection.pause()
+            elif now < self._last + 2 * self._rest and len(data) < BUSY and not self._paused:
+                self._connection.pause()
+                self._resting = self._loop.call_later(self._rest, self._connection.resume)
+            self._last = now
         self._tell()
 
     def ended(self, clean: bool) -> None:

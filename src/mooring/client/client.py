@@ -8,23 +8,33 @@ knows how to find out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from mooring.api import protobuf
 from mooring.api.codec import DecodeError, decode, encode
 from mooring.api.core import Binding, Pod
 from mooring.api.meta import Object
 from mooring.client import paths
 from mooring.client.errors import Forbidden, Garbled, StatusError, Unreachable, status_error
 from mooring.client.flowcontrol import RateLimiter, RequestPriority
-from mooring.client.transport import MERGE_PATCH, Fence, NewFence, Request, Stream, Transport
+from mooring.client.transport import (
+    JSON,
+    MERGE_PATCH,
+    Fence,
+    NewFence,
+    Request,
+    Stream,
+    Transport,
+)
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object; T is taken by plain values
 T = TypeVar("T")
 
+_PROTOBUF_OR_JSON: Final = f"{protobuf.MEDIA_TYPE}, {JSON}"
 _TRIES: Final = 10  # of a request that the server asks to repeat
 _LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
 
@@ -32,9 +42,11 @@ _LONGEST_PAUSE: Final = 30.0  # seconds between tries, whatever the server says
 class ListPage(msgspec.Struct, frozen=True):
     """Some objects of a list, not decoded yet."""
 
-    items: tuple[msgspec.Raw, ...]
+    items: Sequence[msgspec.Raw | bytes]  # JSON, or bytes of protobuf
     resource_version: str
     continue_: str  # empty on the last page
+    size: int  # bytes of the answer
+    is_protobuf: bool = False
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -85,16 +97,24 @@ class ApiClient:
         fields: str = "",
         limit: int = 500,
         continue_: str = "",
+        in_protobuf: bool = False,
     ) -> ListPage:
-        """One page of a consistent list; a `limit` of 0 means all of it."""
+        """One page of a consistent list; a `limit` of 0 means all of it.
+
+        `in_protobuf` asks for that form, which not every server has.
+        """
         asked = {"labelSelector": labels, "fieldSelector": fields, "continue": continue_}
         asked["limit"] = str(limit) if limit else ""
         query = {key: value for key, value in asked.items() if value}
         path = paths.collection(kind, namespace, query)
-        body = await self._send(Request(method="GET", path=path, timeout=60.0))
+        accept = _PROTOBUF_OR_JSON if in_protobuf else JSON
+        body = await self._send(Request(method="GET", path=path, timeout=60.0, accept=accept))
+        if in_protobuf and protobuf.is_protobuf(body):
+            found_ = _readable(protobuf.read_list, body)
+            return ListPage(*found_, size=len(body), is_protobuf=True)
         found = _read(body, _List)
         meta = found.metadata
-        return ListPage(found.items or (), meta.resource_version, meta.continue_)
+        return ListPage(found.items or (), meta.resource_version, meta.continue_, len(body))
 
     @asynccontextmanager
     async def watch(
@@ -106,12 +126,16 @@ class ApiClient:
         seconds: int,
         labels: str = "",
         fields: str = "",
+        rest: float = 0.0,
     ) -> AsyncIterator[Stream]:
-        """A stream of the events after `version`, which the server ends after `seconds`."""
+        """A stream of the events after `version`, which the server ends after `seconds`.
+
+        `rest` is the time by which events may be late that follow others.
+        """
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         asked |= {"timeoutSeconds": str(seconds), "labelSelector": labels, "fieldSelector": fields}
         query = {key: value for key, value in asked.items() if value}
-        request = Request(method="GET", path=paths.collection(kind, namespace, query))
+        request = Request(method="GET", path=paths.collection(kind, namespace, query), rest=rest)
         async with self.transport.stream(request) as stream:
             if stream.status != 200:
                 error = status_error(stream.status, await stream.read(), stream.headers)
@@ -224,8 +248,12 @@ class ApiClient:
 
 
 def _read(body: bytes, kind: type[T]) -> T:
+    return _readable(lambda body: decode(body, kind), body)
+
+
+def _readable(read: Callable[[bytes], T], body: bytes) -> T:
     try:
-        return decode(body, kind)
+        return read(body)
     except DecodeError as error:
         raise Garbled(f"the answer of the API server can't be read: {error}") from error
 

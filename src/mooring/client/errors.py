@@ -22,6 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.api import protobuf
+from mooring.api.codec import DecodeError
 from mooring.api.unreadable import NOT_JSON
 from mooring.errors import ApiError
 from mooring.observe.texts import cut
@@ -124,9 +126,13 @@ class _Status(msgspec.Struct, rename="camel"):
 
 def status_error(code: int, body: bytes, headers: Mapping[str, str] | None = None) -> StatusError:
     """The error for a response that is not 2xx; the body is a Status, or anything."""
+    body = body[:_LONGEST_STATUS]
     try:
-        status = msgspec.json.decode(body[:_LONGEST_STATUS], type=_Status)
-    except NOT_JSON:
+        if protobuf.is_protobuf(body):
+            status = _Status(**protobuf.read_status(body))
+        else:
+            status = msgspec.json.decode(body, type=_Status)
+    except (*NOT_JSON, DecodeError):
         shown = body[:200].decode(errors="replace").strip()
         status = _Status(message=shown or f"the server answered {code}")
     return _error(status, code, headers or {})

@@ -24,7 +24,7 @@ from mooring.client._request_format import RequestFormat, header_lines
 from mooring.client._stream import HttpStream
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import AnswerTooLong, Unreachable
-from mooring.client.transport import Fence, Request, Response, Stream, Transport
+from mooring.client.transport import JSON, Fence, Request, Response, Stream, Transport
 
 OnAnswer = Callable[[str, str, int, float], None]
 """Called for every try: method, host, status (0 without a response) and seconds."""
@@ -116,7 +116,9 @@ class HttpTransport(Transport):
         loop = asyncio.get_running_loop()
         started = loop.time()
         method = request.method
-        payload = self._format.encode(request, identity.proof, compressed=method == "GET")
+        # A long list in protobuf is sent sooner than it can be compressed.
+        compressed = method == "GET" and request.accept == JSON
+        payload = self._format.encode(request, identity.proof, compressed=compressed)
         try:
             self._pool.use_context(identity.context)
             parser = await self._exchange(request, payload, fence, deadline)
@@ -179,6 +181,7 @@ class HttpTransport(Transport):
                 where=self._dialer.where,
                 timeout=request.timeout,
                 silence_limit=self._silence_limit,
+                rest=request.rest,
             )
             with _closing_on_error(stream):
                 try:

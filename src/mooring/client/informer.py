@@ -13,6 +13,8 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, Generic, NoReturn, Protocol
 
+from msgspec import structs
+
 from mooring.api import core
 from mooring.api.meta import Object
 from mooring.client._decoding import O, is_older
@@ -31,8 +33,9 @@ UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 class Informer(Generic[O]):
     """All objects of one kind, by `namespace/name`; it is the sink of its reflector.
 
-    `raw_objects` keeps the JSON of objects beside the store. A handler that raises is logged, and
-    the informer goes on.
+    `on_put_all`, if given, is called instead of `on_put` with what a list brought; if it raises,
+    `on_put` is called for each. `raw_objects` keeps the JSON of objects beside the store. A handler
+    that raises is logged, and the informer goes on.
     """
 
     def __init__(
@@ -42,10 +45,11 @@ class Informer(Generic[O]):
         *,
         on_put: Callable[[O], None],
         on_remove: Callable[[O], None],
+        on_put_all: Callable[[list[O]], None] | None = None,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        page_size: int = 500,
+        page_size: int | None = None,
         raw_objects: RawObjects[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -64,6 +68,7 @@ class Informer(Generic[O]):
         )
         self._raw_objects = raw_objects
         self._on_put = on_put
+        self._on_put_all = on_put_all
         self._on_remove = on_remove
         self._store: dict[str, O] = {}
 
@@ -98,10 +103,13 @@ class Informer(Generic[O]):
             successor = listed.get(key) or bare.get(key)
             if successor is None or successor.metadata.uid != known.metadata.uid:
                 self._drop(key, known)
+        changed: list[O] = []
         for key, value in listed.items():
             before = self._store.get(key)
             if before is None or _version(before) != _version(value):
-                self._accept(key, value)
+                self._store[key] = value
+                changed.append(value)
+        self._call_for_all(changed)
         self.synced.set()
 
     def put(self, value: O) -> None:
@@ -112,6 +120,8 @@ class Informer(Generic[O]):
                 return
             if value.metadata.uid != known.metadata.uid:
                 self._drop(key, known)  # its deletion was missed
+            else:
+                value = _sharing(value, known)
         self._accept(key, value)
 
     def put_unread(self, value: O) -> None:
@@ -138,6 +148,18 @@ class Informer(Generic[O]):
             self._raw_objects.drop(known.metadata.uid)
         self._call(self._on_remove, known)
 
+    def _call_for_all(self, values: list[O]) -> None:
+        if self._on_put_all is not None:
+            try:
+                self._on_put_all(values)
+            except Exception:
+                extra = {"resource": self.resource, "objects": len(values)}
+                log.exception("a handler of a list failed, going on one by one", extra=extra)
+            else:
+                return
+        for value in values:
+            self._call(self._on_put, value)
+
     def _call(self, handler: Callable[[O], None], value: O) -> None:
         try:
             handler(value)
@@ -162,6 +184,7 @@ def nodes_and_pods(
     client: ApiClient,
     handlers: NodeAndPodHandlers,
     *,
+    put_pods: Callable[[list[core.Pod]], None] | None = None,
     node_selector: str = "",
     raw_nodes: RawObjects[core.Node] | None = None,
     raw_pods: RawObjects[core.Pod] | None = None,
@@ -169,7 +192,8 @@ def nodes_and_pods(
 ) -> tuple[Informer[core.Node], Informer[core.Pod]]:
     """Informers for the nodes with some labels, and for all pods that occupy a node or may.
 
-    A node that loses the labels is deleted as far as the handlers can see.
+    A node that loses the labels is deleted as far as the handlers can see. `put_pods` gets what a
+    list brought, if given.
     """
     nodes = Informer(
         client,
@@ -184,6 +208,7 @@ def nodes_and_pods(
         client,
         core.Pod,
         on_put=handlers.put_pod,
+        on_put_all=put_pods,
         on_remove=handlers.remove_pod,
         fields=UNFINISHED_PODS,
         raw_objects=raw_pods,
@@ -245,6 +270,20 @@ class Informers:
     def problems(self) -> list[str]:
         """What keeps stores from being current."""
         return [one.problem for one in self._informers if one.problem]
+
+
+def _sharing(value: O, known: O) -> O:
+    """An object, with the parts of its last state that are equal: most updates change little.
+
+    It saves memory, and comparing the states later on.
+    """
+    meta, before = value.metadata, known.metadata
+    if meta.labels == before.labels and meta.annotations == before.annotations:
+        meta = structs.replace(meta, labels=before.labels, annotations=before.annotations)
+    spec, spec_before = getattr(value, "spec", None), getattr(known, "spec", None)
+    if spec is None or spec != spec_before:
+        return structs.replace(value, metadata=meta)
+    return structs.replace(value, metadata=meta, spec=spec_before)
 
 
 def _version(value: Object) -> str:

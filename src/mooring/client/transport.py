@@ -34,8 +34,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     path: str  # with the query, percent-encoded
     body: bytes = b""
     content_type: str = JSON
+    accept: str = JSON  # of the answer, if it is not a stream
     timeout: float = 30.0  # seconds until the answer is complete; of a stream, until it begins
     max_answer: int = MAX_ANSWER  # bytes; a longer one is not read to its end. Not for streams
+    rest: float = 0.0  # seconds for which a stream may leave what follows to the socket
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -17,29 +17,41 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import Final, Generic, NoReturn, Protocol
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, cast
 
+from mooring.api import core, protobuf
 from mooring.client import _decoding, paths
 from mooring.client._decoding import O, OnRead, Reader, is_older
-from mooring.client.client import ApiClient
+from mooring.client.client import ApiClient, ListPage
 from mooring.client.errors import (
     AnswerTooLong,
+    Garbled,
     Gone,
     StatusError,
     TooManyRequests,
     Unreachable,
 )
 from mooring.client.flowcontrol import Backoff
-from mooring.client.transport import Stream
+from mooring.client.transport import MAX_ANSWER, Stream
 from mooring.errors import ApiError
 from mooring.observe.texts import cut
+
+if TYPE_CHECKING:
+    import msgspec
 
 log = logging.getLogger(__name__)
 
 _WATCH_SECONDS: Final = (300, 600)  # how long to ask for; random, so that not all end at once
+# Seconds that events may be late that follow others soon. No pod waits for the heartbeats of nodes.
+_REST: Final = 0.02
+_REST_OF_NODES: Final = 0.05
 _GRACE: Final = 30.0  # seconds after which a watch that should have ended counts as dead
 _HEALTHY_AFTER: Final = 1.0  # seconds after which a watch counts as healthy
 _MOST_FAILURES: Final = 3  # in a row, until a problem is reported and objects are listed again
+_FIRST_PAGE: Final = 500  # objects
+_PAGE_BYTES: Final = MAX_ANSWER // 2  # wanted of a page, judged by the page before
+_LONGEST_PAGE: Final = 10_000  # objects
 _YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
 _FORGOTTEN_AFTER: Final = 120.0  # seconds without failures after which pauses are short again
 _LONGEST_UNREACHABLE: Final = 7.5  # seconds; to ask a server that is gone costs it nothing
@@ -74,7 +86,8 @@ class Sink(Protocol[O]):
 class Reflector(Generic[O]):
     """Gives a sink all objects of one kind, and every change to them.
 
-    `problem` says why that fails at the moment, `last_contact` when, on the loop's clock, something
+    Pages of a list have `page_size` objects; without it, as many as make up some megabytes.
+    `problem` says why it fails at the moment, `last_contact` when, on the loop's clock, something
     last arrived. What the sink raises ends `run`.
     """
 
@@ -87,7 +100,7 @@ class Reflector(Generic[O]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        page_size: int = 500,
+        page_size: int | None = None,
         on_read: OnRead[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -109,6 +122,8 @@ class Reflector(Generic[O]):
         self._backoff: Backoff[type[O]] = Backoff(
             1.2, 30.0, jitter=1 / 3, forget_after=_FORGOTTEN_AFTER, rng=self._rng
         )
+        # What is kept as JSON has to come as JSON.
+        self._in_protobuf = kind in protobuf.KINDS and on_read is None
         self._reader = Reader(kind, self.resource, on_read)
 
         self._version = ""  # the newest one seen
@@ -182,40 +197,90 @@ class Reflector(Generic[O]):
             return
 
     async def _list_once(self) -> tuple[list[O], list[O], str]:
+        try:
+            return await self._list_all()
+        except (_Unreadable, Garbled) as error:
+            if not self._in_protobuf:
+                raise
+            # JSON can be read object by object, and says what is wrong with one.
+            self._in_protobuf = False
+            extra = {"resource": self.resource, "error": str(error)}
+            log.warning("a list in protobuf cannot be read, asking for JSON", extra=extra)
+        return await self._list_all()
+
+    async def _list_all(self) -> tuple[list[O], list[O], str]:
         objects: list[O] = []
         unread: list[O] = []
-        limit, token = self._page_size, ""
-        while True:
-            try:
-                version, token = await self._page(limit, token, objects, unread)
-            except AnswerTooLong:
-                if limit == 1:
-                    raise
-                limit = max(limit // 8, 1)  # large objects: the same page, in smaller ones
-                continue
-            if not token:
-                return objects, unread, version
+        version = ""
+        pages = self._pages()
+        try:
+            async for page in pages:
+                await self._read_page(page, objects, unread)
+                version = page.resource_version
+        finally:
+            await pages.aclose()
+            protobuf.forget()
+        return objects, unread, version
 
-    async def _page(
-        self, limit: int, token: str, objects: list[O], unread: list[O]
-    ) -> tuple[str, str]:
-        """Read one page; its version, and where the next begins. Nothing else of it is kept."""
-        page = await self._client.list_page(
+    async def _pages(self) -> AsyncGenerator[ListPage, None]:
+        """The pages of a list; the server prepares the next one while this one is read."""
+        limit, token = self._page_size or _FIRST_PAGE, ""
+        coming = asyncio.create_task(self._page(limit, token))
+        try:
+            while True:
+                try:
+                    page = await coming
+                except AnswerTooLong:
+                    if limit == 1:
+                        raise
+                    limit = max(limit // 8, 1)  # large objects: the same page, in smaller ones
+                    coming = asyncio.create_task(self._page(limit, token))
+                    continue
+                self.last_contact = _now()
+                if token := page.continue_:
+                    limit = self._next_limit(page, limit)
+                    coming = asyncio.create_task(self._page(limit, token))
+                    await asyncio.sleep(0)  # so that it is sent
+                yield page
+                if not token:
+                    return
+        finally:
+            coming.cancel()
+            await asyncio.wait([coming])
+
+    def _next_limit(self, page: ListPage, limit: int) -> int:
+        """How many objects to ask for next: each page costs the server some milliseconds."""
+        if self._page_size is not None or not page.items:
+            return limit
+        return max(1, min(_PAGE_BYTES * len(page.items) // page.size, _LONGEST_PAGE))
+
+    async def _page(self, limit: int, token: str) -> ListPage:
+        return await self._client.list_page(
             self._kind,
             self._namespace,
             labels=self._labels,
             fields=self._fields,
             limit=limit,
             continue_=token,
+            in_protobuf=self._in_protobuf,
         )
-        self.last_contact = _now()
+
+    async def _read_page(self, page: ListPage, objects: list[O], unread: list[O]) -> None:
         for count, raw in enumerate(page.items, start=1):
-            value, is_whole = self._reader.read(raw)
-            if value is not None:
-                (objects if is_whole else unread).append(value)
+            if page.is_protobuf:
+                objects.append(self._read_protobuf(raw))
+            else:
+                value, is_whole = self._reader.read(cast("msgspec.Raw", raw))
+                if value is not None:
+                    (objects if is_whole else unread).append(value)
             if count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return page.resource_version, page.continue_
+
+    def _read_protobuf(self, data: bytes) -> O:
+        try:
+            return protobuf.decode(data, self._kind)
+        except Exception as error:
+            raise _Unreadable(str(error)) from error
 
     # --- watching ------------------------------------------------------------------------------
 
@@ -280,6 +345,7 @@ class Reflector(Generic[O]):
             seconds=seconds,
             labels=self._labels,
             fields=self._fields,
+            rest=_REST_OF_NODES if self._kind is core.Node else _REST,
         ) as stream:
             loop = asyncio.get_running_loop()
             self.last_contact, self._is_open = loop.time(), True
@@ -383,6 +449,10 @@ class Reflector(Generic[O]):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_wanted.wait()
+
+
+class _Unreadable(Exception):
+    """An object of a list in protobuf cannot be read."""
 
 
 class _EndedEarly(Unreachable):

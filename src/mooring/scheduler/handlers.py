@@ -17,7 +17,7 @@ from typing import Any
 
 from mooring.api import core
 from mooring.cache.cache import Cache
-from mooring.cache.pods import Pod
+from mooring.cache.pods import Footprints, Pod
 from mooring.client.pod_binder import pod_not_found
 from mooring.framework.events import ASSIGNED_POD, NODE, Action, ClusterEvent
 from mooring.framework.status import Status
@@ -123,8 +123,39 @@ class Handlers:
 
     @_in_turn
     def put_pod(self, api: core.Pod) -> None:
+        self._put_pod(Pod(api))
+
+    @_in_turn
+    def put_pods(self, listed: list[core.Pod]) -> None:
+        """Many at once, as `put_pod` for each; those that are new to their node count together.
+
+        If it raises, `put_pod` may be called for all of them.
+        """
+        began = perf_counter()
+        cache, footprints = self._cache, Footprints()
+        arrived: dict[str, Pod] = {}  # by uid
+        others: list[Pod] = []
+        for api in listed:
+            pod = Pod(api)
+            is_new = pod.uid not in arrived and cache.get_pod(pod.uid) is None
+            if is_new and pod.node_name and not pod.is_finished and pod.key not in self._pending:
+                footprints.share(pod)
+                arrived[pod.uid] = pod
+            else:
+                others.append(pod)
+        cache.add_pods(list(arrived.values()))
+        foreign = {pod.node_name for pod in arrived.values() if not self.is_ours(pod)}
+        for _ in filter(cache.is_overcommitted, foreign):
+            self._on_conflict(Conflict.OVERCOMMITTED)
+        each = (perf_counter() - began) / max(len(arrived), 1)
+        for pod in arrived.values():
+            self._began = perf_counter() - each
+            self._move(ASSIGNED_POD_ADDED, None, pod)
+        for pod in others:
+            self._put_pod(pod)
+
+    def _put_pod(self, pod: Pod) -> None:
         self._began = perf_counter()
-        pod = Pod(api)
         if pod.is_finished:
             self._remove(pod)
         elif pod.node_name:

@@ -48,6 +48,7 @@ def add_informers(
         *nodes_and_pods(
             client,
             handlers,
+            put_pods=handlers.put_pods,
             node_selector=node_selector,
             raw_nodes=documents.nodes,
             raw_pods=documents.pods,

@@ -12,10 +12,11 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.api.go_protobuf import field
 from tests.cluster.apiserver.compared_requests import container
 from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 from tests.cluster.apiserver.record_answers import SCRIPTS
-from tests.test_any_bytes import PROTOBUF_EVENT, field, protobuf
+from tests.test_any_bytes import PROTOBUF_EVENT, protobuf
 
 from mooring import config as cfg
 from mooring.api import codec

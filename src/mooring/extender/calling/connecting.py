@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mooring import config as cfg
 from mooring.api import core
@@ -18,12 +18,14 @@ from mooring.extender.wire import VERBS
 from mooring.observe.family import MetricValue
 
 
-def documents_for(extenders: Iterable[cfg.Extender]) -> Documents:
+def documents_for(extenders: Sequence[cfg.Extender]) -> Documents:
     """The raw JSON to keep, so that these extenders get complete objects.
 
-    Always of pending pods; of running pods only for an extender that gets victims in full; of nodes
-    only for one that is not nodeCacheCapable.
+    Of pending pods if there are extenders; of running pods only for one that gets victims in full;
+    of nodes only for one that is not nodeCacheCapable.
     """
+    if not extenders:
+        return Documents()
     full = [one for one in extenders if not one.node_cache_capable]
     asked = {verb for verb in VERBS if any(map(verb.path_at, full))}
     all_pods = any(verb.sends_running_pods for verb in asked)
