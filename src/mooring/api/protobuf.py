@@ -30,7 +30,7 @@ def is_protobuf(body: bytes) -> bool:
     return body.startswith(MAGIC)
 
 
-class ListPage(NamedTuple):
+class EncodedPage(NamedTuple):
     """Some objects of a list, not decoded yet."""
 
     items: list[bytes]
@@ -38,12 +38,12 @@ class ListPage(NamedTuple):
     continue_: str
 
 
-def read_list(body: bytes) -> ListPage:
+def read_list(body: bytes) -> EncodedPage:
     """The objects of a list, each in bytes of its own. Raises `DecodeError`."""
     try:
         items, others = repeated(2, unwrapped(body))
         about = dict(fields(dict(fields(others)).get(1, b"")))
-        return ListPage(items, text(about.get(2, b"")), text(about.get(3, b"")))
+        return EncodedPage(items, text(about.get(2, b"")), text(about.get(3, b"")))
     except UNREADABLE as error:
         raise DecodeError("List", "", _problem(error)) from error
 
