@@ -3,7 +3,7 @@ import pytest
 from mooring.api import core
 from mooring.api.meta import ObjectMeta
 from mooring.api.storage import StorageClass
-from mooring.cache.objects import MOST_CHANGES, Objects
+from mooring.cache.objects import Objects
 
 
 def service(name: str, namespace: str = "shop", version: str = "1") -> core.Service:
@@ -84,16 +84,17 @@ def test_lets_only_declared_kinds_be_read() -> None:
     assert objects.list(core.Service) == []
 
 
-def test_says_which_objects_changed_since_a_moment() -> None:
+def test_every_reader_gets_the_keys_of_what_changed() -> None:
     objects = Objects()
     objects.put(service("a"))
-    moment = objects.position(core.Service)
-    assert objects.changed_since(core.Service, moment) is None  # it was never asked before
+    unread = objects.unread(core.Service)
+    assert unread == {("shop", "a")}  # it was there before
+    unread.clear()
+    later = objects.unread(core.Service)
+    later.clear()
     objects.put(service("a"))  # even if nothing shows
-    objects.remove(service("a"))
     objects.put(StorageClass(metadata=ObjectMeta(name="b")))
-    assert objects.changed_since(core.Service, moment) == [("shop", "a"), ("shop", "a")]
-    for _ in range(MOST_CHANGES):
-        objects.put(service("a"))
-    assert objects.changed_since(core.Service, moment) is None
-    assert objects.changed_since(core.Service, objects.position(core.Service)) == []
+    assert unread == later == {("shop", "a")}
+    unread.clear()
+    objects.remove(service("a"))
+    assert unread == {("shop", "a")}

@@ -6,12 +6,11 @@ Filled by the event handlers, read by plugins through `handle.objects`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import structs
 
 T = TypeVar("T")
-MOST_CHANGES: Final = 16_384  # of a kind that are remembered
 _Key = tuple[str, str]  # namespace and name
 _Index = dict[Hashable, dict[_Key, Any]]
 
@@ -26,9 +25,7 @@ class Objects:
         self.changes: int = 0  # grows with every version
         self._versions: dict[type[Any], int] = {}
         self._declared: frozenset[type[Any]] | None = None
-        self._journals: dict[type[Any], list[_Key]] = {}  # of kinds that are followed
-        self._forgotten: dict[type[Any], int] = {}  # changes before those in the journal
-        self._unread: dict[type[Any], list[set[_Key]]] = {}
+        self._unread: dict[type[Any], list[set[_Key]]] = {}  # of each reader
 
     def declare(self, kinds: Iterable[type[Any]]) -> None:
         """From now on only declared kinds can be read: others are not watched."""
@@ -84,23 +81,6 @@ class Objects:
         """
         return self._versions.get(type_, 0)
 
-    def position(self, type_: type[Any]) -> int:
-        """This moment, for `changed_since`."""
-        return self._forgotten.get(type_, 0) + len(self._journals.get(type_, ()))
-
-    def changed_since(self, type_: type[Any], position: int) -> Sequence[_Key] | None:
-        """Namespace and name of each object that came, changed or went, also in its version alone.
-
-        None if it is too long ago, or changes of this kind were not asked for before.
-        """
-        journal = self._journals.get(type_)
-        forgotten = self._forgotten.get(type_, 0)
-        if journal is None:
-            self._journals[type_] = []
-        if journal is None or position < forgotten:
-            return None
-        return journal[position - forgotten :]
-
     def put(self, value: Any) -> Any | None:
         """Store a value; returns the one it replaces."""
         store = self._stores.setdefault(type(value), {})
@@ -131,12 +111,6 @@ class Objects:
     def _changed(self, type_: type[Any], key: _Key, old: Any | None, new: Any | None) -> None:
         if not _looks_alike(old, new):
             self.touch(type_)
-        journal = self._journals.get(type_)
-        if journal is not None:
-            journal.append(key)
-            if len(journal) > MOST_CHANGES:
-                self._forgotten[type_] = self.position(type_)
-                journal.clear()
         for unread in self._unread.get(type_, ()):
             unread.add(key)
         for by, index in self._indexes.get(type_, {}).items():

@@ -182,7 +182,7 @@ class FreeVolumes:
         self._objects = objects
         self._known: dict[str, PersistentVolume] = {}  # by name, as it is kept
         self._by_class: dict[str, dict[VolumeKind, VolumesOfKind]] = {}
-        self._position = -1  # among the changes of volumes
+        self._unread: set[tuple[str, str]] | None = None
 
     def suiting(self, claim: PersistentVolumeClaim, class_name: str) -> tuple[VolumesOfKind, ...]:
         """Those of a class that suit a claim in all but capacity and labels."""
@@ -191,14 +191,11 @@ class FreeVolumes:
         return tuple(volumes for kind, volumes in kinds.items() if kind.suits(claim))
 
     def _follow(self) -> None:
-        objects = self._objects()
-        changed = objects.changed_since(PersistentVolume, self._position)
-        self._position = objects.position(PersistentVolume)
+        if self._unread is None:
+            self._unread = self._objects().unread(PersistentVolume)
         names = self._volumes.take_changed()
-        if changed is None:
-            names |= {*self._known, *(it.name for it in objects.list(PersistentVolume))}
-        else:
-            names |= {name for _, name in changed}
+        names.update(name for _, name in self._unread)
+        self._unread.clear()
         for name in names:
             self._put(name, self._volumes.get(name))
 
