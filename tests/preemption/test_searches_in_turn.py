@@ -30,10 +30,11 @@ from mooring.simulator import Simulation
 from mooring.testing.builders import HOSTNAME, ZONE, node, pod
 
 ROUNDS = 4
-WORLDS = int(os.environ.get("MOORING_WHAT_IFS", "240")) // ROUNDS
+WORLDS = int(os.environ.get("MOORING_WHAT_IFS", "400")) // ROUNDS
 NODES = 6
 APPS = ("web", "db", "job")
 WHERE = (ZONE, HOSTNAME, "rack")
+THEMES = ("affinity", "spread", "volumes", "budgets", "all")  # what matters most in a cluster
 
 
 class World:
@@ -46,6 +47,7 @@ class World:
         self.nominated: list[Pod] = []
         self.count = 0
         self.ranks, self.known, self.budgets = Ranks(), KnownVictims(), DisruptionBudgets()
+        self.theme = THEMES[seed % len(THEMES)]
         self.kind = {**self.demands(), **self.rules(), "priority": self.dice.randint(1, 4)}
         self._set_up()
 
@@ -56,7 +58,7 @@ class World:
         for number in range(NODES):
             sim.apply(volume(f"free-{number}", on=f"n{number}", size=dice.choice(["1Gi", "2Gi"])))
             if dice.random() < 0.7:
-                sim.apply(csi_node(f"n{number}", limits={DRIVER: dice.randint(0, 2)}))
+                self.change_csi_node()
         places: dict[str, Any] = {"mine": {}, "zonal": {"zone": "a"}, "local": {"on": "n1"}}
         for name, where in places.items():
             sim.apply(volume(f"pv-{name}", phase="Bound", prebound_to=name, **where))
@@ -67,7 +69,7 @@ class World:
             self.add_pod()
         for _ in range(dice.choice((0, 0, 1, 3))):
             self.nominate()
-        for _ in range(dice.choice((0, 1, 2))):
+        for _ in range(2 if self.theme == "budgets" else dice.choice((0, 0, 1))):
             self.put_budget()
 
     # --- what there is ---------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class World:
         labels = {} if dice.random() < 0.2 else {"rack": dice.choice("12")}
         return node(
             f"n{number}",
-            cpu=dice.choice((1, 2)),
+            cpu=dice.choice((1, 2, 4)),
             max_pods=dice.choice((9, 9, 3)),
             zone=dice.choice("ab"),
             labels=labels,
@@ -87,7 +89,7 @@ class World:
     def demands(self) -> dict[str, Any]:
         dice = self.dice
         return {
-            "cpu": dice.choice(("250m", "500m", 1, 2)),
+            "cpu": dice.choice(("100m", "250m", "500m", 1)),
             "labels": {"app": dice.choice(APPS)} if dice.random() < 0.9 else {},
             "ports": dice.choice(((), (), (), (80,))),
         }
@@ -95,13 +97,13 @@ class World:
     def rules(self) -> dict[str, Any]:
         """Affinity, spread constraints and volumes; most pods have few of them."""
         dice, found, spec = self.dice, dict[str, Any](), dict[str, Any]()
-        if dice.random() < 0.5:
+        if self._chooses("affinity"):
             kinds = dice.sample(("podAffinity", "podAntiAffinity"), dice.choice((1, 1, 2)))
             found["affinity"] = {kind: self.terms() for kind in kinds}
-        if dice.random() < 0.4:
+        if self._chooses("spread"):
             rules = [self.constraint() for _ in range(dice.choice((1, 1, 2)))]
             spec["topologySpreadConstraints"] = rules
-        if dice.random() < 0.3:
+        if self._chooses("volumes"):
             names = dice.sample(("mine", "zonal", "local", "waiting"), dice.choice((1, 1, 2)))
             spec["volumes"] = [
                 {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names
@@ -110,6 +112,10 @@ class World:
                 disk = {"pdName": "disk", "readOnly": dice.random() < 0.3}
                 spec["volumes"].append({"name": "disk", "gcePersistentDisk": disk})
         return {**found, "spec": spec} if spec else found
+
+    def _chooses(self, rule: str) -> bool:
+        """Whether a pod has this kind of rule."""
+        return self.dice.random() < (0.4 if self.theme == "all" else 0.9 * (rule == self.theme))
 
     def terms(self) -> dict[str, Any]:
         dice = self.dice
@@ -139,13 +145,13 @@ class World:
     def add_pod(self) -> None:
         dice = self.dice
         self.count += 1
-        rules = self.rules() if dice.random() < 0.15 else {}
+        rules = self.rules() if dice.random() < (0.3 if self.theme == "volumes" else 0.15) else {}
         made = runs(
             f"r{self.count}{'7' if dice.random() < 0.1 else ''}",
             dice.choice((None, 0, 0, 1, 2)) if dice.random() < 0.3 else dice.randint(0, 3),
             **self.demands(),
             **rules,
-            priority=dice.randint(-1, 3),
+            priority=dice.choice((-1, 0, 0, 0, 0, 3)),
             on=f"n{dice.randrange(NODES)}",
             deleting=dice.random() < 0.05,
         )
@@ -185,6 +191,10 @@ class World:
         name = f"b{dice.randrange(2)}"
         self.sim.apply(budget(name, dice.randint(0, 2), selects, disrupted=gone))
 
+    def change_csi_node(self) -> None:
+        name, limit = f"n{self.dice.randrange(NODES)}", self.dice.randint(0, 2)
+        self.sim.apply(csi_node(name, limits={DRIVER: limit}))
+
     def change_node(self) -> None:
         self.sim.apply(self.some_node(self.dice.randrange(NODES)))
 
@@ -195,7 +205,7 @@ class World:
             self.start_pod,
             self.nominate,
             self.withdraw,
-            self.put_budget,
+            self.change_csi_node if self.theme == "volumes" else self.put_budget,
             self.change_node,
         )
         for _ in range(self.dice.choice((0, 1, 1, 2))):
@@ -213,6 +223,7 @@ class World:
         asked = what_if_of(runtime.handle)
         self.budgets.update(self.sim.scheduler.cache.objects.list(PodDisruptionBudget))
         wanted, start = self.dice.choice((None, 1, 3)), self.dice.randrange(NODES)
+        now = NOW - 60 * self.dice.randrange(60)
         rows = fw.Verdicts.passing(nodes).passed.nonzero()[0]
 
         def report(asked: InternalWhatIf, **kept: Any) -> PreemptionReport:
@@ -221,7 +232,7 @@ class World:
                 pod=preemptor,
                 what_if=asked,
                 spares=lambda other: other.name.endswith("7"),
-                now=NOW,
+                now=now,
                 fixed=asked.fixed(preemptor),
                 **kept,
             )

@@ -87,28 +87,23 @@ class ConstraintDomains(msgspec.Struct, frozen=True, eq=False):
         refused[0] = True
         return refused
 
-    def on(self, codes: fw.IntArray) -> tuple[fw.IntArray, fw.IntArray, fw.BoolArray]:
-        """For each node: the pods in its domain, the least in any other, and what the minimum is.
-
-        It is the lesser of both where the last is true, and else the second.
-        """
+    def on(self, codes: fw.IntArray) -> tuple[fw.IntArray, fw.IntArray]:
+        """For each node: the pods in its domain, and the least in any other that counts."""
         domain_codes = self.scope.domain_codes
         others = np.full(len(self.counts), self.minimum)
-        counts_own = np.zeros(len(self.counts), dtype=np.bool_)
         if len(domain_codes) and len(domain_codes) >= self.constraint.min_domains:
-            counts_own[domain_codes] = True
             there = self.counts[domain_codes]
             emptiest = int(there.argmin())
             rest = np.delete(there, emptiest)
             others[domain_codes[emptiest]] = rest.min() if len(rest) else _NO_MINIMUM
-        return self.counts[codes], others[codes], counts_own[codes]
+        return self.counts[codes], others[codes]
 
     def refused_if(self, change: fw.IntArray, codes: fw.IntArray) -> fw.BoolArray:
         """Whether each node is refused if it had so many more pods that match, it alone."""
-        here, others, counts_own = self.on(codes)
+        here, others = self.on(codes)
         here = here + change
-        minimum = np.where(counts_own, np.minimum(others, here), others)
-        room = self.constraint.max_skew + minimum - self.scope.self_match
+        # A domain that would be the emptiest is not refused, whether or not it counts.
+        room = self.constraint.max_skew + np.minimum(others, here) - self.scope.self_match
         refused: fw.BoolArray = here > room
         return refused
 
