@@ -228,8 +228,12 @@ class RemedySearch:
     def _told(self) -> tuple[Remedy, ...]:
         kept = [one for one in self._found if not any(_beats(s, one) for s in self._found)]
         kept.sort(key=_order)
-        if any(_cost(one) < LAST_RESORT for one in kept):
-            kept = [one for one in kept if _cost(one) < LAST_RESORT or _adds_node(one)]
+        fewest = min((len(one.edits) for one in kept if _cost(one) < LAST_RESORT), default=99)
+        kept = [
+            one
+            for one in kept
+            if _cost(one) < LAST_RESORT or _adds_node(one) or len(one.edits) < fewest
+        ]
         self.proven = [
             one._replace(edits=tuple(sorted(one.edits, key=_edit_order))) for one in kept
         ]

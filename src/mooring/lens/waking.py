@@ -37,11 +37,12 @@ def _words(event: ClusterEvent) -> tuple[str, ...]:
 def _clauses(event: ClusterEvent) -> Iterable[str]:
     kind = event.resource.rpartition("/")[2]
     name = _NAMES.get(kind, f"a {kind}")
+    is_any_update = event.action & Action.UPDATE == Action.UPDATE
     if event.action & Action.ADD:
-        yield f"{name} is added"
-    if event.action & Action.UPDATE == Action.UPDATE:
+        yield f"{name} is added or changes" if is_any_update else f"{name} is added"
+    elif is_any_update:
         yield f"{name} changes"
-    else:
+    if not is_any_update:
         for action, words in _UPDATES.items():
             if event.action & action:
                 yield words
