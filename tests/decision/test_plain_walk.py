@@ -104,6 +104,8 @@ def answer_of(walk: Walk) -> Answer:
         answer["outcome"], answer["fitError"] = "Unschedulable", walk.status.message
     else:
         answer["outcome"] = "Error"
-        if walk.feasible and "filter plugin" not in walk.status.message:
+        if "filter plugin" in walk.status.message:
+            del answer["feasible"]  # a recording ends where a filter fails
+        elif walk.feasible:
             answer["scoreError"] = walk.status.message
     return answer

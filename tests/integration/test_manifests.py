@@ -155,6 +155,7 @@ LOOKED_AT = (
     *("replicationcontrollers", "services", "replicasets", "statefulsets"),
     *("poddisruptionbudgets", "csidrivers", "csinodes", "csistoragecapacities"),
     *("storageclasses", "volumeattachments"),
+    *("deviceclasses", "resourceclaims", "resourceslices"),
 )
 TABLE = [
     *(Missing(resource, ("list", "watch"), "pods are bound") for resource in LOOKED_AT),
@@ -178,6 +179,8 @@ def test_every_rule_that_is_printed_has_a_use() -> None:
         for rule in value.get("rules", ())
     ]
     used = {(missing.resource, verb) for missing in TABLE for verb in missing.verbs}
+    # Allocations are written with exactly these rights in test_devices.py.
+    used |= {("resourceclaims/status", "patch"), ("resourceclaims/binding", "patch")}
     for rule in printed:
         (resource,) = rule["resources"]
         assert {(resource, verb) for verb in rule["verbs"]} & used, rule

@@ -20,6 +20,7 @@ FIELD_NUMBERS: Final[Mapping[str, str]] = {
     "AzureDiskVolumeSource": "diskName=1 diskURI=2 readOnly=5 kind=6",
     "CSIVolumeSource": "driver=1 readOnly=2 fsType=3",
     "CinderVolumeSource": "volumeID=1 fsType=2 readOnly=3",
+    "ContainerExtendedResourceRequest": "containerName=1 resourceName=2 requestName=3",
     "Container": "name=1 image=2 command=3 args=4 ports=6 resources=8 resizePolicy=23"
     " restartPolicy=24 restartPolicyRules=25",
     "ContainerImage": "names=1 sizeBytes=2",
@@ -60,6 +61,7 @@ FIELD_NUMBERS: Final[Mapping[str, str]] = {
     " preferredDuringSchedulingIgnoredDuringExecution=2",
     "PodCondition": "type=1 status=2 lastProbeTime=3 lastTransitionTime=4 reason=5 message=6"
     " observedGeneration=7",
+    "PodExtendedResourceClaimStatus": "requestMappings=1 resourceClaimName=2",
     "PodOS": "name=1",
     "PodResourceClaim": "name=1 resourceClaimName=3 resourceClaimTemplateName=4",
     "PodResourceClaimStatus": "name=1 resourceClaimName=2",
@@ -72,7 +74,8 @@ FIELD_NUMBERS: Final[Mapping[str, str]] = {
     " resources=40",
     "PodStatus": "phase=1 conditions=2 message=3 reason=4 hostIP=5 podIP=6 startTime=7"
     " containerStatuses=8 initContainerStatuses=10 nominatedNodeName=11 resize=14"
-    " resourceClaimStatuses=15 observedGeneration=17 allocatedResources=19 resources=20",
+    " resourceClaimStatuses=15 observedGeneration=17 extendedResourceClaimStatus=18"
+    " allocatedResources=19 resources=20",
     "PortworxVolumeSource": "volumeID=1 fsType=2 readOnly=3",
     "PreferredSchedulingTerm": "weight=1 preference=2",
     "RBDVolumeSource": "monitors=1 image=2 fsType=3 pool=4 readOnly=8",
