@@ -19,7 +19,7 @@ from mooring.api.codec import DecodeError, decode, encode
 from mooring.api.core import Binding, Pod
 from mooring.api.meta import Object
 from mooring.client import paths
-from mooring.client.errors import Forbidden, Garbled, StatusError, Unreachable, status_error
+from mooring.client.errors import Fenced, Forbidden, Garbled, StatusError, Unreachable, status_error
 from mooring.client.flowcontrol import RateLimiter, RequestPriority
 from mooring.client.transport import (
     JSON,
@@ -227,6 +227,10 @@ class ApiClient:
                 await self._limiter.acquire(priority)
             try:
                 answer = await self.transport.send(request, fence)
+            except Fenced:
+                if self._limiter is not None:
+                    self._limiter.give_back()
+                raise
             except Unreachable as error:
                 # What was never sent may be sent again; connections die while they are idle.
                 if error.sent or tried >= 3:

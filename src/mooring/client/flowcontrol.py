@@ -95,6 +95,10 @@ class TokenBucket:
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate)
 
+    def give_back(self) -> None:
+        """Return a token that was not used."""
+        self._tokens = min(self._tokens + 1, self._burst)
+
     @property
     def next_in(self) -> float:
         """Seconds until there is a token, as of the last call."""
@@ -131,6 +135,11 @@ class RateLimiter:
         heapq.heappush(self._waiting, (int(priority), next(self._order), waiter))
         self._serve()
         await waiter
+
+    def give_back(self) -> None:
+        """The request was not sent: another may be in its place."""
+        self._bucket.give_back()
+        self._serve()
 
     def _serve(self) -> None:
         """Hand out the tokens there are; call again when there will be another."""
