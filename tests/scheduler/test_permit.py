@@ -191,7 +191,7 @@ def test_a_pod_that_goes_away_while_it_waits_frees_its_place(way: str) -> None:
         assert list(sim.scheduler.waiting) == []
         assert log[-1].endswith("unreserve") or way == "terminating"
         told = ["FailedScheduling: 0/1 nodes are available: 1 removed."]
-        told = told if way == "terminating" else []  # nobody is left to tell
+        told = told if way == "terminating" else []  # the pod is gone, so no Event is written
         assert notes(sim, "p") == [HELD, *told]
         sim.advance(5)
         assert sim.scheduler.queue.where("default/p") is None

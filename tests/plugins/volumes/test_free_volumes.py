@@ -87,7 +87,7 @@ class World:
         known = self.objects.list(PersistentVolume)
         if known:
             chosen = self.dice.choice(known)
-            reference = claim("somebody-elses").reference
+            reference = claim("of-another-pod").reference
             changed = structs.replace(
                 chosen, spec=structs.replace(chosen.spec, claim_ref=reference)
             )
