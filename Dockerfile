@@ -8,7 +8,7 @@ COPY deploy/image/run.lock deploy/image/build.lock ./
 RUN python -m venv /opt/mooring \
  && /opt/mooring/bin/pip install --require-hashes --only-binary=:all: --requirement run.lock \
  && pip install --require-hashes --only-binary=:all: --requirement build.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src src
 RUN python -m hatchling build --target wheel --directory dist \
  && /opt/mooring/bin/pip install --no-deps --no-index --find-links dist mooring

@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "mooring needs Python 3.11 or newer, $(PYTHON) is %d.%d; try: make PYTHON=python3.12" % v)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --requirement requirements/dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -31,8 +31,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
+# Outside of the tree, so that a new clone in the same place need not begin anew.
+MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mooring/mypy$(subst /,-,$(CURDIR))
+
 types: setup
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir "$(MYPY_CACHE)"
 
 public-types: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
@@ -89,4 +92,4 @@ lock: setup ## resolve the dependencies again into requirements/dev.lock
 	  --no-emit-index-url --no-annotate --group dev pyproject.toml --output-file requirements/dev.lock
 
 clean: ## remove .venv and the caches of the tools
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) "$(MYPY_CACHE)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

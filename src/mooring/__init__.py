@@ -4,8 +4,7 @@ Plugin authors import `mooring.framework`, test authors `mooring.testing`. The t
 loaded on first use, so that `mooring --help` does not wait for NumPy.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as that of `typing`, which takes its time to load
 if TYPE_CHECKING:
     from mooring.scheduler import Scheduler
     from mooring.simulator import Simulation
