@@ -72,9 +72,8 @@ def _struct(name: str) -> type[msgspec.Struct]:
 
 
 def test_knows_the_numbers_and_pointers_of_the_go_types() -> None:
-    lines = dict(
-        line.split(" ", 1) for line in NUMBERS_FILE.read_text().splitlines() if line[0] != "#"
-    )
+    text = NUMBERS_FILE.read_text()
+    lines = dict(line.partition(" ")[::2] for line in text.splitlines() if line[0] != "#")
     for name, numbers in FIELD_NUMBERS.items():
         go_name = GO_NAMES.get(name, name)
         names = (f"{group}.v1.{go_name}" for group in ("core", "meta"))
@@ -215,3 +214,48 @@ def test_reads_a_status() -> None:
     assert found["message"] == "too many"
     assert (found["reason"], found["code"]) == ("TooManyRequests", 429)
     assert found["details"]["retryAfterSeconds"] == 7
+
+
+def with_token(token: str, node: str = "n1", **more: Any) -> dict[str, Any]:
+    mount = {"name": token, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    volumes = [{"name": token, "projected": {}}, {"name": "data", "emptyDir": {}}]
+    container = {"name": "c", "image": "i", "volumeMounts": [mount], **more}
+    return {"volumes": volumes, "containers": [container], "nodeName": node}
+
+
+def read_specs(*specs: dict[str, Any]) -> list[core.PodSpec]:
+    """By a reader that has read nothing before; each is compared with its JSON."""
+    protobuf.forget()
+    reader = message.__wrapped__(core.PodSpec, "PodSpec")
+    found = [reader.read(encode("PodSpec", spec)) for spec in specs]
+    for spec, read in zip(specs, found, strict=True):
+        assert read == codec.convert(spec, core.PodSpec)
+    return found
+
+
+def test_pods_of_a_template_share_its_parts_although_each_has_a_token_volume() -> None:
+    names = [f"kube-api-access-{end}" for end in ("abcde", "fghij", "9x4mz")]
+    specs = read_specs(*(with_token(name, f"node-{name[-5:]}") for name in names))
+    assert [spec.volumes[0].name for spec in specs] == names
+    for spec in specs[1:]:
+        assert spec.containers is specs[0].containers
+        assert spec.volumes[1] is specs[0].volumes[1]
+
+
+@pytest.mark.parametrize(
+    "token", ["kube-api-access-", "kube-api-access-ab", "kube-api-access-abcdefgh", "kube-api-acc"]
+)
+def test_a_volume_that_is_named_like_that_of_a_token_keeps_its_name(token: str) -> None:
+    both = with_token(token), with_token("kube-api-access-vwxyz")
+    read_specs(*both, *reversed(both), with_token(token, "another-node"))
+
+
+def test_a_name_of_a_token_volume_may_be_anywhere() -> None:
+    token = "kube-api-access-abcde"
+    said = with_token(token, args=["--volume", token]), with_token(token, image=f"x/{token}")
+    selected = {**with_token(token), "nodeSelector": {token: token}}
+    claim = {"name": "kube-api-access-other", "persistentVolumeClaim": {"claimName": token}}
+    claimed = {**with_token(token), "volumes": [claim, {"name": token, "projected": {}}]}
+    plain = with_token("kube-api-access-vwxyz")
+    for odd in (*said, selected, claimed):
+        read_specs(plain, odd, plain, odd, with_token("kube-api-access-99999"))

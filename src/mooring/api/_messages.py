@@ -42,6 +42,10 @@ _HINGES: Final = {"PodSpec": "node_name", "PodCondition": "last_transition_time"
 # Texts that many objects have in common.
 _SHARED_TEXTS: Final = frozenset({("ObjectMeta", "namespace")})
 
+_TOKEN_VOLUME: Final = b"kube-api-access-"
+_MASKED_NAME: Final = "kube-api-access-?????"  # no name of a volume
+_MASK: Final = _MASKED_NAME.encode()
+
 _MOST_REMEMBERED: Final = 4 * 1024 * 1024  # bytes of parts
 _LONGEST_REMEMBERED: Final = 16 * 1024  # bytes of one part
 
@@ -144,11 +148,59 @@ class _HingedMessage(Message[V]):
         return value
 
 
+class _PodSpecMessage(_HingedMessage[V]):
+    """Reads pods of one template as the same bytes, although each has a volume of its own.
+
+    The volume with the token of the service account is named kube-api-access- and five random
+    letters, there and in every container that mounts it. The name is masked before the message is
+    read, and put back into `volumes`.
+    """
+
+    def __init__(self, struct: type[V], name: str, hinge: str) -> None:
+        super().__init__(struct, name, hinge)
+        self._masks = True
+
+    def read(self, data: bytes) -> V:
+        start = data.find(_TOKEN_VOLUME) if self._masks else -1
+        name = data[start : start + len(_MASK)]
+        if start < 0 or not name[len(_TOKEN_VOLUME) :].isalnum() or len(name) < len(_MASK):
+            return super().read(data)
+        spec: Any = super().read(data.replace(name, _MASK))
+        if not self._masks:  # since this message, which has the name in other fields, too
+            return super().read(data)
+        shown = name.decode()
+        volumes = [
+            replace(volume, name=volume.name.replace(_MASKED_NAME, shown))
+            if _MASKED_NAME in volume.name
+            else volume
+            for volume in spec.volumes
+        ]
+        found: V = replace(spec, volumes=tuple(volumes))
+        return found
+
+    def _learn(self, data: bytes) -> V:
+        spec: Any = super()._learn(data)
+        if _MASK in data and _MASKED_NAME in _without_names(spec):
+            self._masks = False
+            MEMORY.clear()
+        found: V = spec
+        return found
+
+
+def _without_names(spec: Any) -> str:
+    """The text of a pod's spec without the names of its volumes."""
+    volumes = tuple(replace(volume, name="") for volume in spec.volumes)
+    return repr(replace(spec, volumes=volumes))
+
+
 @cache
 def message(struct: type[V], name: str) -> Message[V]:
     """The reader of a message, by its name in `FIELD_NUMBERS`."""
     hinge = _HINGES.get(name)
-    return Message(struct, name) if hinge is None else _HingedMessage(struct, name, hinge)
+    if hinge is None:
+        return Message(struct, name)
+    kind = _PodSpecMessage if name == "PodSpec" else _HingedMessage
+    return kind(struct, name, hinge)
 
 
 class _Steps:
@@ -157,6 +209,12 @@ class _Steps:
     def __init__(self, by_tag: dict[int, Any]) -> None:
         self._by_tag = by_tag  # a string is the name of a text
         self._numbers = {0} | {tag >> 3 for tag in by_tag}  # no field has 0
+        self._of_one_byte = [by_tag.get(tag) for tag in range(128)]  # the same, for short tags
+
+    def _set(self, tag: int, step: Any) -> None:
+        self._by_tag[tag] = step
+        if tag < 128:
+            self._of_one_byte[tag] = step
 
     def make_hinge(self, name: str) -> _Hinge:
         """Take this field for one in which messages differ."""
@@ -167,25 +225,28 @@ class _Steps:
                 read = step.read
             else:
                 continue
-            hinge = self._by_tag[tag] = _Hinge(tag, name, read, self.fill)
+            hinge = _Hinge(tag, name, read, self.fill)
+            self._set(tag, hinge)
             return hinge
         raise AssertionError(f"{name} is no field that could be one")
 
     def fill(self, data: bytes, found: _Found) -> None:
         """Put the values of all fields under their names."""
-        steps = self._by_tag
+        steps, others = self._of_one_byte, self._by_tag
         at, end = 0, len(data)
         while at < end:
             start = at
             tag = data[at]
             at += 1
-            if tag > 127:  # numbers above 15
+            if tag < 128:
+                step = steps[tag]
+            else:  # numbers above 15
                 more = data[at]
                 at += 1
                 tag = tag & 127 | more << 7
                 if more > 127:
                     tag, at = varint(data, start)
-            step = steps.get(tag)
+                step = others.get(tag)
             if tag & 7 == BYTES:
                 size = data[at]
                 at += 1
@@ -199,12 +260,14 @@ class _Steps:
                 stop = at + size
                 if stop > end:
                     raise IndexError
-                if step.__class__ is str:
+                if step is _SKIPPED:
+                    pass
+                elif step.__class__ is str:
                     if size:
                         found[step] = data[at:stop].decode("utf-8", "replace")
                 elif step is None:
                     self._skip(tag)
-                elif step is not _SKIPPED:
+                else:
                     stop = step.take(data, start, at, stop, found)
                 at = stop
             elif tag & 7 == NUMBER:
@@ -230,7 +293,7 @@ class _Steps:
         if tag >> 3 in self._numbers:
             raise ValueError(f"field {tag >> 3} has wire type {tag & 7}")
         if tag < _MOST_TAGS:
-            self._by_tag[tag] = _SKIPPED
+            self._set(tag, _SKIPPED)
 
 
 class _Number(NamedTuple):
@@ -414,7 +477,8 @@ def _pair(data: bytes) -> tuple[str, str]:
         end = 2 + data[1]
         size = len(data) - end - 2  # of the value, if key and value are short, as usual
         if 0 <= size < 128 and data[end] == _VALUE and data[end + 1] == size:
-            return text(data[2:end]), text(data[end + 2 :])
+            key, value = data[2:end], data[end + 2 :]
+            return key.decode("utf-8", "replace"), value.decode("utf-8", "replace")
     entry = dict(fields(data))
     return text(entry.get(1, b"")), text(entry.get(2, b""))
 

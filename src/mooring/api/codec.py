@@ -42,8 +42,10 @@ from mooring.api.resource import (
     DeviceAttributes,
     DeviceCapacity,
     DeviceClass,
+    DeviceTaintRule,
     Json,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceSlice,
 )
 from mooring.api.scheduling import PriorityClass
@@ -54,7 +56,7 @@ from mooring.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
+from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable, yaml_problem
 from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
@@ -66,6 +68,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
     CSIStorageCapacity,
     ConfigMap,
     DeviceClass,
+    DeviceTaintRule,
     Event,
     Lease,
     Namespace,
@@ -78,6 +81,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
     ReplicaSet,
     ReplicationController,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceSlice,
     SelfSubjectAccessReview,
     Service,
@@ -147,7 +151,7 @@ def yaml_documents(text: str) -> list[Any]:
     try:
         return yaml.load_all(text)
     except NOT_YAML as error:
-        raise DecodeError("", "", f"not valid YAML: {why_unreadable(error)}") from error
+        raise DecodeError("", "", f"not valid YAML: {yaml_problem(error)}") from error
 
 
 class _AtKey(ValueError):

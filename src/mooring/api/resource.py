@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from msgspec import field
 
 from mooring.api.frozen import FrozenDict
-from mooring.api.meta import NO_RESOURCES, Condition, Object, ResourceList, Value
+from mooring.api.meta import NO_RESOURCES, Condition, Object, ObjectMeta, ResourceList, Value
 from mooring.api.placement import NodeSelector
 from mooring.api.quantity import Quantity
 
@@ -79,12 +79,19 @@ class DeviceClass(Object, frozen=True, kw_only=True):
 
 
 class DeviceAttribute(Value, frozen=True, kw_only=True):
-    """A fact about a device; exactly one of the fields is set."""
+    """A fact about a device; exactly one of the fields is set.
+
+    Those with several values count with the feature gate DRAListTypeAttributes only.
+    """
 
     int_value: int | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
     string_value: str | None = field(default=None, name="string")
     version_value: str | None = field(default=None, name="version")
+    int_values: tuple[int, ...] = field(default=(), name="ints")
+    bool_values: tuple[bool, ...] = field(default=(), name="bools")
+    string_values: tuple[str, ...] = field(default=(), name="strings")
+    version_values: tuple[str, ...] = field(default=(), name="versions")
 
 
 class DeviceAttributes(FrozenDict[str, DeviceAttribute]):
@@ -201,6 +208,30 @@ class ResourceSlice(Object, frozen=True, kw_only=True):
     NAMESPACED: ClassVar[bool] = False
 
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Value, frozen=True, kw_only=True):
+    """Devices by name; what is left out does not matter."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Value, frozen=True, kw_only=True):
+    """A taint, and the devices that have it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Object, frozen=True, kw_only=True):
+    """A taint that an administrator puts on devices. Read with the gate DRADeviceTaintRules."""
+
+    API_VERSION: ClassVar[str] = "resource.k8s.io/v1beta2"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -362,3 +393,18 @@ class ResourceClaim(Object, frozen=True, kw_only=True):
     def is_reserved_for(self, uid: str) -> bool:
         """Whether a pod is among its users."""
         return any(user.uid == uid for user in self.status.reserved_for)
+
+
+class ResourceClaimTemplateSpec(Value, frozen=True, kw_only=True):
+    """What the claims made from a template are like."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
+    """A claim for each pod that names it. A scheduler does not read it; simulations do."""
+
+    API_VERSION: ClassVar[str] = "resource.k8s.io/v1"
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

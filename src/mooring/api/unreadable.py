@@ -22,6 +22,15 @@ NOT_YAML: Final = (
 )
 
 
+def yaml_problem(error: Exception) -> str:
+    """The words of an error of a YAML parser in one line, with line and column."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(why_unreadable(error).split())
+    mark = error.problem_mark or error.context_mark
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {words}" if mark else words
+
+
 def why_unreadable(error: Exception) -> str:
     """The words of an error; Python's for deep nesting speak of its stack, not of the data."""
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)

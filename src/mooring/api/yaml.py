@@ -1,5 +1,6 @@
 """The one YAML loader: safe, in C where libyaml is there; times stay text, as they are in JSON."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
@@ -48,6 +49,40 @@ def load(text: str | bytes, *, max_nodes: int | None = None) -> Any:
     """The data of the only document; raises one of `unreadable.NOT_YAML`."""
     check_size(text, max_nodes)
     return yaml.load(text, Loader=_Loader)
+
+
+def repeated_keys(text: str | bytes) -> Iterator[str]:
+    """A sentence, in the words of Go's YAML, about each key that a mapping has more than once."""
+    parents: list[_Keys | None] = [None]  # None: a list, or the document
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.MappingStartEvent):
+            parents.append(_Keys())
+            continue
+        if isinstance(event, yaml.SequenceStartEvent):
+            parents.append(None)
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            parents.pop()
+        elif not isinstance(event, yaml.NodeEvent):
+            continue
+        keys = parents[-1]
+        if keys is not None:  # a key, or a value has ended
+            yield from keys.take(event)
+
+
+class _Keys:
+    """The keys of a mapping that is being read."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._key: yaml.Event | None = None  # whose value comes next
+
+    def take(self, event: yaml.Event) -> Iterator[str]:
+        key, self._key = self._key, event if self._key is None else None
+        if isinstance(key, yaml.ScalarEvent):
+            if key.value in self._known and key.start_mark is not None:
+                yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
+            self._known.add(key.value)
 
 
 class TooLarge(yaml.MarkedYAMLError):
