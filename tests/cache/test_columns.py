@@ -7,7 +7,7 @@ from mooring.cache.columns import Block, Column, wrapped
 def column_of(*numbers: int) -> Column[np.int64]:
     column = Column(np.int64)
     for row, number in enumerate(numbers):
-        column.append_zero()
+        column.append_zeros()
         column.data[row] = number
     return column
 
@@ -27,7 +27,7 @@ def test_keeps_its_values_when_it_outgrows_its_array() -> None:
 def test_its_cells_are_its_data_also_after_it_grew() -> None:
     column = column_of(*range(10))
     for row in range(10, 100):
-        column.append_zero()
+        column.append_zeros()
         column.cells[row] = column.cells[row - 1] + 1
     column.data[0] = 7
     assert column.cells[0] == 7
@@ -45,7 +45,7 @@ def test_fills_a_hole_with_the_last_row() -> None:
 def test_adds_a_zero_where_a_removed_row_was() -> None:
     column = column_of(1, 2)
     column.remove(0)
-    column.append_zero()
+    column.append_zeros()
     assert column.view.tolist() == [2, 0]
 
 
@@ -65,7 +65,7 @@ def test_lets_no_reader_write() -> None:
 def block_of(*lines: list[int]) -> Block:
     block = Block(len(lines))
     for row in range(len(lines[0])):
-        block.append_zero()
+        block.append_zeros()
         for column, numbers in zip(block.columns, lines, strict=True):
             column.cells[row] = numbers[row]
     return block
@@ -95,7 +95,7 @@ def test_a_block_fills_a_hole_with_the_last_row_and_adds_zeros() -> None:
     block = block_of([1, 2, 3], [4, 5, 6])
     block.remove(0)
     assert block.view.tolist() == [[3, 2], [6, 5]]
-    block.append_zero()
+    block.append_zeros()
     assert block.view.tolist() == [[3, 2, 0], [6, 5, 0]]
 
 

@@ -15,7 +15,7 @@ before their node and stay when it goes; `_of_missing_nodes` holds them, and no 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mooring.api import core
@@ -49,17 +49,30 @@ class Cache:
 
     # --- nodes -----------------------------------------------------------------------------------
 
+    def has_node(self, name: str) -> bool:
+        return name in self.table.row_of
+
     def put_node(self, node: core.Node) -> core.Node | None:
         """Add or update a node; returns its former state."""
         name = node.metadata.name
-        known = self.table.row_of.get(name)
-        old = self.table.api[known] if known is not None else None
-        row = self.table.put(node)
-        if old is None or _matters_to_pods(old, node):
+        row = self.table.row_of.get(name)
+        if row is None:
+            self.add_nodes([node])
+            return None
+        old = self.table.api[row]
+        self.table.replace(row, node)
+        if _matters_to_pods(old, node):
             self._touched[name] = next(self._touches)
-        for pod in self._of_missing_nodes.pop(name, {}).values():
-            self.table.add_pod(row, pod)
         return old
+
+    def add_nodes(self, nodes: Sequence[core.Node]) -> None:
+        """Add nodes that were unknown so far, no two of one name."""
+        self.table.add_all(nodes)
+        for node in nodes:
+            name = node.metadata.name
+            self._touched[name] = next(self._touches)
+            for pod in self._of_missing_nodes.pop(name, {}).values():
+                self.table.add_pod(self.table.row_of[name], pod)
 
     def remove_node(self, name: str) -> None:
         if name in self.table.row_of:

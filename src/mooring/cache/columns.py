@@ -28,6 +28,11 @@ def wrapped(value: int) -> int:
     return (value - INT64_MIN) % 2**64 + INT64_MIN
 
 
+def _capacity(size: int) -> int:
+    """Room for so many rows, and some more: the next power of two."""
+    return 1 << (size - 1).bit_length()
+
+
 class Column(Generic[S]):
     """A one-dimensional array that grows by doubling.
 
@@ -53,14 +58,14 @@ class Column(Generic[S]):
             self._view = frozen(self.data[: self._size])
         return self._view
 
-    def append_zero(self) -> None:
-        """Add a row that holds zero."""
-        if self._size == len(self.data):
-            grown = np.zeros(2 * len(self.data), dtype=self.data.dtype)
-            grown[: self._size] = self.data
+    def append_zeros(self, count: int = 1) -> None:
+        """Add rows that hold zero."""
+        before, self._size = self._size, self._size + count
+        if self._size > len(self.data):
+            grown = np.zeros(_capacity(self._size), dtype=self.data.dtype)
+            grown[:before] = self.data[:before]
             self.put_into(grown)
-        self.data[self._size] = 0  # a removed row may have left its value here
-        self._size += 1
+        self.data[before : self._size] = 0  # removed rows may have left their values here
         self._view = None
 
     def remove(self, row: int) -> None:
@@ -127,16 +132,17 @@ class Block:
         """A copy of these rows of all lines, read-only."""
         return frozen(self._data.take(rows, 1))
 
-    def append_zero(self) -> None:
+    def append_zeros(self, count: int = 1) -> None:
+        before, size = len(self), len(self) + count
         lines, capacity = self._data.shape
-        if len(self) == capacity:
-            grown = np.zeros((lines, 2 * capacity), dtype=np.int64)
-            grown[:, :capacity] = self._data
+        if size > capacity:
+            grown = np.zeros((lines, _capacity(size)), dtype=np.int64)
+            grown[:, :before] = self._data[:, :before]
             self._data = grown
             self._share_out()
-        self._data[:, len(self)] = 0  # a removed row may have left its values here
+        self._data[:, before:size] = 0  # removed rows may have left their values here
         for column in self.columns:
-            column._size += 1
+            column._size = size
             column._view = None
         self._view = self._floats = None
 

@@ -43,6 +43,11 @@ def is_whole(nodes: Nodes) -> bool:
     return nodes._rows is None
 
 
+def rows_of(nodes: Nodes) -> IntArray | None:
+    """The rows of these nodes; None if they are all nodes."""
+    return nodes._rows
+
+
 def mark_of(nodes: Nodes) -> Mark:
     """This moment, for `changed_since`."""
     table = nodes._table

@@ -7,7 +7,7 @@ them (requested resources, ports, counters) is changed with them, so that readin
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -80,28 +80,34 @@ class NodeTable:
 
     # --- nodes -----------------------------------------------------------------------------------
 
-    def put(self, node: core.Node) -> int:
-        """Add a node, or take over its new state; returns its row."""
-        name = node.metadata.name
-        row = self.row_of.get(name)
-        if row is None:
-            row = self._append(name, node)
-        else:
-            old = self.api[row]
-            if old.status.images != node.status.images:
-                self.images.remove(row, old.status.images)
-                self.images.add(row, node.status.images)
-            self.api[row] = node
-            self.node_journal.changed(row)
-            if _count_alike(old, node):
-                return row  # nothing but a heartbeat
-        self.order.put(name, node.metadata.labels)
-        self.resources.offer(row, node)
-        self.unschedulable.data[row] = node.spec.unschedulable
-        self.taint_code.data[row] = self._intern_taints(node.spec.taints)
-        for column in list(self._labels.values()):
-            self._write_label(column, row, node)
-        return row
+    def add_all(self, nodes: Sequence[core.Node]) -> None:
+        """Add nodes with names that are not known yet."""
+        first = len(self.names)
+        for column in self._columns():
+            column.append_zeros(len(nodes))
+        for counter in self._counters.values():
+            counter.per_row.append_zeros(len(nodes))
+        self.names += [node.metadata.name for node in nodes]
+        self.row_of.update(zip(self.names[first:], range(first, len(self.names)), strict=True))
+        self.api += nodes
+        self.pods += [{} for _ in nodes]
+        self._restructured()
+        self.resources.offer_all(first, nodes)
+        for row, node in enumerate(nodes, first):
+            self.images.add(row, node.status.images)
+            self._write(row, node)
+
+    def replace(self, row: int, node: core.Node) -> None:
+        """Take over the new state of a node."""
+        old = self.api[row]
+        if old.status.images != node.status.images:
+            self.images.remove(row, old.status.images)
+            self.images.add(row, node.status.images)
+        self.api[row] = node
+        self.node_journal.changed(row)
+        if not _count_alike(old, node):  # more than a heartbeat
+            self.resources.offer(row, node)
+            self._write(row, node)
 
     def remove(self, name: str) -> list[Pod]:
         """Drop a node; returns the pods that were on it."""
@@ -176,7 +182,7 @@ class NodeTable:
         if column is None:
             column = self._labels[key] = LabelColumn(key)
             for row, node in enumerate(self.api):
-                column.codes.append_zero()
+                column.codes.append_zeros()
                 column.codes.data[row] = column.intern(node.metadata.labels.get(key))
         return column
 
@@ -244,19 +250,13 @@ class NodeTable:
         labels = (column.codes for column in self._labels.values())
         return [self.resources, self.unschedulable, self.taint_code, *labels]
 
-    def _append(self, name: str, node: core.Node) -> int:
-        row = len(self.names)
-        for column in self._columns():
-            column.append_zero()
-        self.names.append(name)
-        self.row_of[name] = row
-        self.api.append(node)
-        self.pods.append({})
-        self.images.add(row, node.status.images)
-        for counter in self._counters.values():
-            counter.per_row.append_zero()
-        self._restructured()
-        return row
+    def _write(self, row: int, node: core.Node) -> None:
+        """Write what is not counted by resource."""
+        self.order.put(node.metadata.name, node.metadata.labels)
+        self.unschedulable.cells[row] = node.spec.unschedulable
+        self.taint_code.cells[row] = self._intern_taints(node.spec.taints)
+        for column in list(self._labels.values()):
+            self._write_label(column, row, node)
 
     def _move(self, old_row: int, new_row: int) -> None:
         """Everything kept by row rather than in a column follows the row that fills the hole."""

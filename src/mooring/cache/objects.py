@@ -31,6 +31,10 @@ class Objects:
         """From now on only declared kinds can be read: others are not watched."""
         self._declared = (self._declared or frozenset()) | frozenset(kinds)
 
+    def is_declared(self, type_: type[Any]) -> bool:
+        """Whether objects of a kind can be read."""
+        return self._declared is None or type_ in self._declared
+
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         self._check(type_)
         store = self._stores.get(type_)
@@ -104,7 +108,7 @@ class Objects:
         return old
 
     def _check(self, type_: type[Any]) -> None:
-        if self._declared is not None and type_ not in self._declared:
+        if not self.is_declared(type_):
             # An empty answer would be worse: it would look like a cluster that has none.
             raise LookupError(f"{type_.__name__} objects are not watched: name them in `reads`")
 

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from mooring.api import core
+from mooring.api.meta import ResourceList
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amount, is_counted
 from mooring.cache.arrays import IntArray
@@ -69,11 +70,11 @@ class Resources:
         lines = zip(_LINES, self.block.columns, strict=True)
         return {resource: column for (line_of, resource), column in lines if line_of == kind}
 
-    def append_zero(self) -> None:
+    def append_zeros(self, count: int = 1) -> None:
         self._limits.clear()
-        self.block.append_zero()
+        self.block.append_zeros(count)
         for column in self._unusual():
-            column.append_zero()
+            column.append_zeros(count)
 
     def remove(self, row: int) -> None:
         """Drop a row; the last row takes its place."""
@@ -93,6 +94,21 @@ class Resources:
                 column = self._column_of(self.allocatable, resource)
                 column.data[row] = amount(resource, quantity)
         self.block.changed(row)
+        self._limits.clear()
+
+    def offer_all(self, first: int, nodes: Iterable[core.Node]) -> None:
+        """As `offer` for nodes whose rows begin at `first` and hold zero; those alike at once."""
+        alike: dict[int, tuple[ResourceList, list[int]]] = {}
+        for row, node in enumerate(nodes, first):
+            offered = node.status.allocatable
+            alike.setdefault(id(offered), (offered, []))[1].append(row)
+        for offered, rows in alike.values():
+            at = rows if len(rows) > 1 else rows[0]
+            for resource, quantity in offered.items():
+                if is_counted(resource):
+                    column = self._column_of(self.allocatable, resource)
+                    column.data[at] = amount(resource, quantity)
+        self.block.all_changed()
         self._limits.clear()
 
     def account(self, row: int, pod: Pod, sign: int) -> None:
