@@ -2,6 +2,7 @@
 
     MooringError
     ├── ConfigError      the user's: a file or a flag asks for something that cannot be
+    │   └── UsageError       a flag is malformed, or does not go with another one
     ├── ApiError         the server's: the API server refused, or could not be reached
     ├── PluginError      the author's: a plugin broke its contract
     │   └── PluginOverrun    by taking too long
@@ -11,7 +12,7 @@ A decision that says "no" is none of these: it is a `Status` with a reason.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mooring.observe.texts import cut
 
@@ -22,6 +23,7 @@ class Problem:
 
     path: str
     message: str
+    line: int = field(default=0, compare=False)  # of the file, where it is known
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -42,8 +44,24 @@ class ConfigError(MooringError):
         self.source = source
         super().__init__(self.problems, source)
 
+    @property
+    def lines(self) -> list[str]:
+        """Each problem with the file and the line in front, where they are known."""
+        return [_located(problem, self.source) for problem in self.problems]
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))
+
+
+class UsageError(ConfigError):
+    """The command line is malformed: exit code 2."""
+
+
+def _located(problem: Problem, source: str) -> str:
+    text = str(problem)
+    if not source or text.startswith((source, "--")):  # it names its file, or it is a flag
+        return text
+    return f"{source}:{problem.line}: {text}" if problem.line else f"{source}: {text}"
 
 
 class ApiError(MooringError):

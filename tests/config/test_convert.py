@@ -28,7 +28,7 @@ def test_converts_as_expected(old: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("old", [*OLD, *SEEDS], ids=lambda path: path.name)
 def test_converts_its_own_output_to_the_same(old: Path) -> None:
-    first = cfg.read_file(old, in_manifests=True)
+    first = cfg.read_file(old)
     text = cfg.to_v1_yaml(first)
     again = cfg.read_text(text)
     assert again.notes == ()
@@ -39,7 +39,7 @@ def test_converts_its_own_output_to_the_same(old: Path) -> None:
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda path: path.name)
 def test_loads_the_configurations_people_begin_with(seed: Path) -> None:
     assert seed.read_text().startswith("# ")  # what was mended, if anything
-    assert cfg.read_file(seed, in_manifests=True).config.profiles
+    assert cfg.read_file(seed).config.profiles
 
 
 def test_orders_and_normalises_a_file_of_today() -> None:

@@ -17,7 +17,8 @@ from mooring.runtime.profile import plan_profiles
 from mooring.runtime.registry import Registry
 
 OF_THE_SEEDS = ("sample-plugin", "tonodename-scoring-plugin")
-OURS = {"preemptForeignPods"}  # arguments that kube-scheduler does not have
+# Arguments that kube-scheduler does not have.
+OURS = {"preemptForeignPods", "deviceChoice", "packNodes", "preemptDeviceHolders"}
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -39,7 +40,7 @@ def kube_scheduler() -> Path:
 def test_kube_scheduler_accepts_it_and_means_the_same(
     old: Path, kube_scheduler: Path, tmp_path: Path
 ) -> None:
-    text = cfg.to_v1_yaml(cfg.read_file(old, in_manifests=True))
+    text = cfg.to_v1_yaml(cfg.read_file(old))
     document = _without_plugins_of_the_seeds(yaml.safe_load(text))
     theirs = _completed_by(kube_scheduler, document, tmp_path)
     ours = _completed_by_us(document)

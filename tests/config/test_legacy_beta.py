@@ -153,8 +153,8 @@ def test_refuses_fields_that_a_version_does_not_know() -> None:
 
 def test_reports_what_is_wrong_in_any_version_with_the_same_words() -> None:
     assert problems("v1beta2", "percentageOfNodesToScore: 101\nparallelism: x\n") == [
-        'parallelism: expected int, got str "x"',
         "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]",
+        'parallelism: expected int, got str "x"',
     ]
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring import config as cfg
 from mooring.config.duration import Duration
 from mooring.config.load import default_configuration, load_file, load_text
 from mooring.config.types import (
@@ -15,7 +16,7 @@ from mooring.config.types import (
     Plugins,
     PluginSet,
 )
-from mooring.errors import ConfigError
+from mooring.errors import ConfigError, Problem
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -158,18 +159,61 @@ extenders:
 - httpTimeout: 5x
 """
     assert problems(HEADER + body) == [
-        "profiles[1].pluginConfig[0].name: duplicate key on line 11, first set on line 11",
+        "parallelism: Invalid value: 0: should be an integer value greater than zero",
+        "percentageOfNodesToScore: Invalid value: 130: not in valid range [0-100]",
         "leaderElection.renewDeadlin: unknown field; expected one of: leaderElect, leaseDuration, "
         "renewDeadline, retryPeriod, resourceLock, resourceName, resourceNamespace; "
         'did you mean "renewDeadline"?',
         "leaderElection.leaseDuration: expected a duration such as 15s or 1m30s, got 15",
         "profiles[0].plugins.score.enabled[1].wieght: unknown field; "
         'expected one of: name, weight; did you mean "weight"?',
-        'extenders[0].httpTimeout: time: unknown unit "x" in duration "5x"',
-        "parallelism: Invalid value: 0: should be an integer value greater than zero",
-        "percentageOfNodesToScore: Invalid value: 130: not in valid range [0-100]",
         "profiles[0].plugins.score.enabled[0].weight: Invalid value: -1: must be non-negative",
         'profiles[1].schedulerName: Duplicate value: "a"',
+        "profiles[1].pluginConfig[0].name: duplicate key on line 11, first set on line 11",
+        'extenders[0].httpTimeout: time: unknown unit "x" in duration "5x"',
+    ]
+
+
+def test_says_the_line_of_every_problem() -> None:
+    body = """percentageOfNodesToScore: 130
+profiles:
+- plugins:
+    score:
+      enabled:
+      - name: X
+        weight: -1
+      - weight: 2
+extenders:
+- urlPrefix: a
+  prioritizeVerb: p
+"""
+    with pytest.raises(ConfigError) as refused:
+        cfg.load_text(HEADER + body, "own.yaml")
+    assert [line.split(": ")[:2] for line in refused.value.lines] == [
+        ["own.yaml:3", "percentageOfNodesToScore"],
+        ["own.yaml:10", "profiles[0].plugins.score.enabled[1].name"],  # absent: where it belongs
+        ["own.yaml:12", "extenders[0].weight"],
+    ]
+
+
+def test_adds_what_the_caller_finds_unless_it_follows_from_another_problem() -> None:
+    def check(config: cfg.KubeSchedulerConfiguration) -> list[Problem]:
+        found = [Problem("profiles[0].pluginConfig[Fit].args.ratio", "too large")]
+        return [*found, Problem("parallelism", "the default is used here")]
+
+    body = """parallelism: x
+profiles:
+- pluginConfig:
+  - name: Other
+  - name: Fit
+    args:
+      ratio: 3
+"""
+    with pytest.raises(ConfigError) as refused:
+        cfg.read_text(HEADER + body, "own.yaml", check=check)
+    assert refused.value.lines == [
+        'own.yaml:3: parallelism: expected int, got str "x"',
+        "own.yaml:9: profiles[0].pluginConfig[Fit].args.ratio: too large",
     ]
 
 

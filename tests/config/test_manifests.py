@@ -23,7 +23,7 @@ def config_map(data: dict[str, str], name: str = "c") -> str:
 
 
 def read(*documents: str) -> cfg.Loaded:
-    return cfg.read_text("---\n".join(documents), "all.yaml", in_manifests=True)
+    return cfg.read_text("---\n".join(documents), "all.yaml")
 
 
 def refusal(*documents: str) -> str:
@@ -66,8 +66,7 @@ def test_finds_the_policy_that_is_referred_to_in_the_same_file() -> None:
 def test_wants_exactly_one_configuration() -> None:
     both = config_map({"a": CONFIG, "b": CONFIG})
     assert refusal(both) == (
-        "all.yaml: expected one configuration, found 2:"
-        " all.yaml: ConfigMap c, a; all.yaml: ConfigMap c, b"
+        "all.yaml: expected one configuration, found 2: ConfigMap c, a; ConfigMap c, b"
     )
     assert refusal(SERVICE, SERVICE).startswith(
         "all.yaml: expected a KubeSchedulerConfiguration or a Policy, also inside a ConfigMap"
@@ -76,16 +75,34 @@ def test_wants_exactly_one_configuration() -> None:
 
 def test_names_the_place_inside_the_file_in_what_is_wrong() -> None:
     broken = config_map({"own": CONFIG + "a: b: c\n"})
-    assert refusal(broken).startswith("all.yaml: ConfigMap c, own:4:5: ")
+    assert refusal(broken).startswith("all.yaml:9: ")
     twice = refusal(SERVICE, CONFIG + "parallelism: 4\n")
     assert twice == "parallelism: duplicate key on line 8, first set on line 7"
 
 
-def test_reads_only_plain_files_where_a_scheduler_starts() -> None:
-    with pytest.raises(ConfigError, match="found a second one"):
-        cfg.load_text(f"{CONFIG}---\n{SERVICE}")
-    with pytest.raises(ConfigError, match="Unsupported value"):
-        cfg.load_text(config_map({"a": CONFIG}))
+def test_says_the_line_of_the_file_for_a_problem_inside_a_config_map() -> None:
+    text = f"{SERVICE}---\n{config_map({'own': CONFIG + 'extnders: []'})}"
+    with pytest.raises(ConfigError) as refused:
+        cfg.load_text(text, "all.yaml")
+    (line,) = refused.value.lines
+    number, rest = line.removeprefix("all.yaml:").split(": ", 1)
+    assert text.splitlines()[int(number) - 1].strip() == "extnders: []"
+    assert rest.startswith("extnders: unknown field")
+
+
+def test_names_the_key_where_a_config_map_does_not_keep_the_lines() -> None:
+    quoted = json.dumps(CONFIG + "extnders: []\n")
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{own: {quoted}}}\n"
+    with pytest.raises(ConfigError) as refused:
+        cfg.load_text(text, "all.yaml")
+    (line,) = refused.value.lines
+    assert line.startswith("all.yaml: ConfigMap c, own: extnders: unknown field")
+
+
+def test_every_reader_finds_it() -> None:
+    assert cfg.load_text(f"{CONFIG}---\n{SERVICE}").parallelism == 3
+    assert cfg.load_text(config_map({"a": CONFIG})).parallelism == 3
+    assert refusal(f"{CONFIG}---\n{CONFIG}").endswith("found 2: line 1; line 5")
 
 
 def test_knows_the_comment_that_a_text_opens_with() -> None:

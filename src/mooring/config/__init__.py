@@ -15,6 +15,7 @@ from mooring.config.defaults import resolve_names as resolve_names
 from mooring.config.duration import format_duration as format_duration
 from mooring.config.expand import enabled_names as enabled_names
 from mooring.config.expand import expand_point as expand_point
+from mooring.config.load import Check as Check
 from mooring.config.load import Loaded as Loaded
 from mooring.config.load import default_configuration as default_configuration
 from mooring.config.load import load_file as load_file
@@ -23,6 +24,7 @@ from mooring.config.load import read_file as read_file
 from mooring.config.load import read_text as read_text
 from mooring.config.notes import Note as Note
 from mooring.config.policy_source import ReadConfigMap as ReadConfigMap
+from mooring.config.show import to_document as to_document
 from mooring.config.show import to_yaml as to_yaml
 from mooring.config.types import API_VERSION as API_VERSION
 from mooring.config.types import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME

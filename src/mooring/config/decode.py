@@ -11,7 +11,6 @@ As in Kubernetes, `null` for a field that has a default means that the field was
 """
 
 import collections.abc as abc
-import difflib
 import enum
 import re
 import types
@@ -23,6 +22,7 @@ from mooring.config._field_errors import REQUIRED, invalid, quote
 from mooring.config.duration import Duration
 from mooring.config.source import child_path
 from mooring.errors import Problem
+from mooring.observe.suggestions import did_you_mean
 
 T = TypeVar("T")
 
@@ -242,7 +242,4 @@ def unknown_field(key: str, names: abc.Sequence[str]) -> str:
     """The message for a field that is none of `names`."""
     if not names:
         return "unknown field; no fields are expected here"
-    message = f"unknown field; expected one of: {', '.join(names)}"
-    lowered = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(key.lower(), lowered, n=1)
-    return f'{message}; did you mean "{lowered[close[0]]}"?' if close else message
+    return f"unknown field; expected one of: {', '.join(names)}{did_you_mean(key, names)}"

@@ -1,12 +1,15 @@
 """Load a configuration: parse, convert, decode, default and validate.
 
-    text ─ parse_yaml ─ header ┬───────────────┬─ decode ─ apply_defaults ─ validate ─▶ Loaded
-                               └─ legacy.to_v1 ┘
+    text ─ find_configuration ┬───────────────┬─ decode ─ apply_defaults ─ validate, check ─▶ Loaded
+                              └─ legacy.to_v1 ┘
 
 Problems of all steps are reported together: a misspelt field does not hide a bad percentage.
-Arguments of plugins stay raw here; the runtime, which knows the plugins, decodes them.
+Arguments of plugins stay raw here; the runtime, which knows the plugins, decodes them. A caller
+that has a registry passes `check`, so that the problems of plugins are part of the same list.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +19,18 @@ from mooring.config._field_errors import quote, required, unsupported
 from mooring.config.decode import decode_partly
 from mooring.config.defaults import apply_defaults
 from mooring.config.legacy import OLD_VERSIONS, POLICY_VERSIONS, to_v1, with_leases
-from mooring.config.manifests import POLICY_KIND, LocatedConfiguration, find_configuration
+from mooring.config.lines import SourceLines
+from mooring.config.manifests import POLICY_KIND, find_configuration
 from mooring.config.notes import Findings, Note
 from mooring.config.policy_source import PolicyFetcher, ReadConfigMap
-from mooring.config.source import parse_yaml
 from mooring.config.types import API_VERSION, KIND, KubeSchedulerConfiguration
 from mooring.config.validate import validate
 from mooring.errors import ConfigError, Problem
 
 HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+
+Check = Callable[[KubeSchedulerConfiguration], list[Problem]]
+"""Finds further problems; the configuration may have defaults where problems were found before."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +41,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     document: dict[str, Any]  # in version v1, with its header and without any defaults
     written_as: str  # the apiVersion of the file, or Policy
     text: str  # the configuration alone, without other documents
+    source: str  # names the file in messages
+    lines: SourceLines  # of the values in the file
 
 
 def default_configuration() -> KubeSchedulerConfiguration:
@@ -53,10 +61,7 @@ def load_text(text: str, source: str = "<string>") -> KubeSchedulerConfiguration
 
 
 def read_file(
-    path: str | Path,
-    *,
-    read_config_map: ReadConfigMap | None = None,
-    in_manifests: bool = False,
+    path: str | Path, *, read_config_map: ReadConfigMap | None = None, check: Check | None = None
 ) -> Loaded:
     """Load a file of any version; see `read_text`. A Policy is also looked for beside the file."""
     source = str(path)
@@ -67,13 +72,8 @@ def read_file(
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text: byte {error.start} is not valid"
         raise ConfigError([Problem(source, message)], source) from error
-    return read_text(
-        text,
-        source,
-        folder=Path(path).parent,
-        read_config_map=read_config_map,
-        in_manifests=in_manifests,
-    )
+    folder = Path(path).parent
+    return read_text(text, source, folder=folder, read_config_map=read_config_map, check=check)
 
 
 def read_text(
@@ -82,24 +82,33 @@ def read_text(
     *,
     folder: Path | None = None,
     read_config_map: ReadConfigMap | None = None,
-    in_manifests: bool = False,
+    check: Check | None = None,
 ) -> Loaded:
     """Load a text of any version, with notes on what changed since; raises ConfigError.
 
-    With `in_manifests` the configuration may be inside a ConfigMap, or one of several documents.
-    `read_config_map` is asked for the Policy that a v1alpha1 configuration has in the cluster.
+    The configuration may be inside a ConfigMap, or one of several documents. `read_config_map` is
+    asked for the Policy that a v1alpha1 configuration has in the cluster.
     """
-    found = LocatedConfiguration(text, source, {}, {})
-    if in_manifests:
-        found = find_configuration(text, source)
-    raw, problems = parse_yaml(found.text, found.source)
+    found = find_configuration(text, source)
+    parsed = found.parse()
+    raw, problems = parsed.data, parsed.problems
+    lines = parsed.lines if found.first_line else SourceLines()
+
+    def refusal(problems: list[Problem]) -> ConfigError:
+        # Of an old version only the fields that v1 has under the same path have a line.
+        placed = [
+            replace(one, line=lines.of(one.path, nearest=version == "v1")) for one in problems
+        ]
+        return ConfigError(sorted(placed, key=lambda one: one.line), found.source)
+
+    version = "v1"
     if not isinstance(raw, dict):
         message = f"expected a {KIND}, got {quote(raw)}"
-        raise ConfigError([*problems, Problem(found.source, message)], source)
+        raise refusal([*problems, Problem(found.source, message)])
     problems += _missing_header(raw)
     if foreign := _foreign_header(raw):
         # The file is of another kind: its fields are not checked.
-        raise ConfigError([*problems, *foreign], source)
+        raise refusal([*problems, *foreign])
     findings = Findings()
     version = _version(raw)
     if version == "v1":
@@ -111,33 +120,36 @@ def read_text(
         converted = to_v1(raw, version, findings, fetcher.fetch)
         problems += findings.problems
         if converted is None:
-            raise ConfigError(problems, source)
+            raise refusal(problems)
         document = converted
-    config = _decode(document, problems, findings.problems, source)
+    config, wrong = _decode(document, findings.problems, check)
+    if config is None or problems or wrong:
+        raise refusal([*problems, *wrong])
     return Loaded(
         config=config,
         notes=tuple(findings.notes),
         document={str(key): value for key, value in document.items()},
         written_as=POLICY_KIND if version == POLICY_KIND else str(raw.get("apiVersion")),
         text=found.text,
+        source=found.source,
+        lines=lines,
     )
 
 
 def _decode(
-    document: dict[Any, object], problems: list[Problem], converting: list[Problem], source: str
-) -> KubeSchedulerConfiguration:
+    document: dict[Any, object], converting: list[Problem], check: Check | None
+) -> tuple[KubeSchedulerConfiguration | None, list[Problem]]:
+    """The configuration as far as it can be decoded, and its problems."""
     body = {key: value for key, value in document.items() if key not in HEADER}
     config, found = decode_partly(body, KubeSchedulerConfiguration)
-    found = [problem for problem in found if not _is_consequence(problem, converting)]
-    problems = [*problems, *found]
+    problems = [problem for problem in found if not _is_consequence(problem, converting)]
     if config is not None:
         config = apply_defaults(config)
-        broken = validate(config)
-        earlier = [*converting, *found]
-        problems += [problem for problem in broken if not _is_consequence(problem, earlier)]
-    if config is None or problems:
-        raise ConfigError(problems, source)
-    return config
+        for further in (validate, check):
+            earlier = [*converting, *problems]
+            broken = further(config) if further is not None else []
+            problems += [problem for problem in broken if not _is_consequence(problem, earlier)]
+    return config, problems
 
 
 def _kubeconfig(raw: dict[Any, object]) -> str:

@@ -1,13 +1,13 @@
 """Notes on a configuration: like `Problem`, but not an error."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.errors import Problem
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, order=True):
     """A change, or a field without a counterpart, with its path in the given file."""
 
     path: str

@@ -1,4 +1,4 @@
-"""The effective configuration as a file, for `mooring config show`.
+"""The effective configuration: as plain data, and as a file for `mooring config show`.
 
 Loading the text and showing it once more gives the same text.
 """
@@ -21,12 +21,12 @@ ArgsByPlugin = Mapping[str, object]
 """Plugin name to its effective arguments: a mapping, or the plugin's own Args Struct."""
 
 
-def to_yaml(
+def to_document(
     config: KubeSchedulerConfiguration,
     available_plugins: Collection[str],
     effective_args: Mapping[str, ArgsByPlugin] | None = None,
-) -> str:
-    """Write the configuration with all defaults filled in.
+) -> dict[str, object]:
+    """The configuration with all defaults filled in.
 
     `available_plugins` says which of the default plugins there are to merge. `effective_args`
     gives, by schedulerName and then by plugin, arguments to print in place of those that were
@@ -41,7 +41,16 @@ def to_yaml(
     data["extenders"] = [_without_nulls(to_plain(extender)) for extender in config.extenders]
     if not config.extenders:
         del data["extenders"]
-    return dump_yaml(data)
+    return data
+
+
+def to_yaml(
+    config: KubeSchedulerConfiguration,
+    available_plugins: Collection[str],
+    effective_args: Mapping[str, ArgsByPlugin] | None = None,
+) -> str:
+    """The document as a file."""
+    return dump_yaml(to_document(config, available_plugins, effective_args))
 
 
 def _profile(

@@ -14,6 +14,7 @@ import yaml
 
 from mooring.api.unreadable import NOT_YAML, why_unreadable
 from mooring.api.yaml import PythonLoader, check_size
+from mooring.config.lines import SourceLines
 from mooring.errors import ConfigError, Problem
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -45,7 +46,9 @@ class YamlDocument(NamedTuple):
     data: object
     line: int
     text: str  # with empty lines in front, so that lines keep their numbers
-    problems: list[Problem]
+    problems: list[Problem]  # keys that are set twice
+    lines: SourceLines
+    blocks: dict[str, int]  # the first line of each text that is written as a block, by path
 
 
 def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Problem]]:
@@ -54,35 +57,45 @@ def parse_yaml(text: str, source: str = "<string>") -> tuple[object, list[Proble
     Raises ConfigError if the text is not YAML, has no document or more than one, or has an anchor
     that contains itself.
     """
-    documents = parse_documents(text, source, most=2)
+    document = parse_document(text, source)
+    return document.data, document.problems
+
+
+def parse_document(text: str, source: str = "<string>", first_line: int = 1) -> YamlDocument:
+    """The one document of a text that begins on `first_line` of its file."""
+    documents = parse_documents(text, source, most=2, first_line=first_line)
     if len(documents) > 1:
         place = f"{source}:{documents[1].line}"
         problem = Problem(place, "expected one document, found a second one")
         raise ConfigError([problem], source)
-    return documents[0].data, documents[0].problems
+    return documents[0]
 
 
-def parse_documents(text: str, source: str = "<string>", *, most: int = 0) -> list[YamlDocument]:
+def parse_documents(
+    text: str, source: str = "<string>", *, most: int = 0, first_line: int = 1
+) -> list[YamlDocument]:
     """Read all documents that are not blank, or as many as asked for; there is at least one."""
+    text = "\n" * (first_line - 1) + text
     try:
         check_size(text)
         loader = _Loader(text)
     except NOT_YAML as error:
-        raise _refusal(error, source) from error
+        raise _refusal(error, source, first_line) from error
     documents: list[YamlDocument] = []
     try:
         while (not most or len(documents) < most) and loader.check_node():
             node = loader.get_node()
             if node is None or _is_blank(node):
                 continue
-            keys = _DuplicateKeys(source)
-            keys.visit(node, "")
+            walk = _Walk(source)
+            walk.visit(node, "")
             line = node.start_mark.line
             own = "\n" * line + text[node.start_mark.index : node.end_mark.index]
             data = loader.construct_document(node)
-            documents.append(YamlDocument(data, line + 1, own, keys.problems))
+            found = YamlDocument(data, line + 1, own, walk.problems, walk.lines, walk.blocks)
+            documents.append(found)
     except NOT_YAML as error:
-        raise _refusal(error, source) from error
+        raise _refusal(error, source, first_line) from error
     finally:
         loader.dispose()
     if not documents:
@@ -111,21 +124,28 @@ def _is_blank(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None
 
 
-def _refusal(error: Exception, source: str) -> ConfigError:
+def _refusal(error: Exception, source: str, first_line: int) -> ConfigError:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         message = ", ".join(part for part in (error.context, error.problem) if part)
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        place = f"{source}:{mark.line + 1}" if mark else source
+        if mark and first_line == 1:  # inside another file the text is indented
+            place += f":{mark.column + 1}"
         return ConfigError([Problem(place, message)], source)
     return ConfigError([Problem(source, " ".join(why_unreadable(error).split()))], source)
 
 
-class _DuplicateKeys:
-    """Walks the node graph once; a node that several aliases share is looked at once."""
+class _Walk:
+    """Walks the node graph once: duplicate keys, and the lines of all paths.
+
+    A node that several aliases share is looked at once.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.problems: list[Problem] = []
+        self.lines = SourceLines()
+        self.blocks: dict[str, int] = {}
         self.open: set[int] = set()
         self.done: set[int] = set()
 
@@ -133,12 +153,16 @@ class _DuplicateKeys:
         if id(node) in self.open:
             place = f"{self.source}:{node.start_mark.line + 1}"
             raise ConfigError([Problem(place, "the anchored value contains itself")], self.source)
+        self.lines.add(path, node.start_mark.line + 1)
         if id(node) in self.done:
             return
         self.open.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.ScalarNode) and node.style == "|":
+            self.blocks[path] = node.start_mark.line + 2
+        elif isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
                 self.visit(item, f"{path}[{index}]")
+                self.lines.add_name(f"{path}[{_name_of(item)}]", f"{path}[{index}]")
         elif isinstance(node, yaml.MappingNode):
             self.visit_mapping(node, path)
         self.open.discard(id(node))
@@ -152,6 +176,7 @@ class _DuplicateKeys:
                 continue
             place = child_path(path, key.value)
             line = key.start_mark.line + 1
+            self.lines.add(place, line)
             spelling = (key.tag, key.value)
             if spelling in lines:
                 message = f"duplicate key on line {line}, first set on line {lines[spelling]}"
@@ -159,3 +184,11 @@ class _DuplicateKeys:
             else:
                 lines[spelling] = line
             self.visit(value, place)
+
+
+def _name_of(node: yaml.Node) -> str:
+    """The `name` of an item of a list, if it has one."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == "name" and isinstance(value, yaml.ScalarNode):
+            return str(value.value)
+    return ""
