@@ -292,6 +292,8 @@ def test_checks_the_permissions_of_the_work_and_of_the_lease(rig: Rig) -> None:
 
 def test_a_forbidden_request_has_permissions_checked_again(rig: Rig) -> None:
     component = rig.start(needed=permissions_on(core.Pod, "list"), permission_check=3600.0)
+    assert f"release: {SYNCING}" in rig.said
+    assert rig.reviews == 0  # the work comes first
     rig.sandbox.advance(60)
     assert rig.reviews == 1
     rig.forbidden = lambda request: request.path.endswith("/nodes/a")

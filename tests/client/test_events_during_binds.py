@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.client.event_sink_rig import EventSinkRig
@@ -37,6 +39,26 @@ def test_does_not_wait_longer_than_a_few_seconds(rig: EventSinkRig) -> None:
     assert [event["regarding"]["name"] for event in rig.events] == ["early"]
     rig.loop.advance(PATIENCE)
     assert rig.sink.sent == 2
+
+
+def test_after_that_one_is_sent_at_a_time(
+    rig: EventSinkRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.binds.begin()
+    for number in range(4):
+        rig.emit(f"pod-{number}")
+    most = 0
+    request = rig.sink._request
+
+    async def watched(*given: Any) -> Any:
+        nonlocal most
+        most = max(most, rig.sink._in_flight)
+        await asyncio.sleep(0.1)
+        return await request(*given)
+
+    monkeypatch.setattr(rig.sink, "_request", watched)
+    rig.loop.advance(PATIENCE + 1)
+    assert (rig.sink.sent, most) == (4, 1)
 
 
 def test_goes_out_before_the_line_becomes_too_long(rig: EventSinkRig) -> None:

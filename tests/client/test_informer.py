@@ -214,6 +214,18 @@ def group(rig: ClientRig) -> Informers:
     return informers
 
 
+def test_an_informer_lists_after_those_that_come_before_it(rig: ClientRig) -> None:
+    rig.server.forbidden = {("list", Node)}
+    informers = group(rig)
+    pods, nodes, _ = informers
+    pods.after = (nodes,)
+    rig.start(informers.run())
+    assert informers.unsynced() == ["pods", "nodes"]
+    rig.server.forbidden.clear()
+    rig.advance(30)
+    assert informers.all_synced
+
+
 def test_a_group_says_who_is_missing_and_why(rig: ClientRig) -> None:
     rig.server.forbidden = {("list", Node), ("list", StorageClass)}
     informers = group(rig)

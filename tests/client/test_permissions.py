@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import pytest
 from tests.faulty_transport import Fault, FaultyServer, Garbage, Refuse, Vanish
@@ -26,7 +28,11 @@ NEEDED = (LIST_NODES, BIND, PATCH_EVENTS, GET_LEASE)
 
 
 class PermissionCheckRig(LoopRig):
-    def __init__(self, needed: tuple[Permission, ...] = NEEDED) -> None:
+    def __init__(
+        self,
+        needed: tuple[Permission, ...] = NEEDED,
+        prepared: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         super().__init__()
         self.revoked: set[tuple[str, str]] = set()  # verb, resource
         self.server = FaultyServer()
@@ -34,7 +40,7 @@ class PermissionCheckRig(LoopRig):
         self.server.latency = 0.05
         client = ApiClient(self.server, on_forbidden=lambda _: self.check.poke())
         self.check = PermissionCheck(client, needed)
-        self.task = self.loop.create_task(self.check.run())
+        self.task = self.loop.create_task(self.check.run(prepared))
         self.loop.settle()
 
     def _why_not(self, caller: Caller, about: Attributes) -> str:
@@ -54,6 +60,26 @@ class PermissionCheckRig(LoopRig):
 def rig() -> Iterator[PermissionCheckRig]:
     with PermissionCheckRig() as rig:
         yield rig
+
+
+@pytest.mark.parametrize(
+    ("prepared_after", "forbidden_after", "asked_after"),
+    [(0, None, 0.5), (2, None, 2.5), (2, 1, 1), (3_600, None, 5), (3_600, 3, 3)],
+)
+def test_the_first_check_waits_until_the_process_is_prepared_or_a_request_is_forbidden(
+    prepared_after: float, forbidden_after: float | None, asked_after: float
+) -> None:
+    async def prepared() -> None:
+        await asyncio.sleep(prepared_after)
+
+    with PermissionCheckRig(prepared=prepared) as rig:
+        if forbidden_after is not None:
+            rig.loop.call_later(forbidden_after, rig.check.poke)
+        rig.loop.advance(asked_after - 0.1)
+        assert not rig.server.asked
+        rig.loop.advance(0.3)
+        assert len(rig.server.asked) == len(NEEDED)
+        assert rig.rounds(30) == 0  # from then on as ever
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:

@@ -10,15 +10,16 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
+import msgspec
 import yaml
 
 from mooring.api.unreadable import NOT_YAML
 from mooring.api.yaml import PythonLoader, check_size
+from mooring.client._confidential import Confidential
 from mooring.errors import Problem
 
 T = TypeVar("T")
@@ -35,27 +36,27 @@ _KINDS: Final[Mapping[type, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KubeconfigEntry:
+class KubeconfigEntry(Confidential, frozen=True):
     """One cluster, user or context, and the file it is in."""
+
+    secret: ClassVar[tuple[str, ...]] = ("fields",)
 
     file: str
     path: str  # in the file: users[admin].user
-    fields: Mapping[str, Any] = field(repr=False)
+    fields: Mapping[str, Any]
 
 
 Entries = Mapping[str, KubeconfigEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """One file, or several merged."""
 
     files: tuple[str, ...] = ()
     current_context: str = ""
-    contexts: Entries = field(default_factory=dict)
-    clusters: Entries = field(default_factory=dict)
-    users: Entries = field(default_factory=dict)
+    contexts: Entries = {}
+    clusters: Entries = {}
+    users: Entries = {}
 
 
 def merge(configs: Iterable[Kubeconfig]) -> Kubeconfig:
@@ -135,8 +136,7 @@ def _entries(top: Fields, key: str, inner: str) -> Entries:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """Typed access to the fields of an entry; one of another type is a problem, and left out."""
 
     entry: KubeconfigEntry

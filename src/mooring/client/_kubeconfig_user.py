@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.client import exec_plugin
 from mooring.client._kubeconfig_file import Fields, resolved
@@ -24,8 +25,7 @@ from mooring.client.exec_plugin import ClusterInfo, ExecPlugin, ExecSettings
 from mooring.client.tls import Identity, Pem
 
 
-@dataclass(frozen=True, slots=True)
-class AuthInfo:
+class AuthInfo(msgspec.Struct, frozen=True):
     """How a user authenticates; with neither, the server treats it as anonymous."""
 
     credentials: Credentials | None = None

@@ -34,6 +34,7 @@ from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, Election, LeaderElection, default_identity, uptime
 from mooring.client.lease_stand_in import renew_for
 from mooring.client.permissions import Permission, PermissionCheck, lease_permissions
+from mooring.client.reachability import Reachability
 from mooring.client.transport import Fence, NewFence, Transport
 from mooring.observe.component import ComponentMetrics
 
@@ -186,7 +187,7 @@ class Component:
         background = [
             tasks.create_task(self._watch(on_synced), name="informers"),
             tasks.create_task(self.events.run(), name="events"),
-            tasks.create_task(self.permissions.run(), name="permissions"),
+            tasks.create_task(self.permissions.run(self.informers.wait_synced), name="permissions"),
         ]
         if self.election is None:
             self._leading.set()
@@ -280,7 +281,13 @@ def connector(
     endpoint: Endpoint, metrics: ComponentMetrics, user_agent: str
 ) -> Callable[[], HttpTransport]:
     """Transports to a real API server, for a Component."""
-    return lambda: HttpTransport(endpoint, user_agent=user_agent, on_answer=metrics.count_request)
+    reachability = Reachability(endpoint.url)  # one for all of them
+    return lambda: HttpTransport(
+        endpoint,
+        user_agent=user_agent,
+        on_answer=metrics.count_request,
+        reachability=reachability,
+    )
 
 
 def _limiter(qps: float, burst: int) -> RateLimiter | None:

@@ -56,6 +56,13 @@ class Endpoint(msgspec.Struct, frozen=True):
     proxy: str = ""  # URL of the proxy to go through; may hold a password
     credentials: Credentials | None = None
 
+    @property
+    def url(self) -> str:
+        """Its address, for messages."""
+        scheme = "http" if self.tls is None else "https"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}{self.prefix}"
+
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"Endpoint({shown})"

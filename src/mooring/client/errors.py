@@ -92,6 +92,7 @@ class Unreachable(ApiError):
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
         self.sent: bool = sent
+        self.is_logged: bool = False  # as a failure to connect; see `Reachability`
 
 
 class AnswerTooLong(Unreachable):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import uuid
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from mooring.api.events import Event, EventSeries
 from mooring.api.meta import ObjectMeta, ObjectReference, format_time
@@ -20,8 +21,7 @@ _DNS_SUBDOMAIN: Final = re.compile(
 )
 
 
-@dataclass(slots=True, eq=False)
-class Series:
+class Series(msgspec.Struct, eq=False):
     """An Event, how often it was seen, and what of that the server was told."""
 
     regarding: ObjectReference

@@ -2,7 +2,8 @@
 
 As in client-go, the first of equal Events is created, the second makes it a series, and the final
 count is written once it has been quiet for six minutes. Equal means all but the note. The queue,
-the memory and the number of tries are bounded. Events wait a few seconds for binds in progress.
+the memory and the number of tries are bounded. Events wait a few seconds for binds in progress, and
+are then sent one at a time.
 
     emit ──▶ new events ────▶ created ─┐
         └──▶ repeats ──────▶ patched ──┴─▶ remembered until quiet ──▶ final count patched
@@ -126,8 +127,8 @@ class EventSink:
     async def run(self) -> None:
         """Send what comes, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(CONCURRENCY):
-                group.create_task(self._work())
+            for number in range(CONCURRENCY):
+                group.create_task(self._work(is_first=number == 0))
             group.create_task(self._every(FINISH_AFTER, self._finish_quiet))
             group.create_task(self._every(REFRESH_EVERY, self._refresh))
 
@@ -207,21 +208,24 @@ class EventSink:
 
     # --- sending -------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
+    async def _work(self, *, is_first: bool) -> None:
         while True:
-            await self._send_waiting()
+            await self._send_waiting(is_first=is_first)
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def _send_waiting(self) -> None:
+    async def _send_waiting(self, *, is_first: bool = True) -> None:
         while self._waiting:
-            await self._wait_for_binds()
+            await self._wait_for_binds(is_first=is_first)
             series = self._take()
             if series is not None:
                 await self._send(series)
 
-    async def _wait_for_binds(self) -> None:
-        """Wait while binds are in progress, unless the queue is half full or its head is old."""
+    async def _wait_for_binds(self, *, is_first: bool) -> None:
+        """Wait while binds are in progress, unless the queue is half full.
+
+        The first worker goes on as well if the head of the queue is old.
+        """
         binds = self._binds
         while binds is not None and binds.any and not self._is_closed:
             line = self._new or self._repeats
@@ -229,7 +233,9 @@ class EventSink:
                 return
             patience = line[0].waits_since + PATIENCE - self._clock()
             if patience <= 0:
-                return
+                if is_first:
+                    return
+                patience = PATIENCE
             self._go_on.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):

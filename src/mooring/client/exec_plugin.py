@@ -19,13 +19,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
 from mooring.api.unreadable import NOT_JSON, why_unreadable
+from mooring.client._confidential import Confidential
 from mooring.client._subprocess import CommandFailed, printable, run_command
 from mooring.client.credentials import token_problem
 from mooring.client.endpoint import Headers
@@ -46,15 +46,16 @@ _BETWEEN_RUNS: Final = 5.0  # seconds in which refused requests do not make it r
 _FAILURE_KEPT: Final = 1.0  # seconds in which a failure is not tried again
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterInfo:
+class ClusterInfo(Confidential, frozen=True):
     """What a plugin may learn about the cluster, when `provideClusterInfo` says so."""
+
+    secret: ClassVar[tuple[str, ...]] = ("proxy",)
 
     server: str
     tls_server_name: str = ""
     insecure: bool = False
     authority: Pem | None = None
-    proxy: str = field(default="", repr=False)  # may hold a password
+    proxy: str = ""  # may hold a password
     disable_compression: bool = False
     config: Any = None  # the extension that belongs to plugins, as it is in the kubeconfig
 
@@ -72,24 +73,26 @@ class ClusterInfo:
         return {**{key: value for key, value in fields.items() if value}, "config": self.config}
 
 
-@dataclass(frozen=True, slots=True)
-class ExecSettings:
+class ExecSettings(Confidential, frozen=True):
     """The `exec` section of a user."""
+
+    secret: ClassVar[tuple[str, ...]] = ("args", "env")
 
     command: str
     api_version: str
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster: ClusterInfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Granted:
+class _Granted(Confidential, frozen=True):
     """The credentials of one run."""
 
-    headers: Headers = field(repr=False)
+    secret: ClassVar[tuple[str, ...]] = ("headers",)
+
+    headers: Headers
     identity: Identity | None
     expires_at: float | None  # seconds since 1970
 
@@ -185,7 +188,7 @@ class ExecPlugin:
     def _grant(self, granted: _Granted) -> None:
         if self._granted is not None and granted.identity == self._granted.identity:
             # The same certificate again stays the same object, and connections stay open.
-            granted = replace(granted, identity=self._granted.identity)
+            granted = msgspec.structs.replace(granted, identity=self._granted.identity)
         self._granted, self._failure = granted, ""
         self._renew_at = self._next_renewal(granted.expires_at)
 

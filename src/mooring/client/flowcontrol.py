@@ -157,7 +157,7 @@ class RateLimiter:
 
 
 class BindsInProgress:
-    """Counts the binds under way; Events are sent after them, as far as they can wait."""
+    """Counts binds and evictions under way; Events are sent after them, if they can wait."""
 
     def __init__(self) -> None:
         self._count = 0

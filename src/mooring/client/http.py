@@ -24,6 +24,7 @@ from mooring.client._request_format import RequestFormat, header_lines
 from mooring.client._stream import HttpStream
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import AnswerTooLong, Unreachable
+from mooring.client.reachability import Reachability
 from mooring.client.transport import JSON, Fence, Request, Response, Stream, Transport
 
 OnAnswer = Callable[[str, str, int, float], None]
@@ -47,11 +48,13 @@ class HttpTransport(Transport):
         idle_limit: float = 30.0,
         silence_limit: float = 130.0,
         on_answer: OnAnswer | None = None,
+        reachability: Reachability | None = None,
     ) -> None:
         self._tls = endpoint.tls
         self._credentials = endpoint.credentials
         self._silence_limit = silence_limit
         self._on_answer = on_answer
+        self._reachability = reachability
         self._host = host_header(endpoint)
         self._format = RequestFormat(self._host, endpoint.prefix, user_agent)
         self._pool = Pool(max_connections)
@@ -199,10 +202,18 @@ class HttpTransport(Transport):
     async def _dial(self, deadline: float) -> Connection:
         context = self._context()  # of now: there may have been a wait
         self._pool.use_context(context)
+        now = asyncio.get_running_loop().time
         try:
-            return await self._dialer.open(context, deadline)
+            connection = await self._dialer.open(context, deadline)
         except Broken as why:
-            raise self._failed(why, begun=False, rested=False, sent=False) from why
+            error = self._failed(why, begun=False, rested=False, sent=False)
+            if self._reachability is not None:
+                self._reachability.lost(str(error), now())
+                error.is_logged = True
+            raise error from why
+        if self._reachability is not None:
+            self._reachability.found(now())
+        return connection
 
     def _context(self) -> ssl.SSLContext | None:
         if self._tls is None:

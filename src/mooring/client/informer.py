@@ -66,6 +66,7 @@ class Informer(Generic[O]):
             on_read=raw_objects.put if raw_objects is not None else None,
             rng=rng,
         )
+        self.after: tuple[Informer[Any], ...] = ()  # whose first lists come before its own
         self._raw_objects = raw_objects
         self._on_put = on_put
         self._on_put_all = on_put_all
@@ -83,6 +84,8 @@ class Informer(Generic[O]):
         return self.reflector.problem
 
     async def run(self) -> NoReturn:
+        for other in self.after:
+            await other.synced.wait()
         await self.reflector.run()
 
     def get(self, key: str) -> O | None:
@@ -184,6 +187,7 @@ def nodes_and_pods(
     client: ApiClient,
     handlers: NodeAndPodHandlers,
     *,
+    put_nodes: Callable[[list[core.Node]], None] | None = None,
     put_pods: Callable[[list[core.Pod]], None] | None = None,
     node_selector: str = "",
     raw_nodes: RawObjects[core.Node] | None = None,
@@ -192,13 +196,14 @@ def nodes_and_pods(
 ) -> tuple[Informer[core.Node], Informer[core.Pod]]:
     """Informers for the nodes with some labels, and for all pods that occupy a node or may.
 
-    A node that loses the labels is deleted as far as the handlers can see. `put_pods` gets what a
-    list brought, if given.
+    A node that loses the labels is deleted as far as the handlers can see. `put_nodes` and
+    `put_pods` get what a list brought, if given.
     """
     nodes = Informer(
         client,
         core.Node,
         on_put=handlers.put_node,
+        on_put_all=put_nodes,
         on_remove=handlers.remove_node,
         labels=node_selector,
         raw_objects=raw_nodes,

@@ -12,9 +12,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from mooring.client._dial import parse_proxy
 from mooring.client._kubeconfig_file import (
@@ -143,7 +144,7 @@ class _EndpointBuilder:
         address = self._address(cluster, master)
         info = _cluster_info(cluster, master)
         if self.authority is not None or self.insecure:
-            info = replace(info, authority=self.authority, insecure=self.insecure)
+            info = msgspec.structs.replace(info, authority=self.authority, insecure=self.insecure)
         if info.insecure and info.authority is not None:
             text = "given together with a certificate authority, expected one of them"
             cluster.report("insecure-skip-tls-verify", text)

@@ -277,7 +277,8 @@ class LeaderElection:
         except _FAILURES as error:
             text = _text(error)
             # Not the same warning every two seconds.
-            level = logging.DEBUG if text == self._last_error else logging.WARNING
+            is_known = text == self._last_error or getattr(error, "is_logged", False)
+            level = logging.DEBUG if is_known else logging.WARNING
             log.log(level, "could not acquire or renew the lease", extra=self._named(error=text))
             self._last_error = text
             return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from mooring.errors import ApiError
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 8  # reviews
+_AFTER_START: Final = 0.5  # seconds; the first pods are bound meanwhile
 _DEBOUNCE: Final = 1.0  # seconds; many 403s come together
 
 
@@ -67,7 +68,7 @@ class PermissionCheck:
         self._when_missing = min(when_missing, every)
         self._poked = asyncio.Event()
         self._is_down = False  # the server gives no answers now, but may soon
-        self._unanswered = ""  # why the server could not be asked; logged once
+        self.unanswered: str = ""  # why the server could not be asked; logged once
 
     @property
     def problem(self) -> str:
@@ -80,10 +81,35 @@ class PermissionCheck:
         """Check again soon, because a request was forbidden."""
         self._poked.set()
 
-    async def run(self) -> None:
+    async def run(self, prepared: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Check again and again; at first soon after the process is `prepared`.
+
+        Some fifty reviews would delay its start. A request that is forbidden has them made at once,
+        and they are not put off for long: a process that stands by may not be prepared for hours.
+        """
+        if prepared is not None:
+            await self._put_off(prepared)
         while True:
-            await self._ask_all()
+            await self.ask_all()
             await self._wait()
+
+    async def _put_off(self, prepared: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def begin() -> None:
+            await prepared()
+            await asyncio.sleep(_AFTER_START)
+
+        reasons: list[asyncio.Task[Any]] = [
+            asyncio.create_task(begin()),
+            asyncio.create_task(self._poked.wait()),
+        ]
+        try:
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait(reasons, timeout=self._when_missing, return_when=first)
+        finally:
+            for reason in reasons:
+                reason.cancel()
+            await asyncio.wait(reasons)
+        self._poked.clear()
 
     async def _wait(self) -> None:
         """Until the next check; many 403s do not make it more frequent."""
@@ -99,7 +125,8 @@ class PermissionCheck:
                 await asyncio.sleep(max(_DEBOUNCE, earliest - loop.time()))
         self._poked.clear()
 
-    async def _ask_all(self) -> None:
+    async def ask_all(self) -> None:
+        """Ask once; `missing` and `unanswered` say the outcome."""
         self._is_down = False
         turn = asyncio.Semaphore(_AT_ONCE)
         answers = await asyncio.gather(*(self._ask(need, turn) for need in self.needed))
@@ -107,7 +134,7 @@ class PermissionCheck:
             # A review that is itself refused pokes us, and would do so for ever.
             self._poked.clear()
         else:
-            self._unanswered = ""
+            self.unanswered = ""
         before = set(self.missing)
         self.missing = tuple(
             need
@@ -133,10 +160,11 @@ class PermissionCheck:
                 return answer.status.allowed
             except ApiError as error:
                 self._is_down |= isinstance(error, OUTCOME_UNKNOWN)
-                if self._unanswered != (kind := type(error).__name__):
-                    self._unanswered = kind
+                if self.unanswered != (kind := type(error).__name__):
+                    self.unanswered = kind
+                    level = logging.DEBUG if getattr(error, "is_logged", False) else logging.WARNING
                     extra = {"error": str(error)}
-                    log.warning("could not ask which permissions there are", extra=extra)
+                    log.log(level, "could not ask which permissions there are", extra=extra)
                 return None
 
 

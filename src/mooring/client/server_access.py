@@ -7,10 +7,9 @@ certificate. Their own certificate is often not signed by the cluster's CA, so t
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import ClassVar
 
-import msgspec
-
+from mooring.client._confidential import Confidential
 from mooring.client.credentials import BearerToken, WithCertificates, token_problem
 from mooring.client.endpoint import Endpoint, parse_server
 from mooring.client.errors import status_error
@@ -21,8 +20,10 @@ from mooring.client.transport import MAX_ANSWER, Request
 from mooring.errors import ConfigError, Problem
 
 
-class ServerAccess(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAccess(Confidential, frozen=True, kw_only=True):
     """Flags, with the names they have in kubectl. A token or a certificate replaces the user."""
+
+    secret: ClassVar[tuple[str, ...]] = ("token",)
 
     kubeconfig: str = ""
     context: str = ""
@@ -31,12 +32,6 @@ class ServerAccess(msgspec.Struct, frozen=True, kw_only=True):
     client_key: str = ""
     certificate_authority: str = ""
     insecure_skip_tls_verify: bool = False
-
-    def __repr__(self) -> str:
-        return "ServerAccess(…)"  # a token is a secret
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return []
 
 
 def find_server(url: str, access: ServerAccess) -> Endpoint:

@@ -15,10 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
+import msgspec
+
+from mooring.client._confidential import Confidential
 from mooring.client.file_watch import Clock, FileWatch
 from mooring.errors import ConfigError, Problem
 
@@ -31,13 +33,14 @@ _KEY: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pem:
+class Pem(Confidential, frozen=True):
     """PEM text, in a file or given as it is; `place` is the setting it comes from."""
+
+    secret: ClassVar[tuple[str, ...]] = ("data",)
 
     place: str
     path: str = ""
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
 
     def read(self) -> bytes:
         """The text; ConfigError when the file cannot be read."""
@@ -54,20 +57,20 @@ class Pem:
         return ConfigError([Problem(self.place, shown)])
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """A client certificate with its chain, and its key."""
 
     certificate: Pem
     key: Pem
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
+class _Blocks(Confidential, frozen=True):
     """PEM blocks of the files; empty where there is no file."""
 
-    authority: bytes = field(repr=False)
-    identity: bytes = field(repr=False)
+    secret: ClassVar[tuple[str, ...]] = ("authority", "identity")
+
+    authority: bytes
+    identity: bytes
 
 
 class ReloadingTls:

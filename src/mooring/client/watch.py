@@ -133,6 +133,7 @@ class Reflector(Generic[O]):
         self._is_expired = False  # the last watch that was not healthy
         self._failures = 0  # watches in a row that were neither healthy nor brought events
         self._cause: tuple[str, type[Exception]] | None = None  # verb and error of `problem`
+        self._is_told = False  # the problem is in the log under the name of this resource
         self._unknown_types: set[str] = set()
         self._watch_timeout: asyncio.Timeout | None = None  # of the watch that is open, or opened
         self._refreshing: list[asyncio.Future[None]] = []  # callers of `refresh`
@@ -424,14 +425,17 @@ class Reflector(Generic[O]):
         if self._cause != cause:  # logged once, even if the texts differ a little
             self._cause = cause
             extra = {"resource": self.resource, "verb": verb, "error": str(error)}
-            log.warning("objects may be out of date", extra=extra)
+            self._is_told = not (isinstance(error, Unreachable) and error.is_logged)
+            level = logging.WARNING if self._is_told else logging.DEBUG
+            log.log(level, "objects may be out of date", extra=extra)
 
     def _clear_problem(self, verb: str) -> None:
         if self._cause is not None and self._cause[0] == verb:
             self.problem = ""
             self._cause = None
-            extra = {"v": 0, "resource": self.resource, "verb": verb}
-            log.info("objects are current again", extra=extra)
+            if self._is_told:
+                extra = {"v": 0, "resource": self.resource, "verb": verb}
+                log.info("objects are current again", extra=extra)
 
     def _pause(self, trouble: Exception) -> float:
         if isinstance(trouble, TooManyRequests) and trouble.retry_after:
