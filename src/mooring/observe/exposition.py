@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mooring.observe.family import AnyFamily, Histogram, MetricsRegistry, MetricValue
+from mooring.observe.plugin_metrics import PluginMetrics
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -28,9 +29,10 @@ class Exposition:
     def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry
         self._texts: dict[tuple[str, _Labels], tuple[str, ...]] = {}
+        self._of_plugins = PluginMetrics(lambda: {family.name for family in registry})
 
     def render(self) -> str:
-        """All families by name, each with its children by their labels."""
+        """All families by name, each with its children by their labels; then those of plugins."""
         self._registry.refresh()
         lines: list[str] = []
         for family in self._registry:
@@ -44,7 +46,7 @@ class Exposition:
                 if texts is None:
                     texts = self._texts[key] = tuple(_series(family, labels, child))
                 lines += map(str.__add__, texts, map(number, _numbers(child)))
-        lines.append("")
+        lines.append(self._of_plugins.text())
         return "\n".join(lines)
 
 

@@ -101,6 +101,29 @@ class Metrics(ComponentMetrics):
             "Decisions by class that --check-decisions repeated in full, by the result.",
             ("result",),
         )
+        self.shadow_comparisons: MetricFamily[MetricValue] = self.counter(
+            "mooring_shadow_comparisons_total",
+            "Decisions of another scheduler that --shadow compared with its own, by the result:"
+            " 'equal', 'tie' and 'sampling' follow the same rules.",
+            ("result",),
+        )
+
+        self.records: MetricFamily[MetricValue] = self.counter(
+            "mooring_records_total", "Attempts that were recorded (--record-size)."
+        )
+        self.records_lost: MetricFamily[MetricValue] = self.counter(
+            "mooring_records_lost_total",
+            "Attempts that were not written to --record-file or sent to --record-otlp: it could not"
+            " keep up, or has ended.",
+        )
+
+        self.pending_kinds: MetricFamily[MetricValue] = self.gauge(
+            "mooring_pending_pods",
+            "Pods that were tried and have no node, or are gated, by the kind that mooring explain"
+            " tells: 'gated', 'misconfigured', 'waits for room', 'waits for others', 'error' and"
+            " others; counted every 30 s.",
+            ("kind",),
+        )
 
     def _add_queue(self) -> None:
         self.pending_pods: MetricFamily[MetricValue] = self.gauge(

@@ -3,6 +3,7 @@
 SIGTERM, SIGINT     stop the process; a second one ends it at once
 SIGUSR2             writes the state of a scheduler to the log; of other processes, as SIGUSR1
 SIGUSR1             is logged and ignored
+SIGHUP              a scheduler takes a changed configuration; others end, as do all on a terminal
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -20,10 +22,14 @@ _IGNORED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # their default is to end th
 _quiet: Final[set[object]] = set()  # handlers that event loops have set: they raise nothing
 
 
-def handle_signals(stop: Callable[[], None], dump: Callable[[], None] | None = None) -> None:
+def handle_signals(
+    stop: Callable[[], None],
+    dump: Callable[[], None] | None = None,
+    reload: Callable[[], None] | None = None,
+) -> None:
     """Handle signals in the running loop until it is closed; the first stop signal calls `stop`.
 
-    Each SIGUSR2 calls `dump`.
+    Each SIGUSR2 calls `dump`, each SIGHUP `reload`.
     """
     loop = asyncio.get_running_loop()
     is_stopping = False
@@ -43,6 +49,8 @@ def handle_signals(stop: Callable[[], None], dump: Callable[[], None] | None = N
         loop.add_signal_handler(number, _ignore, number)
     if dump is not None:
         loop.add_signal_handler(signal.SIGUSR2, dump)
+    if reload is not None and not sys.stdin.isatty():  # else it means that the terminal has gone
+        loop.add_signal_handler(signal.SIGHUP, reload)
     _quiet.add(signal.getsignal(signal.SIGINT))
 
 
@@ -50,14 +58,15 @@ async def run_until_signalled(
     run: Callable[[], Awaitable[None]],
     stop: Callable[[], None],
     dump: Callable[[], None] | None = None,
+    reload: Callable[[], None] | None = None,
 ) -> None:
-    """Await the main function of this process; a signal calls `stop`, or `dump`."""
+    """Await the main function of this process; a signal calls `stop`, `dump` or `reload`."""
 
     def on_signal() -> None:
         log.info("Requested to terminate, exiting", extra={"v": 0})
         stop()
 
-    handle_signals(on_signal, dump)
+    handle_signals(on_signal, dump, reload)
     await run()
     log.info("stopped", extra={"v": 0})
 
