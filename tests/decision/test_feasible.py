@@ -62,6 +62,11 @@ def test_extra_points_count_for_one_choice(size: int, seed: int) -> None:
             extra.add_by_label(key, table)
             totals += table[nodes.label_codes(key)]
         for _ in range(dice.integers(3)):
+            codes = dice.integers(0, 9, size)
+            table = dice.integers(0, most, 9, endpoint=True)
+            extra.add_by_code(codes, table)
+            totals += table[codes]
+        for _ in range(dice.integers(3)):
             column = dice.integers(0, most, len(rows), endpoint=True)
             extra.add(column)
             totals[rows] += column

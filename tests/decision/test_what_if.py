@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from tests.decision.engine import evaluator_of
 
@@ -117,6 +119,18 @@ class Rig:
         return "".join(self.cache.nodes.names[row] for row in evaluation.rows.tolist())
 
 
+class Asked(fw.Filter):
+    """Refuses the nodes with a label, and notes what it is asked about."""
+
+    name = "Asked"
+    depends_on = fw.NODE
+    names: ClassVar[list[str]] = []
+
+    def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
+        self.names.append(node.name)
+        return FULL if "closed" in node.labels else fw.OK
+
+
 NEW = pod("new", uid="new", priority=5)
 both_forms = pytest.mark.parametrize("room", [Room, RoomByColumn])
 
@@ -212,6 +226,37 @@ def test_a_plugin_is_told_of_pods_that_have_a_claim_unless_it_is_skipped() -> No
     evaluation = rig.evaluator.begin(fw.CycleState(), NEW, rig.cache.nodes)
     evaluation.filter()
     assert evaluation.status == status
+
+
+def test_no_filter_is_asked_about_a_node_that_is_refused_beside_nominated_pods() -> None:
+    rig = Rig(Asked, Room)
+    rig.nominate("a", priority=5)
+    nodes, state = rig.cache.nodes, rig.begin(NEW)
+    for rows, asked in (([0], "a"), ([0, 2], "aac")):
+        Asked.names.clear()
+        without: list[tuple[fw.Pod, ...]] = [nodes[row].pods[:1] for row in rows]
+        hypothetical = rig.what_if.without_pods(state, NEW, nodes, rows, without)
+        assert hypothetical is not None
+        verdicts = rig.what_if.fits_all(state, NEW, hypothetical)
+        assert verdicts is not None
+        assert verdicts.each() == [FULL.by("Room"), fw.OK][: len(rows)]
+        assert "".join(Asked.names) == asked
+
+
+@both_forms
+def test_a_filter_that_passes_every_node_is_not_asked_again_for_nominated_pods(
+    room: type[Base],
+) -> None:
+    rig = Rig(Asked, room)
+    rig.nominate("b", priority=5)
+    for name in ("first", "second", "third"):  # results are kept from the second pod on
+        Asked.names.clear()
+        assert rig.fitting_after_filter(pod(name, priority=5)) == "c"
+    assert Asked.names == []
+    rig.cache.put_node(node("b", labels={"closed": "yes"}).api)
+    evaluation = rig.evaluator.begin(fw.CycleState(), NEW, rig.cache.nodes)
+    evaluation.filter()
+    assert evaluation.verdicts().status(1) == FULL.by("Asked")
 
 
 def test_every_pod_is_ours_unless_a_process_says_otherwise() -> None:

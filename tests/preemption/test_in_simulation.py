@@ -206,6 +206,27 @@ def test_takes_the_place_of_a_pod_that_waits_for_permission() -> None:
         assert not list(sim.scheduler.waiting)
 
 
+def test_does_not_wait_for_a_victim_that_returns_to_the_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be assumed on another node before the preemptor is tried again, and never be gone."""
+    held = slow("permit", lambda: fw.Wait(600))
+    with world("a", config=ONE_PLUGIN_MORE, plugins=[held]) as sim:
+        scheduler, seen = sim.scheduler, []
+        evictor = scheduler._evictor
+        record = evictor._recorder.event
+
+        def event(about: fw.Pod, kind: str, reason: str, *rest: Any) -> None:
+            if reason == "Preempted":
+                seen.append((scheduler.cache.get_pod(about.uid) is not None, set(evictor.shut())))
+            record(about, kind, reason, *rest)
+
+        monkeypatch.setattr(evictor._recorder, "event", event)
+        sim.schedule(pod("victim", cpu=3))
+        sim.schedule(pod("vip", cpu=2, priority=5))
+        assert seen == [(True, set())]  # still assumed, and nothing is waited for
+
+
 def test_takes_the_place_of_a_pod_in_pre_bind() -> None:
     async def long() -> fw.Status:
         await sim.clock.sleep(600)

@@ -10,12 +10,13 @@ from tests.unshowable import Parting
 import mooring.framework as fw
 from mooring.errors import PluginError, PluginOverrun
 from mooring.framework._internal import InternalPlugin
-from mooring.framework.plugin import Args
+from mooring.framework.plugin import IN_DECISIONS, Args
 from mooring.framework.state import Failed
 from mooring.observe import texts
 from mooring.observe.metrics import Metrics
 from mooring.observe.signals import handle_signals
 from mooring.runtime.guard import Guard, PluginTimeout, Watchdog
+from mooring.runtime.registry import Registry
 
 
 class Quiet(fw.Filter):
@@ -240,6 +241,14 @@ def test_plugins_of_this_project_always_have_the_budget() -> None:
     with Watchdog(watched), pytest.raises(PluginOverrun):
         watched.call(ours(), "Filter", hang)
     assert watched.timer() - began >= 0.5
+
+
+def test_every_plugin_of_this_project_is_known_as_such() -> None:
+    """Otherwise a long search for victims in a large cluster would be repeated in a copy."""
+    registry = Registry.discover()
+    ours = [registry.get(name) for name in registry.names]
+    deciding: tuple[type, ...] = (*IN_DECISIONS, fw.PostFilter)
+    assert [p for p in ours if issubclass(p, deciding) and not issubclass(p, InternalPlugin)] == []
 
 
 def test_between_nodes_the_limit_in_force_counts() -> None:

@@ -216,8 +216,8 @@ class Cold(Bright):
 class Dark(Bright):
     name = "Dark"
 
-    def __init__(self) -> None:
-        raise AssertionError("never reached: it does not take what it is given")
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
+        raise TypeError("no light")
 
 
 class Gone(Bright):

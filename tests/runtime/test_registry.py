@@ -164,6 +164,9 @@ def returns(self: Any, state: Any, pod: Any, node_name: str) -> fw.Status:
         (fw.Filter, {"filter": None}, "filter must be a method"),
         (fw.Filter, {"filter": property(lambda self: 1)}, "filter must be a method"),
         (fw.Reserve, {"reserve": returns}, "it lacks unreserve()"),
+        (fw.Score, {"Score": returns}, "it lacks score(); is Score() meant to be it?"),
+        (fw.PreFilter, {"PreFilter": returns}, "it lacks pre_filter(); is PreFilter() meant"),
+        (Picky, {"__init__": lambda self: None}, "__init__() must take (self, args, handle)"),
         (fw.Reserve, {"reserve": waits, "unreserve": returns}, "reserve() must be a plain `def`"),
         (fw.Bind, {"bind": returns}, "bind() must be `async def`"),
         (fw.PreBind, {"pre_bind": returns}, "pre_bind() must be `async def`"),
@@ -195,9 +198,26 @@ def test_refuses_a_class_that_does_not_keep_the_contract(
     assert any(fault in found for found in contract_faults(candidate))
 
 
+def test_refuses_arguments_that_are_no_args() -> None:
+    class Plain:
+        node: str = "a"
+
+    class Wrong(fw.Plugin[Plain], fw.Score):  # type: ignore[type-var]  # what is tested
+        name = "Wrong"
+
+        def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+            return 0
+
+    (fault,) = contract_faults(Wrong)
+    assert fault.startswith(
+        "Plugin[Plain]: the arguments must be a subclass of mooring.framework.A"
+    )
+
+
 @pytest.mark.parametrize(
     "members",
     [
+        {"__init__": lambda self, args, handle, more=None: None},
         {"filter": lambda self, *anything: fw.OK},
         {"filter": lambda self, a, b, c, extra=None: fw.OK},
         {"filter": staticmethod(lambda state, pod, node: fw.OK)},

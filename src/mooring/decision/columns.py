@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.decision.domains import DomainAnswers
-from mooring.decision.feasible import ExtraScores, FeasibleNodes
+from mooring.decision.feasible import ExtraScores as ExtraScores
+from mooring.decision.feasible import FeasibleNodes
 from mooring.decision.normalize import NormalizedScores
 from mooring.decision.plugins import DecisionPlugins, Kept
 from mooring.decision.results import ChangedRows, Changes, Column, Results, Shape
@@ -352,9 +353,9 @@ class Columns:
             if name in state.skip_score:
                 continue
             weight = self._plugins.weights[name]
-            by_label = self._caller.normalized_by_label(scorer, state, pod, some)
-            if by_label is not None:
-                extra.add_by_label(by_label.key, by_label.points * weight)
+            table = self._caller.normalized_by_label(scorer, state, pod, some)
+            if table is not None:
+                extra.add_table(table, weight)
                 continue
             raw = self._caller.score_all(scorer, state, pod, some)
             scores = self._caller.normalized(scorer, state, pod, some, raw)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mooring.decision import scoring
-from mooring.decision.memory import ClassMemory, Columns, PodClass
+from mooring.decision.memory import ClassMemory, Columns, ExtraScores, PodClass
 from mooring.decision.plugins import (
     NOTHING_KEPT,
     DecisionPlugins,
@@ -41,6 +41,7 @@ class Evaluation:
     _verdicts: Verdicts | None = None
     _nominated: Verdicts | None = None  # refusals beside nominated pods, if any were asked for
     _scores: scoring.Scores | None = None
+    _extra: ExtraScores | None = None  # on top of the columns, if the choice was made by them
     _asked: Mapping[str, tuple[IntArray, IntArray]] = scoring.NOTHING_ASKED  # raw and normalized
 
     def __init__(
@@ -130,7 +131,8 @@ class Evaluation:
             if self.count:
                 self._run_filters(limit, start, columns.feasible.count)
             return
-        nominated = self._nominated = self._what_if.refused_for_nominated(state, pod, nodes)
+        what_if, kept = self._what_if, self._kept
+        nominated = self._nominated = what_if.refused_for_nominated(state, pod, nodes, kept)
         if nominated is None or nominated.index is None:
             return
         error = first_error(nominated)
@@ -278,7 +280,8 @@ class Evaluation:
             self.row = columns.feasible.best()
             return
         try:
-            extra, self._asked = columns.uncached_scores(state, pod, nodes, rows)
+            self._extra, self._asked = columns.uncached_scores(state, pod, nodes, rows)
+            extra = self._extra
         except PluginFault as fault:
             self.status = fault.status
             return
@@ -321,6 +324,27 @@ class Evaluation:
         second = scoring.best_row(self.nodes, rows, totals)
         margin = scores.totals[~others] - totals[rows == second]
         return second, int(margin[0])
+
+    def lead(self) -> tuple[int | None, str, int] | None:
+        """The total of the chosen node, one of the next best, and how far that is behind.
+
+        Read from what the choice was made by; None if there was no choice, or it is not kept. What
+        is kept of a class leaves out points that all nodes have: then the total is None.
+        """
+        if self.count < 2 or self.row < 0:
+            return None
+        names, columns = self.nodes.names, self._columns
+        if columns is not None and self._feasible is None and self._scores is None:
+            second, margin = columns.feasible.lead(self.row, self._extra, self.nodes)
+            return None, names[second], margin
+        if self._scores is None:
+            return None
+        rows, totals = self.rows, self._scores.totals.copy()
+        place = int(rows.searchsorted(self.row))
+        best = totals.item(place)
+        totals[place] = -1
+        other = int(totals.argmax())
+        return best, names[rows.item(other)], best - totals.item(other)
 
     def _score_anew(self, fault: PluginFault | PluginError) -> None:
         """A plugin failed, perhaps over a node that is not feasible: ask about the others."""

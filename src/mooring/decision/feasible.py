@@ -19,14 +19,16 @@ from typing import Final
 import numpy as np
 
 from mooring.cache.arrays import frozen
-from mooring.cache.internals import listed_label_codes, listing_of, ranks_of
+from mooring.cache.internals import listed_label_codes, listing_of, on_rows_of, ranks_of
 from mooring.framework import BoolArray, IntArray, Nodes
+from mooring.framework._internal import ScoresByCode, ScoresByLabel
 
 _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
 SCALE: Final = 2**29  # more than any tie-break rank
 MAX_TOTAL: Final = 2**33  # with more than that, score and rank do not fit into one number
 _INFEASIBLE: Final = MAX_TOTAL * SCALE  # 2**62: puts a node behind all that are feasible
+_LEAST: Final = -2 * _INFEASIBLE  # behind all
 _FIRSTS: Final[IntArray] = frozen((1 << np.arange(32)) - 1)  # the first place of each level
 
 _tie_break_ranks: IntArray = np.empty(0, dtype=np.int64)
@@ -54,11 +56,12 @@ def pick(totals: IntArray) -> int:
 
 
 class ExtraScores:
-    """Weighted scores for one choice only: by label, and of each feasible node."""
+    """Weighted scores for one choice only: by label or code, and of each feasible node."""
 
     def __init__(self) -> None:
         self.column: IntArray | None = None  # per feasible node, in row order
         self.tables: dict[str, IntArray] = {}  # label key -> per label code
+        self.coded: list[tuple[IntArray, IntArray]] = []  # codes of all nodes by row, per code
 
     def add(self, scores: IntArray) -> None:
         self.column = scores if self.column is None else self.column + scores
@@ -68,11 +71,23 @@ class ExtraScores:
         before = self.tables.get(key)
         self.tables[key] = points if before is None else before + points
 
+    def add_by_code(self, codes: IntArray, points: IntArray) -> None:
+        """By a number of each node of the cluster."""
+        self.coded.append((codes, points))
+
+    def add_table(self, table: ScoresByLabel | ScoresByCode, weight: int) -> None:
+        if isinstance(table, ScoresByLabel):
+            self.add_by_label(table.key, table.points * weight)
+        else:
+            self.add_by_code(table.codes, table.points * weight)
+
     def on(self, nodes: Nodes) -> IntArray:
         """The sum, per feasible node."""
         total = np.zeros(len(nodes), dtype=np.int64) if self.column is None else self.column
         for key, table in self.tables.items():
             total = total + table.take(nodes.label_codes(key))
+        for of_rows, table in self.coded:
+            total = total + table.take(on_rows_of(nodes, of_rows))
         return total
 
 
@@ -100,7 +115,9 @@ class FeasibleNodes:
             self.count = int(np.count_nonzero(feasible))
             self._feasible = feasible.take(self._order)
             self._ranked[~self._feasible] -= _INFEASIBLE
-        self._listed: IntArray | None = None  # places of the feasible nodes, while they stay so
+        # Places and rows of the feasible nodes, while they stay so.
+        self._listed: IntArray | None = None
+        self._rows: IntArray | None = None
         # The same memory, for one value at a time.
         self._rank_cells = self._ranks.data
         self._feasible_cells = self._feasible.data
@@ -123,9 +140,10 @@ class FeasibleNodes:
 
     @property
     def rows(self) -> IntArray:
-        """The feasible rows, ascending."""
-        found: IntArray = self.mask.nonzero()[0]
-        return found
+        """The feasible rows, ascending; the same array while they stay so."""
+        if self._rows is None:
+            self._rows = self.mask.nonzero()[0]
+        return self._rows
 
     @property
     def first(self) -> int:
@@ -144,17 +162,49 @@ class FeasibleNodes:
 
     def best_with(self, extra: ExtraScores, nodes: Nodes) -> int:
         """The winner with more scores for the feasible rows."""
+        return self._best(self._added(extra, nodes))
+
+    def lead(self, row: int, extra: ExtraScores | None, nodes: Nodes) -> tuple[int, int]:
+        """One of the best others of at least one, and how far it is behind a feasible row."""
+        place, ties = self._rank_cells[row], self._tie_cells
+        if extra is None and not self._are_few:
+            cells = self._ranked_cells
+            before = cells[place]
+            cells[place] = _LEAST
+            second = int(self._ranked.argmax())
+            cells[place] = before
+            behind = cells[second] + ties[second]
+            return self._order.item(second), (before + ties[place] - behind) // SCALE
+        added = None if extra is None else self._added(extra, nodes)
+        places = self._listing() if self._are_few else np.arange(len(self._order))
+        totals = self._ranked.take(places)
+        if added is not None:
+            totals += added
+        mine = int(places.searchsorted(place))
+        before = totals.item(mine)
+        totals[mine] = _LEAST
+        other = int(totals.argmax())
+        second = places.item(other)
+        behind = totals.item(other) + ties[second]
+        return self._order.item(second), (before + ties[place] - behind) // SCALE
+
+    def _added(self, extra: ExtraScores, nodes: Nodes) -> IntArray | None:
+        """More scores, scaled: of every place, or of the listed ones if they are few."""
         listed = self._listing() if self._are_few else None
         added: IntArray | None = None
         for key, table in extra.tables.items():
             codes = listed_label_codes(nodes, key)
             here = (table * SCALE).take(codes if listed is None else codes.take(listed))
             added = here if added is None else added + here
+        for of_rows, table in extra.coded:
+            rows = self._order if listed is None else self._order.take(listed)
+            here = (table * SCALE).take(of_rows.take(rows))
+            added = here if added is None else added + here
         if extra.column is not None:
             here = self._by_place(extra.column * SCALE)
             here = here if listed is None else here.take(listed)
             added = here if added is None else added + here
-        return self._best(added)
+        return added
 
     def _by_place(self, column: IntArray) -> IntArray:
         if self.count == len(self._order):
@@ -231,7 +281,7 @@ class FeasibleNodes:
         self._feasible_cells[place] = feasible
         self._ranked_cells[place] += _INFEASIBLE if feasible else -_INFEASIBLE
         self.count += 1 if feasible else -1
-        self._listed = None
+        self._listed = self._rows = None
         return True
 
     # --- writing: many rows --------------------------------------------------------------------
@@ -263,5 +313,5 @@ class FeasibleNodes:
         np.add.at(self._ranked, places, more)  # in one go; faster than `+=`
         self._feasible[places] = feasible
         self.count += 2 * entered - count
-        self._listed = None
+        self._listed = self._rows = None
         return changed

@@ -16,6 +16,7 @@ from typing import Final
 
 from mooring.cache.objects import Objects
 from mooring.decision.columns import Columns as Columns
+from mooring.decision.columns import ExtraScores as ExtraScores
 from mooring.decision.keys import (
     BY_NODE_AND_PODS,
     LEFT_OUT,

@@ -224,6 +224,11 @@ class Results:
         return self.varies or self._normalizes_itself
 
     @property
+    def passes_all_nodes(self) -> bool:
+        """Whether no node was ever refused, and none would be if it had other pods."""
+        return not self.sees_pods and self.verdict_cells is None
+
+    @property
     def has_columns(self) -> bool:
         """Whether there are verdicts or scores to update."""
         return self.verdicts is not None or self.scores is not None

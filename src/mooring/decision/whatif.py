@@ -17,7 +17,7 @@ import numpy as np
 from mooring.decision.filtering import Filtering
 from mooring.decision.filtering import first_error as first_error
 from mooring.decision.nominated import Nominations
-from mooring.decision.plugins import DecisionPlugins, Kept
+from mooring.decision.plugins import NOTHING_KEPT, DecisionPlugins, Kept
 from mooring.framework import (
     NODE,
     OK,
@@ -89,7 +89,7 @@ class WhatIfs:
         walk = Filtering(self._caller, self.active_filters(state), state, pod, nodes, kept)
         walk.run_vectorised()
         if nominated is None:
-            nominated = self.refused_for_nominated(state, pod, nodes)
+            nominated = self.refused_for_nominated(state, pod, nodes, kept)
         if nominated is not None:
             walk.refuse_for_nominated(nominated)
         walk.run_per_node(limit, start)
@@ -201,15 +201,18 @@ class WhatIfs:
         """Whether any pod is nominated for a node."""
         return len(self._nominator) > 0
 
-    def refused_for_nominated(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdicts | None:
+    def refused_for_nominated(
+        self, state: CycleState, pod: Pod, nodes: Nodes, kept: Kept = NOTHING_KEPT
+    ) -> Verdicts | None:
         """The nodes where the pod does not fit beside the pods nominated for them.
 
-        None if no pods are nominated at all. A status may be an error.
+        None if no pods are nominated at all. A status may be an error. `kept` are results for all
+        of these nodes.
         """
         if not self.has_nominated:
             return None  # as for nearly every pod
         found = Verdicts.passing(nodes)
-        for name in self._refuse_at_once(found, state, pod, nodes):
+        for name in self._refuse_at_once(found, state, pod, nodes, kept):
             row = nodes.index_of(name)
             answer = None if row is None else self.filter_with_nominated(state, pod, nodes[row])
             if row is not None and answer is not None and not answer.ok:
@@ -217,14 +220,15 @@ class WhatIfs:
         return found
 
     def _refuse_at_once(
-        self, found: Verdicts, state: CycleState, pod: Pod, nodes: Nodes
+        self, found: Verdicts, state: CycleState, pod: Pod, nodes: Nodes, kept: Kept
     ) -> Sequence[str]:
         """Ask about all nodes with nominated pods; which of them are to be asked about alone."""
         with_nominated = self._nominations.nodes(nodes, pod)
         if with_nominated is None or with_nominated.overlaps:
             return self._nominator.nominated_nodes()
         filters = self._leading_filters(state, pod)
-        verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
+        asked = [it for it in filters if not (it.name in kept and kept[it.name].passes_all_nodes)]
+        verdicts = self._filter_hypothetical(asked, state, pod, with_nominated)
         if verdicts is None:
             return self._nominator.nominated_nodes()
         found.replace(with_nominated.rows, verdicts)
@@ -258,14 +262,19 @@ class WhatIfs:
     def fits_all(self, state: CycleState, pod: Pod, nodes: NodesWithoutPods) -> Verdicts | None:
         """As `fits` for each of them; None if a filter failed."""
         filters, with_nominated = self.active_filters(state), nodes.with_nominated
-        verdicts = self._filter_hypothetical(filters, state, pod, nodes)
-        if with_nominated is None or verdicts is None:
-            return verdicts
-        with_nominated_verdicts = self._filter_hypothetical(filters, state, pod, with_nominated)
-        if with_nominated_verdicts is None:
+        if with_nominated is None:
+            return self._filter_hypothetical(filters, state, pod, nodes)
+        beside_nominated = self._filter_hypothetical(filters, state, pod, with_nominated)
+        if beside_nominated is None:
             return None
-        for place, status in _refused(with_nominated, with_nominated_verdicts):
-            verdicts.set(place, status)
+        refused = list(_refused(with_nominated, beside_nominated))
+        if len(refused) == len(nodes):  # as when only the node of the latest nomination is new
+            verdicts: Verdicts | None = Verdicts.passing(nodes)
+        else:
+            verdicts = self._filter_hypothetical(filters, state, pod, nodes)
+        if verdicts is not None:
+            for place, status in refused:
+                verdicts.set(place, status)
         return verdicts
 
     def _filter_hypothetical(
@@ -295,7 +304,7 @@ class WhatIfs:
 
     def _nominated_by_place(
         self, pod: Pod, nodes: Nodes, rows: Sequence[int]
-    ) -> dict[int, list[Pod]]:
+    ) -> dict[int, Sequence[Pod]]:
         """The nominated pods of at least this priority, by place among `rows`."""
         if not self.has_nominated:
             return {}
@@ -306,14 +315,13 @@ class WhatIfs:
             if (found := self.nominated_on(names[row], pod))
         }
 
-    def nominated_on(self, node_name: str, pod: Pod) -> list[Pod]:
+    def nominated_on(self, node_name: str, pod: Pod) -> Sequence[Pod]:
         """The other pods that are nominated for a node, of at least this priority."""
+        nominated = self._nominator.nominated_on(node_name)
+        if not nominated:
+            return ()  # as for nearly every node
         priority, uid = pod.priority, pod.uid
-        return [
-            other
-            for other in self._nominator.nominated_on(node_name)
-            if other.priority >= priority and other.uid != uid
-        ]
+        return [it for it in nominated if it.priority >= priority and it.uid != uid]
 
     def active_filters(self, state: CycleState) -> list[Filter]:
         skipped = state.skip_filter

@@ -35,6 +35,10 @@ from mooring.framework.verdicts import Verdicts
 
 COMPARES_TAINTS: Final = "TaintTolerationComparisonOperators"
 """The feature gate of the operators Gt and Lt of tolerations."""
+DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
+"""The feature gate of DeviceTaintRules."""
+LIST_ATTRIBUTES: Final = "DRAListTypeAttributes"
+"""The feature gate of attributes of devices that have several values."""
 
 MERGE: Final = "merge"
 STRATEGIC: Final = "strategic"
@@ -83,6 +87,9 @@ class InternalPlugin(Base):
     feature_gates: frozenset[str] = frozenset()
     """The enabled feature gates among those that are off by default; set for each profile."""
 
+    gated_reads: ClassVar[Mapping[str, tuple[type[Object], ...]]] = {}
+    """Kinds of `reads` and `wakes_on` that only count while a feature gate is on, by gate."""
+
     def depends_on_for(self, pod: Pod) -> DependsOn | None:
         """`depends_on` for one pod, for plugins where it differs from pod to pod."""
         return self.depends_on
@@ -110,6 +117,14 @@ class InternalPlugin(Base):
         A plugin that overrides it covers the objects of `reads` as well.
         """
         return None
+
+
+def gated_reads(plugin: type[Base], feature_gates: frozenset[str]) -> tuple[type[Object], ...]:
+    """The kinds that a plugin reads because feature gates are on."""
+    if not issubclass(plugin, InternalPlugin):
+        return ()
+    gated = plugin.gated_reads
+    return tuple(kind for gate in gated if gate in feature_gates for kind in gated[gate])
 
 
 def depends_on_of(plugin: Base, pod: Pod) -> DependsOn | None:
@@ -249,18 +264,25 @@ class ScoresByLabel(msgspec.Struct, frozen=True, eq=False):
     points: IntArray  # per label code, code 0 for nodes without the label; int64
 
 
+class ScoresByCode(msgspec.Struct, frozen=True, eq=False):
+    """Final scores, 0 to 100, that depend on a small number that the plugin gives each node."""
+
+    codes: IntArray  # of all nodes of the cluster, by row
+    points: IntArray  # per code; int64
+
+
 class ScoreByLabel(InternalPlugin, Score):
-    """A Score whose normalized scores may depend on one label of a node."""
+    """A Score whose normalized scores may depend on one label of a node, or on little more."""
 
     @abc.abstractmethod
     def normalized_by_label(
         self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> ScoresByLabel | None:
-        """The final scores of the feasible nodes, if they depend on one label of a node.
+    ) -> ScoresByLabel | ScoresByCode | None:
+        """The final scores of the feasible nodes, if they depend on one label or code of a node.
 
         They equal `score_all`, normalized, and have an entry for every label code
-        (`nodes.label_count`), also for codes of infeasible nodes. Much cheaper for a plugin whose
-        results are not cached. None: the scores do not depend on one label.
+        (`nodes.label_count`) or code, also for those of infeasible nodes. Much cheaper for a plugin
+        whose results are not cached. None: the scores depend on more than that.
         """
 
 

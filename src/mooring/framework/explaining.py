@@ -58,6 +58,13 @@ class ObjectChange(NamedTuple):
     to: Callable[[Any], Any]
 
 
+class PluginChange(NamedTuple):
+    """Other arguments for a plugin of the profile; None: the plugin is disabled."""
+
+    plugin: str
+    args: msgspec.Struct | None
+
+
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be changed so that a node is not refused any more.
 
@@ -71,6 +78,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     amount: float = 0.0  # how far it goes: of one family, the least that helps is told
     cost: int = 0  # of edits of one target the cheaper is told first: pods that end, and the like
     one_of: str = ""  # its text for several nodes alike, with {count} and {node}
+    plugin: PluginChange | None = None  # a change of the configuration
 
     @classmethod
     def of_pod(
@@ -127,6 +135,28 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
         """These pods end, or are moved elsewhere."""
         changes = tuple(ObjectChange(core.Pod, pod.namespace, pod.name, gone) for pod in pods)
         return cls(target=target, text=text, changes=changes, family=family, cost=len(changes))
+
+    @classmethod
+    def of_args(
+        cls,
+        text: str,
+        plugin: str,
+        args: msgspec.Struct | None,
+        *,
+        family: str,
+        amount: float = 0.0,
+        cost: int = 0,
+    ) -> Edit:
+        """Other arguments for a plugin of the profile; without any, the plugin is disabled."""
+        return cls(
+            target="configuration",
+            text=text,
+            changes=(),
+            family=family,
+            amount=amount,
+            cost=cost,
+            plugin=PluginChange(plugin, args),
+        )
 
 
 def gone(before: object) -> None:

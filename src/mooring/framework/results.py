@@ -95,6 +95,7 @@ class QueuedPod:
         "unschedulable_count",
         "unschedulable_plugins",
         "was_flushed",
+        "woken_by",
     )
 
     def __init__(self, pod: Pod, timestamp: float) -> None:
@@ -109,6 +110,7 @@ class QueuedPod:
         self.pending_plugins: frozenset[str] = frozenset()
         self.gated_by: str = ""  # the PreEnqueue plugin that gates it
         self.was_flushed: bool = False
+        self.woken_by: str = ""  # the event that put it into its sub-queue
         # By what was asked: how often a hint said no since the last attempt, the last time and
         # what had changed then. Replaced, never changed in place, by an empty one.
         self.declined: dict[Hashable, tuple[int, float, object]] = NOTHING_DECLINED
@@ -125,5 +127,6 @@ class QueuedPod:
         other.pending_plugins = self.pending_plugins
         other.gated_by = self.gated_by
         other.was_flushed = self.was_flushed
+        other.woken_by = self.woken_by
         other.declined = self.declined
         return other

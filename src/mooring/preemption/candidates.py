@@ -6,23 +6,28 @@ Called by DefaultPreemption: `worth_trying` selects the nodes, `search` tries th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
+from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.preemption.all_victims import find_all_victims
-from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
+from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest, started_at
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _LOWEST_PRIORITY: Final = -(2**31)
 _LEAST_PORTION: Final = 64  # nodes that are tried at once; fewer are hardly faster
+
+Started = Callable[[Pod], float]
+"""When a pod started, in seconds."""
 
 
 class Criterion(msgspec.Struct, frozen=True):
@@ -58,6 +63,13 @@ class PreemptionReport(msgspec.Struct, frozen=True):
         # Sorted as strings, as in the message that this one is appended to.
         counted = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
         return f"0/{self.nodes} nodes are available: {', '.join(counted)}."
+
+    @property
+    def refusal(self) -> Status:
+        """What a search without candidates says of the pod."""
+        if self.error:
+            return Status.error(f"preemption: {self.error}")
+        return Status.unschedulable(f"preemption: {self.message}")
 
     @property
     def error(self) -> str:
@@ -100,14 +112,36 @@ def search(
         has_harmless |= found.pdb_violations == 0
         if wanted is not None and has_harmless and len(candidates) >= wanted:
             break
-    best = pick(request, candidates.values())
+    return _report(request.started, len(nodes), candidates, failures, is_complete=wanted is None)
+
+
+def merged(reports: Sequence[PreemptionReport], now: float) -> PreemptionReport:
+    """Searches of different nodes for one pod as one; `now` is the start of pods without one."""
+    candidates: dict[str, Candidate] = {}
+    failures: dict[str, Status] = {}
+    for report in reports:
+        candidates |= report.candidates
+        failures |= report.failures
+    count = reports[-1].nodes
+    return _report(partial(started_at, now=now), count, candidates, failures, is_complete=True)
+
+
+def _report(
+    started: Started,
+    count: int,
+    candidates: dict[str, Candidate],
+    failures: dict[str, Status],
+    *,
+    is_complete: bool,
+) -> PreemptionReport:
+    best = pick(started, candidates.values())
     return PreemptionReport(
-        nodes=len(nodes),
+        nodes=count,
         candidates=candidates,
         failures=failures,
         best=tuple(sorted(candidate.node_name for candidate in best)),
         chosen=best[0] if best else None,
-        decided_by=decisive(request, candidates.values()) if wanted is None else None,
+        decided_by=decisive(started, candidates.values()) if is_complete else None,
     )
 
 
@@ -132,46 +166,46 @@ def _tried(
         begin = end
 
 
-def pick(request: PreemptionRequest, candidates: Iterable[Candidate]) -> list[Candidate]:
+def pick(started: Started, candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates that do least harm, in the order given; several if they are equal."""
     best = list(candidates)
     for harms_of in _HARMS.values():
         if len(best) < 2:
             break
-        harms = harms_of(request, best)
+        harms = harms_of(started, best)
         least = min(harms)
         best = [candidate for candidate, harm in zip(best, harms, strict=True) if harm == least]
     return best
 
 
-def decisive(request: PreemptionRequest, candidates: Iterable[Candidate]) -> Criterion | None:
+def decisive(started: Started, candidates: Iterable[Candidate]) -> Criterion | None:
     """The criterion that left no more than the best; None if there never was a choice."""
     left, found = list(candidates), None
     for name, harms_of in _HARMS.items():
-        harms = sorted(set(harms_of(request, left))) if len(left) > 1 else []
+        harms = sorted(set(harms_of(started, left))) if len(left) > 1 else []
         if len(harms) > 1:
             found = Criterion(name, harms[0], harms[1])
-            left = [one for one in left if harms_of(request, [one])[0] == harms[0]]
+            left = [one for one in left if harms_of(started, [one])[0] == harms[0]]
     return found
 
 
-def _priorities(request: PreemptionRequest, candidates: list[Candidate]) -> list[float]:
+def _priorities(started: Started, candidates: list[Candidate]) -> list[float]:
     # From zero up, so that more victims are never better, even of negative priority.
     return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
 
 
-_HARMS: Final[dict[str, Callable[[PreemptionRequest, list[Candidate]], list[float]]]] = {
-    "violations of disruption budgets": lambda request, candidates: [
+_HARMS: Final[dict[str, Callable[[Started, list[Candidate]], list[float]]]] = {
+    "violations of disruption budgets": lambda started, candidates: [
         c.pdb_violations for c in candidates
     ],
-    "highest priority of a victim": lambda request, candidates: [
+    "highest priority of a victim": lambda started, candidates: [
         c.victims[0].priority for c in candidates
     ],
     "sum of the priorities of the victims": _priorities,
-    "number of victims": lambda request, candidates: [len(c.victims) for c in candidates],
+    "number of victims": lambda started, candidates: [len(c.victims) for c in candidates],
     # The first victim is the one of highest priority that started first: a late start is better.
-    "age of the most important victim": lambda request, candidates: [
-        -request.started(c.victims[0]) for c in candidates
+    "age of the most important victim": lambda started, candidates: [
+        -started(c.victims[0]) for c in candidates
     ],
 }
 """The criteria for the best candidate, most important first; lower is better."""

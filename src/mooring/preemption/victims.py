@@ -36,6 +36,12 @@ _seconds: Final = lru_cache(maxsize=65_536)(parse_time)
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 
 
+def started_at(pod: Pod, now: float) -> float:
+    """When a pod started, in seconds; now if it has not."""
+    text = pod.status.start_time
+    return now if text is None else _seconds(text)
+
+
 class PreemptionRequest(msgspec.Struct, frozen=True):
     """The pod to make room for, and the pods that may be evicted for it."""
 
@@ -76,12 +82,12 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
         return self.by_importance(other for other in pods if not spares(other))
 
     def started(self, other: Pod) -> float:
-        text = other.status.start_time
-        return self.now if text is None else _seconds(text)
+        return started_at(other, self.now)
 
     def by_importance(self, pods: Iterable[Pod]) -> list[Pod]:
         """Higher priority first, then earlier start, then by name."""
-        return sorted(pods, key=lambda p: (-p.priority, self.started(p), p.key))
+        now = self.now
+        return sorted(pods, key=lambda p: (-p.priority, started_at(p, now), p.key))
 
     def candidate(
         self, node_name: str, victims: Sequence[Pod], violations: int

@@ -158,6 +158,10 @@ class SchedulingQueue:
         """Every waiting pod with its history by queue, in no order: cheaper than `pending`."""
         return self._sub_queues.listed()
 
+    def sizes(self) -> dict[str, int]:
+        """The number of waiting pods by queue."""
+        return self._sub_queues.sizes()
+
     # Changes seen by the watch
 
     def add(self, pod: Pod) -> None:

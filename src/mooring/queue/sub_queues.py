@@ -95,6 +95,16 @@ class SubQueues:
             "gated": [queued for queued in self.unschedulable if queued.gated_by],
         }
 
+    def sizes(self) -> dict[str, int]:
+        """How many pods are in each."""
+        gated = self.unschedulable.gated_count
+        return {
+            "active": len(self.active),
+            "backoff": len(self.backoff),
+            "unschedulable": len(self.unschedulable) - gated,
+            "gated": gated,
+        }
+
     def gate_of(self, key: str) -> Status:
         """Why a pod is gated; OK if it is not."""
         return self._gated.get(key, _OPEN).status
@@ -127,6 +137,7 @@ class SubQueues:
 
     def place(self, queued: QueuedPod, requeue: Requeue, label: str, now: float) -> None:
         """Put a pod that is in no sub-queue, or in unschedulable, into its sub-queue."""
+        queued.woken_by = label
         # Removed first, because the gate changes the plugins by which the pod is indexed.
         was_inside = self.unschedulable.remove(queued.pod.key) is not None
         if requeue is Requeue.SKIP or not self._passes_gate(queued):
@@ -148,9 +159,7 @@ class SubQueues:
 
     def publish(self) -> None:
         """Set the gauges of pending pods; called at each scrape."""
-        gated = self.unschedulable.gated_count
-        waiting = {"unschedulable": len(self.unschedulable) - gated, "gated": gated}
-        self._gauges.pending({"active": len(self.active), "backoff": len(self.backoff), **waiting})
+        self._gauges.pending(self.sizes())
 
     def _passes_gate(self, queued: QueuedPod) -> bool:
         status = self._gate(queued.pod, queued.gated_by)

@@ -35,6 +35,7 @@ class Committer(PluginCaller):
         # Adjacent plugins that allow it run concurrently; any other plugin runs alone.
         together = groupby(self._pre_bind, key=lambda one: True if one.parallel else one.name)
         self._pre_bind_groups = [list(group) for _, group in together]
+        self._pre_bind_names = frozenset(one.name for one in self._pre_bind)
         self._bind = profile.at(contract.Bind)
         # Our own end by themselves; others may wait for ever, also when their pod is gone.
         self.bind_may_wait: bool = not all(isinstance(one, InternalPlugin) for one in self._bind)
@@ -98,12 +99,13 @@ class Committer(PluginCaller):
             return SKIP
         started = self.guard.timer()
         result = SKIP
-        left_out = state.get(_LEFT_OUT) or ()
+        left_out = state.get(_LEFT_OUT) or frozenset()
+        state.skip_pre_bind.update(self._pre_bind_names & left_out)
         for plugin in self._pre_bind:
-            status = SKIP
-            if plugin.name not in left_out:
-                ask = plugin.pre_flight
-                status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
+            if plugin.name in left_out:
+                continue
+            ask = plugin.pre_flight
+            status = self.ask(plugin, "PreBindPreFlight", ask, state, pod, node_name)
             if status.skipped:
                 state.skip_pre_bind.add(plugin.name)
             elif status.ok:

@@ -21,7 +21,7 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.errors import PluginError, PluginOverrun
 from mooring.framework import plugin as contract
-from mooring.framework._internal import InternalPlugin, ScoreByLabel, ScoresByLabel
+from mooring.framework._internal import InternalPlugin, ScoreByLabel, ScoresByCode, ScoresByLabel
 from mooring.framework.results import OnlyNodes
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
@@ -243,13 +243,13 @@ class DecisionCaller(PluginCaller):
 
     def normalized_by_label(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> ScoresByLabel | None:
-        """The normalized scores if they depend on one node label. Raises PluginFault."""
+    ) -> ScoresByLabel | ScoresByCode | None:
+        """The normalized scores if they depend on one label or code. Raises PluginFault."""
         by_label = self._by_label.get(plugin.name)
         if by_label is None:
             return None
         try:
-            found: ScoresByLabel | None = self.guard.call(
+            found: ScoresByLabel | ScoresByCode | None = self.guard.call(
                 plugin, "Score", by_label.normalized_by_label, state, pod, nodes
             )
         except PluginError as error:

@@ -19,10 +19,11 @@ from mooring.api.quantity import INT64_MAX
 from mooring.config import types as cfg_types
 from mooring.config.managed_resources import with_managed_resources
 from mooring.errors import ConfigError, Problem
-from mooring.framework._internal import InternalPlugin
+from mooring.framework._internal import InternalPlugin, gated_reads
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import POINTS, Args, Base, Bind, QueueSort
 from mooring.framework.scores import MAX_SCORE
+from mooring.observe.suggestions import did_you_mean
 from mooring.observe.texts import named
 from mooring.runtime.registry import Registry
 
@@ -40,14 +41,22 @@ class ProfilePlan(msgspec.Struct, frozen=True):
     args: dict[str, Args]
     points: dict[str, tuple[str, ...]]  # plugin names in order, by point
     weights: dict[str, int]  # of the score plugins
+    notes: tuple[cfg.Note, ...] = ()  # what has no effect
+    feature_gates: frozenset[str] = frozenset()  # that are turned on
 
     @property
     def reads(self) -> frozenset[type[Object]]:
         """The kinds that its plugins look up."""
-        return frozenset(kind for found in self.classes.values() for kind in found.reads)
+        return frozenset(
+            kind
+            for found in self.classes.values()
+            for kind in (*found.reads, *gated_reads(found, self.feature_gates))
+        )
 
-    def build(self, handle: Handle, feature_gates: frozenset[str] = frozenset()) -> Profile:
+    def build(self, handle: Handle) -> Profile:
         """Build the plugins; raises ConfigError with every plugin that fails."""
+        for note in self.notes:
+            log.warning("configuration note", extra={"path": note.path, "note": note.text})
         handle.objects.declare(self.reads)
         plugins: dict[str, Base] = {}
         problems: list[Problem] = []
@@ -55,7 +64,7 @@ class ProfilePlan(msgspec.Struct, frozen=True):
             try:
                 plugin = plugins[name] = plugin_class(self.args[name], handle)
                 if isinstance(plugin, InternalPlugin):
-                    plugin.feature_gates = feature_gates
+                    plugin.feature_gates = self.feature_gates
             except Exception as error:
                 log.debug("plugin refused to start", extra={"plugin": name}, exc_info=error)
                 text = f'initializing plugin "{name}": {named(error)}'
@@ -102,7 +111,9 @@ class Profile:
 
 
 def plan_profiles(
-    config: cfg_types.KubeSchedulerConfiguration, registry: Registry
+    config: cfg_types.KubeSchedulerConfiguration,
+    registry: Registry,
+    feature_gates: frozenset[str] = frozenset(),
 ) -> list[ProfilePlan]:
     """Plan every profile; raises ConfigError with all problems of all profiles."""
     profiles = with_managed_resources(config).profiles
@@ -114,11 +125,22 @@ def plan_profiles(
     problems = problems or _differing_sort(plans)
     if problems:
         raise ConfigError(problems)
-    return plans
+    return [msgspec.structs.replace(plan, feature_gates=feature_gates) for plan in plans]
+
+
+def profile_problems(
+    config: cfg_types.KubeSchedulerConfiguration, registry: Registry
+) -> list[Problem]:
+    """What `plan_profiles` would refuse."""
+    try:
+        plan_profiles(config, registry)
+    except ConfigError as error:
+        return list(error.problems)
+    return []
 
 
 class _Planner:
-    """Plans one profile and collects its problems."""
+    """Plans one profile and collects its problems and notes."""
 
     def __init__(
         self, profile: cfg_types.KubeSchedulerProfile, path: str, registry: Registry
@@ -127,6 +149,7 @@ class _Planner:
         self.path = path
         self.registry = registry
         self.problems: list[Problem] = []
+        self.notes: list[cfg.Note] = []
 
     def plan(self) -> ProfilePlan:
         resolve = self._resolve_paths()
@@ -152,6 +175,7 @@ class _Planner:
             args=self._decode_args(classes, resolve),
             points={point: tuple(ref.name for ref in refs) for point, refs in points.items()},
             weights=weights,
+            notes=tuple(self.notes),
         )
 
     def _report(self, place: str, message: object) -> None:
@@ -211,23 +235,29 @@ class _Planner:
         self, classes: dict[str, type[Base]], resolve: Callable[[str], str]
     ) -> dict[str, Args]:
         given: dict[str, Any] = {}
+        written: dict[str, str] = {}  # the names as they are in the file
         for entry in self.profile.plugin_config:
             name = resolve(entry.name)
-            if name in given:
-                place = f"pluginConfig[{entry.name}]"
+            place = f"pluginConfig[{entry.name}]"
+            if name in given and written[name] != entry.name:  # else the file was refused for it
                 self._report(place, f'Duplicate value: "{name}" has its arguments already')
-            given[name] = entry.args
+            given[name], written[name] = entry.args, entry.name
             if name not in classes:
-                extra = {"profile": self.profile.scheduler_name, "plugin": name}
-                log.warning("pluginConfig is for a plugin that is not enabled", extra=extra)
+                self.notes.append(cfg.Note(f"{self.path}.{place}", self._not_enabled(name)))
         decoded: dict[str, Args] = {}
         for name, plugin_class in classes.items():
-            path = f"{self.path}.pluginConfig[{name}].args"
+            path = f"{self.path}.pluginConfig[{written.get(name, name)}].args"
             args, found = cfg.decode_args(given.get(name), plugin_class.args_type, name, path)
             self.problems += found
             if args is not None:
                 decoded[name] = args
         return decoded
+
+    def _not_enabled(self, name: str) -> str:
+        text = f"has no effect: the plugin {name} is not enabled in this profile"
+        if name in self.registry.names:
+            return text
+        return f"has no effect: there is no plugin {name}{did_you_mean(name, self.registry.names)}"
 
 
 def _differing_sort(plans: list[ProfilePlan]) -> list[Problem]:

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, TypeGuard
+from types import FunctionType
+from typing import Any, Final, TypeGuard, get_args, get_origin
 
 from mooring.errors import ConfigError, Problem
 from mooring.framework import _internal
@@ -24,6 +25,7 @@ from mooring.framework.depends_on import DependsOn
 from mooring.framework.events import ClusterEvent
 from mooring.framework.plugin import IN_DECISIONS, POINTS, Base
 from mooring.framework.scores import Normalizer
+from mooring.observe.suggestions import closest, did_you_mean
 from mooring.observe.texts import named
 
 _CONTRACT: Final = (contract.__name__, _internal.__name__)
@@ -90,7 +92,8 @@ class Registry:
             return found
         source = self._sources.get(name)
         if source is None:
-            raise LookupError(f'plugin "{name}" does not exist')
+            hint = did_you_mean(name, self._sources)
+            raise LookupError(f'plugin "{name}" does not exist{hint}')
         try:
             loaded: Any = source.load() if _is_entry_point(source) else source
         except Exception as error:
@@ -147,9 +150,12 @@ def _class_faults(candidate: type[Base]) -> tuple[str, ...]:
         faults.append("it needs a `name`")
     if not issubclass(candidate, tuple(POINTS.values())):
         faults.append("it serves no extension point")
-    missing = sorted(getattr(candidate, "__abstractmethods__", ()))
-    if missing:
-        faults.append(f"it lacks {', '.join(missing)}()")
+    for name in sorted(getattr(candidate, "__abstractmethods__", ())):
+        written = closest(name, _own_methods(candidate))
+        faults.append(
+            f"it lacks {name}()" + (f"; is {written}() meant to be it?" if written else "")
+        )
+    faults += _argument_faults(candidate)
     events = candidate.wakes_on
     if events is not None and not (
         isinstance(events, tuple) and all(isinstance(event, ClusterEvent) for event in events)
@@ -173,6 +179,29 @@ def _class_faults(candidate: type[Base]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(faults))
 
 
+def _own_methods(candidate: type[Base]) -> list[str]:
+    """The methods that the author wrote: one of them may be a misspelt method of the contract."""
+    own = [base for base in candidate.__mro__ if base.__module__ not in _CONTRACT]
+    return [name for base in own for name, value in vars(base).items() if callable(value)]
+
+
+def _argument_faults(candidate: type[Base]) -> Iterator[str]:
+    for base in (
+        base for found in candidate.__mro__ for base in vars(found).get("__orig_bases__", ())
+    ):
+        for given in get_args(base) if get_origin(base) is contract.Plugin else ():
+            if isinstance(given, type) and not issubclass(given, contract.Args):
+                yield (
+                    f"Plugin[{given.__name__}]: the arguments must be a subclass of"
+                    f" mooring.framework.Args: class {given.__name__}(fw.Args, frozen=True)"
+                )
+    if candidate.__init__ is not Base.__init__:
+        try:
+            inspect.signature(candidate.__init__).bind(None, None, None)
+        except TypeError:
+            yield "__init__() must take (self, args, handle)"
+
+
 def _normalizer_faults(candidate: type[contract.Score]) -> Iterator[str]:
     if not isinstance(candidate.normalizer, Normalizer):
         names = "BEST_IS_100, LEAST_IS_100 or MIN_MAX of mooring.framework"
@@ -190,13 +219,25 @@ def _signature_faults(candidate: type[Base], point: type[Base]) -> Iterator[str]
             yield f"{name} must be a method"
         if found is wanted or not inspect.isfunction(found):
             continue
-        expected = [p for p in inspect.signature(wanted).parameters if p != "self"]
-        try:
-            inspect.signature(found).bind(None, *expected)
-        except TypeError:
-            yield f"{name}() must take ({', '.join(['self', *expected])})"
+        if not _has_same_arguments(found, wanted):
+            expected = [p for p in inspect.signature(wanted).parameters if p != "self"]
+            try:
+                inspect.signature(found).bind(None, *expected)
+            except TypeError:
+                yield f"{name}() must take ({', '.join(['self', *expected])})"
         waits, may_wait = map(inspect.iscoroutinefunction, (found, wanted))
         if may_wait and not waits:
             yield f"{name}() must be `async def`"
         if waits and not may_wait:
             yield f"{name}() must be a plain `def`: a decision does no I/O"
+
+
+def _has_same_arguments(found: FunctionType, wanted: FunctionType) -> bool:
+    """Whether that can be seen at once: to make signatures takes its time."""
+    one, other = found.__code__, wanted.__code__
+    count = one.co_argcount
+    return (
+        (count, one.co_kwonlyargcount) == (other.co_argcount, 0)
+        and one.co_varnames[:count] == other.co_varnames[:count]
+        and not hasattr(found, "__wrapped__")
+    )

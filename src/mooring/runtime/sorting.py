@@ -21,6 +21,7 @@ from mooring.runtime.guard import Guard
 
 log = logging.getLogger(__name__)
 
+_OTHER = "other"  # the kind of a part whose comparison may run code of the plugin
 _LAST = 1  # first part of the key of a pod that has no key of its own; others begin with 0
 
 
@@ -71,7 +72,10 @@ class GuardedSort(QueueSort):
             return _LAST, queued.timestamp
         if not parts:
             return None
-        return 0, *(_Careful(part, self) if _kind(part) == "other" else part for part in parts)
+        if _OTHER not in shape:
+            return 0, *parts
+        kinds = zip(parts, shape, strict=True)
+        return 0, *(_Careful(part, self) if kind == _OTHER else part for part, kind in kinds)
 
     def compare(self, compare: Callable[[Any, Any], object], a: Any, b: Any) -> bool | None:
         """Compare two parts of keys by the plugin's code; None if that fails."""
@@ -111,4 +115,4 @@ class _Careful:
 def _kind(part: object) -> str:
     if isinstance(part, str):
         return "text"
-    return "number" if isinstance(part, int | float) else "other"
+    return "number" if isinstance(part, int | float) else _OTHER
