@@ -11,8 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from mooring.cache.internals import on_rows_of
 from mooring.cache.snapshot import Nodes
-from mooring.framework._internal import DomainFilter, DomainScore, DomainTable, ScoreByLabel
+from mooring.framework._internal import (
+    DomainFilter,
+    DomainScore,
+    DomainTable,
+    ScoreByLabel,
+    ScoresByCode,
+)
 from mooring.framework.plugin import PreFilter, PreScore, Score
 from mooring.framework.scores import MAX_SCORE, MIN_SCORE
 from mooring.framework.state import CycleState
@@ -74,14 +81,17 @@ def check_labels_score_alike(bench: Bench) -> None:
         given = None if state is None else bench.call(plugin.normalized_by_label, state, pod, some)
         if given is None or state is None:
             continue
-        table = _entries({given.key: given.points}, np.dtype(np.int64), some)[given.key]
+        if isinstance(given, ScoresByCode):
+            table, codes = given.points, on_rows_of(some, given.codes)
+        else:
+            table = _entries({given.key: given.points}, np.dtype(np.int64), some)[given.key]
+            codes = some.label_codes(given.key)
         if ((table < MIN_SCORE) | (table > MAX_SCORE)).any():
             raise Fault(f"final_by_label() gives {table.tolist()}, expected 0 to 100")
         caller = bench.plugins.caller
         raw = caller.score_all(plugin, state, pod, some)
         scores = caller.normalized(plugin, state, pod, some, raw)
-        for node, score in zip(some, scores.tolist(), strict=True):
-            points = table[node.label_code(given.key)]
+        for node, points, score in zip(some, table[codes], scores.tolist(), strict=True):
             if points != score:
                 text = f"node {node.name} has {points} by final_by_label(), but {score} in the end"
                 raise Fault(text)

@@ -33,6 +33,9 @@ class ResourceClasses:
                 return name
         return found
 
+    def all(self) -> list[DeviceClass]:
+        return list(self._objects.list(DeviceClass))
+
     def exists(self, name: str) -> bool:
         """Whether there is a class of this name."""
         return self._objects.get(DeviceClass, name) is not None

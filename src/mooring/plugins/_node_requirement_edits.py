@@ -55,8 +55,11 @@ def facts_of(pod: fw.Pod, nodes: fw.Nodes) -> Iterator[fw.Fact]:
 def enforced_facts(matcher: NodeMatcher, nodes: fw.Nodes) -> Iterator[fw.Fact]:
     """What the configuration requires besides."""
     for term in matcher.terms:
+        unmet = sum((~nodes.meeting(one) for one in term.requirements), np.zeros(len(nodes)))
+        nearest = nodes[int(unmet.argmin())].name
         for requirement in term.requirements:
-            yield from _unmet_facts(f"addedAffinity {requirement}", requirement, nodes)
+            for fact in _unmet_facts(f"addedAffinity {requirement}", requirement, nodes):
+                yield structs.replace(fact, node=nearest)
 
 
 def _unmet_facts(text: str, requirement: LabelRequirement, nodes: fw.Nodes) -> Iterator[fw.Fact]:
@@ -100,6 +103,50 @@ def edits_for(pod: fw.Pod, node: fw.Node, everywhere: fw.Nodes) -> Iterator[fw.E
             labels |= _satisfying(requirement)
     if labels and (unmet is None or unmet.is_named):
         yield label_node(node.name, labels)
+
+
+def enforced_edits(
+    matcher: NodeMatcher, required: core.NodeSelector, node: fw.Node
+) -> Iterator[tuple[str, core.NodeSelector | None]]:
+    """What the configuration could require instead, with the text of that edit; None: nothing."""
+    unmet = _least_unmet(matcher.terms, node)
+    if unmet is None:
+        return
+    if unmet.requirements and unmet.is_named:
+        kept = _without(required, unmet)
+        texts = listed(map(str, unmet.requirements))
+        if kept is not None:
+            yield f"drop {texts} from addedAffinity", kept
+    yield "drop the required part of addedAffinity", None
+
+
+def enforced_labels(matcher: NodeMatcher, node: fw.Node) -> Iterator[fw.Edit]:
+    """The node with the labels that the configuration requires."""
+    unmet = _least_unmet(matcher.terms, node)
+    if unmet is not None and unmet.requirements and unmet.is_named:
+        labels: dict[str, str | None] = {}
+        for requirement in unmet.requirements:
+            labels |= _satisfying(requirement)
+        yield label_node(node.name, labels)
+
+
+def _without(required: core.NodeSelector, unmet: UnmetTerm) -> core.NodeSelector | None:
+    """Without the unmet expressions of a term; None if that leaves nothing of the term."""
+    terms = list(required.node_selector_terms)
+    term = terms[unmet.place]
+    kept = tuple(
+        test
+        for test in term.match_expressions
+        if not set(_parsed(test)).intersection(unmet.requirements)
+    )
+    if not kept and not term.match_fields:
+        return None
+    terms[unmet.place] = structs.replace(term, match_expressions=kept)
+    return structs.replace(required, node_selector_terms=tuple(terms))
+
+
+def _parsed(test: core.NodeSelectorRequirement) -> tuple[LabelRequirement, ...]:
+    return compile_term(core.NodeSelectorTerm(match_expressions=(test,)), "").requirements
 
 
 def drop_affinity(text: str = "drop its required node affinity") -> fw.Edit:
@@ -153,8 +200,7 @@ def _term_edits(pod: fw.Pod, unmet: UnmetTerm, everywhere: fw.Nodes) -> Iterator
     raw = _raw_terms(pod.api)[unmet.place]
     first = unmet.requirements[0]
     for test in raw.match_expressions:
-        parsed = compile_term(core.NodeSelectorTerm(match_expressions=(test,)), "").requirements
-        if first not in parsed:
+        if first not in _parsed(test):
             continue
         family = f"expression {first}"
         for value in test.values if test.operator == "In" else ():

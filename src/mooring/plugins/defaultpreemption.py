@@ -6,7 +6,7 @@ from typing import Final
 
 import mooring.framework as fw
 from mooring.api.policy import PodDisruptionBudget
-from mooring.framework._internal import what_if_of
+from mooring.framework._internal import InternalPlugin, what_if_of
 from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import PreemptionReport, pick, search, worth_trying
 from mooring.preemption.known_victims import KnownVictims
@@ -43,12 +43,15 @@ def _invalid(field: str, value: int, text: str) -> ValueError:
     return ValueError(f"{field}: Invalid value: {value}: {text}")
 
 
-class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.PostFilter):
+class DefaultPreemption(
+    fw.Plugin[DefaultPreemptionArgs], InternalPlugin, fw.PreEnqueue, fw.PostFilter
+):
     """Nominate the node where evictions do least harm. The scheduler carries them out."""
 
     name = "DefaultPreemption"
     reads = (PodDisruptionBudget,)
     wakes_on = (fw.Event.POD_DELETED,)
+    reports_waiting = False  # the condition of the pod and the Events of its victims say more
 
     IS_NEVER = fw.Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
     IS_UNDER_WAY = fw.Status.unschedulable(
@@ -150,10 +153,7 @@ class DefaultPreemption(fw.Plugin[DefaultPreemptionArgs], fw.PreEnqueue, fw.Post
 
 
 def _no_candidate(report: PreemptionReport) -> fw.Nominate:
-    if report.error:
-        return fw.Nominate("", fw.Status.error(f"preemption: {report.error}"), report=report)
-    text = f"preemption: {report.message}"
-    return fw.Nominate("", fw.Status.unschedulable(text), report=report)
+    return fw.Nominate("", report.refusal, report=report)
 
 
 def _choose(
@@ -163,7 +163,7 @@ def _choose(
     if isinstance(agreed, fw.Status):
         text = f"preemption: {agreed.message}"
         return fw.Nominate("", fw.Status.error(text, cause=agreed.cause), report=report)
-    best = pick(request, agreed)
+    best = pick(request.started, agreed)
     if not best:
         status = fw.Status.unschedulable("preemption: no candidate node for preemption")
         return fw.Nominate("", status, report=report)

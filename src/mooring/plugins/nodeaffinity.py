@@ -1,14 +1,16 @@
 """The nodes that a pod requires and prefers: `nodeSelector` and node affinity."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 import mooring.framework as fw
 from mooring.api import core
 from mooring.api.selectors import (
     NODE_NAME_FIELD,
+    NodeMatcher,
     NodeTerm,
     SelectorError,
     compile_node_selector,
@@ -170,7 +172,23 @@ class NodeAffinity(
     ) -> Iterable[fw.Edit]:
         if node is None:
             return (edits.drop_affinity(),)
+        if self._added is not None and status.reasons == self.ENFORCED.reasons:
+            return self._enforced_edits(self._added, node)
         return edits.edits_for(pod, node, self.handle.nodes)
+
+    def _enforced_edits(self, added: NodeMatcher, node: fw.Node) -> Iterator[fw.Edit]:
+        yield from edits.enforced_labels(added, node)
+        affinity = self.args.added_affinity
+        required = required_of(affinity)
+        assert affinity is not None
+        assert required is not None
+        for text, other in edits.enforced_edits(added, required, node):
+            less = structs.replace(
+                affinity, required_during_scheduling_ignored_during_execution=other
+            )
+            args = structs.replace(self.args, added_affinity=less)
+            amount = 1.0 if other is None else 0.0
+            yield fw.Edit.of_args(text, self.name, args, family="addedAffinity", amount=amount)
 
     # --- events --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.oracle.scenarios import objects
+from tests.oracle.scenarios import objects, profiles
 from tests.oracle.scenarios.case import Case
 from tests.oracle.scenarios.dice import Dice, Object
 
@@ -32,6 +32,11 @@ SELECTORS = (
     f'semver("535.0.0").isLessThan(device.attributes["{GPU}"].?version.orValue(semver("1.0.0")))',
     f'["A100", "T4"].exists(m, m == device.attributes["{GPU}"].?model.orValue("x"))',
     f'size(device.attributes["{GPU}"]) > 2',
+    '"%s, %d, %x, %.2f %s".format([device.driver, dyn(12), dyn(255), dyn(1.5), dyn([1, 2])])'
+    '.endsWith(", 12, ff, 1.50 [1, 2]")',
+    f'!format.dns1123Subdomain().validate(device.driver).hasValue() || device.driver == "{NIC}"',
+    f'format.named("labelValue").value().validate(device.attributes["{GPU}"].?model.orValue("-"))'
+    ".hasValue() == false",
     f'"{NIC}" in device.attributes || device.driver.endsWith("example.com")',
     f'device.attributes["{NIC}"].?speed.orValue(0) >= 25 || device.driver == "{GPU}"',
 )
@@ -71,9 +76,20 @@ class _Devices:
         pod = objects.pod(dice, namespace="default", priority=dice.pick((0, 10)))
         in_flight = self._hold_devices()
         self._give_claims(pod, names)
-        if dice.chance(0.15):
+        if dice.chance(0.25):
             self._ask_for_extended_resources(pod)
-        return Case(pod, self._cluster, None, in_flight)
+        return Case(pod, self._cluster, self._profile(), in_flight)
+
+    def _profile(self) -> Object | None:
+        """Sometimes extended resources count in the score of NodeResourcesFit."""
+        dice = self._dice
+        if not dice.chance(0.3):
+            return None
+        scored = [{"name": "cpu", "weight": 1}, {"name": EXTENDED[0], "weight": 3}]
+        strategy = {"type": dice.pick(("LeastAllocated", "MostAllocated")), "resources": scored}
+        # Not in those of NodeResourcesBalancedAllocation: kube-scheduler 1.36 dies of it.
+        args = {"NodeResourcesFit": {"scoringStrategy": strategy}}
+        return {"pluginConfig": profiles.plugin_config(dice, args)}
 
     # --- classes and slices ----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from tests.plugins.dynamicresources.objects import (
 
 from mooring.api.resource import ResourceSlice
 from mooring.simulator import Simulation
+from mooring.testing import devices
 from mooring.testing.builders import node
 
 G = 'device.attributes["gpu.example.com"]'
@@ -39,6 +40,18 @@ ODD_COUNTS = [
     resource_slice("a", [gpu("gpu-9")], name="two", pool=pool(7)),
 ]
 HUGE = gpu("gpu-0", capacity={"memory": {"value": "1e900"}, "other": {"value": "-5"}})
+# Two counter sets, two devices: each needs all that the other takes a part of.
+CIRCLE = [
+    devices.resource_slice(
+        "a",
+        [
+            devices.device("gpu-0", consumes={"one": {"n": 2}, "two": {"n": 1}}),
+            devices.device("gpu-1", consumes={"one": {"n": 1}, "two": {"n": 2}}),
+        ],
+        slices=2,
+    ),
+    devices.resource_slice("a", name="c", slices=2, counters={"one": {"n": 2}, "two": {"n": 2}}),
+]
 STEPLESS = gpu(
     "gpu-0",
     allowMultipleAllocations=True,
@@ -72,6 +85,7 @@ STEPLESS = gpu(
             "claim default/bad, request gpu: asks for all devices, but resource pool"
             " gpu.example.com/a is currently invalid",
         ),
+        (CIRCLE, request(count=2), "1 cannot allocate all claims"),
         (ODD_COUNTS, request(), "1 cannot allocate all claims"),
         (
             [resource_slice("a", 1, pool=pool(2))],

@@ -46,6 +46,23 @@ def evaluate(expression: str, device: dict[str, Any] = DEVICE) -> bool | str:
 @pytest.mark.parametrize(
     "expression",
     [
+        # formats
+        '"%s-%d %%".format(["a", dyn(1)]) == "a-1 %"',
+        '"%x %X %o %b".format([dyn(255), dyn("hi"), dyn(8), dyn(5)]) == "ff 6869 10 101"',
+        '"%b".format([true]) == "1"',
+        '"%.1f %e".format([1.25, 1.5]) == "1.2 1.500000e+00"',
+        '"%s".format([{"b": 1, "a": 2}]) == "{a: 2, b: 1}" && "%s".format([null]) == "null"',
+        '!format.dns1123Label().validate("abc").hasValue()',
+        'format.dns1123Label().validate("A_").value().size() == 1',
+        'format.named("none") == optional.none() && format.named("uuid").hasValue()',
+        '!format.dns1035LabelPrefix().validate("abc-").hasValue()',
+        'format.dns1035Label().validate("1abc").hasValue()',
+        '!format.qualifiedName().validate("example.com/Name_1").hasValue()',
+        'format.datetime().validate("2024-13-01T00:00:00Z").hasValue()',
+        '!format.date().validate("2024-02-29").hasValue()',
+        'format.byte().validate("?").hasValue()',
+        '!format.uri().validate("https://a/b").hasValue()',
+        'format.uri().validate("a b").hasValue()',
         # devices
         f'device.driver == "{DRIVER}"',
         f'{G}.model == "A100" && {C}.memory.isGreaterThan(quantity("10Gi"))',

@@ -120,9 +120,9 @@ def test_gives_every_claim_devices_of_its_own() -> None:
 
 def test_a_device_that_becomes_free_wakes_a_pod() -> None:
     with Simulation() as sim:
-        sim.apply(device_class(), node("a"), resource_slice("a", 1), claim("c0"), claim("c1"))
-        sim.schedule(pod_with("c0", name="p0"))
-        sim.schedule(pod_with("c1", name="p1"))
+        sim.apply(device_class(), node("a"), resource_slice("a", 1), claim("c1"))
+        sim.apply(allocated("c0", "a", "gpu-0", reserved_for=("p0", "p2")))
+        sim.schedule(pod_with("c0", name="p0"), pod_with("c1", name="p1"))
         assert sim.where("p1") == "unschedulable"
         sim.delete(sim.pod("p0"))
         sim.advance(20)

@@ -11,7 +11,7 @@ import mooring.framework as fw
 from mooring.api import codec, core
 from mooring.api.meta import OwnerReference
 from mooring.cache.pods import Pod
-from mooring.plugins.noderesources.shortages import asking_for, cheapest, text_of
+from mooring.plugins.noderesources.shortages import asking_for, cheapest, in_one_unit, text_of
 from mooring.testing import pod
 
 ONE_CPU = {"cpu": 1000}
@@ -80,3 +80,23 @@ def test_amounts_read_as_people_write_them() -> None:
     assert text_of("memory", 4 * 2**30 - 1) == "4095Mi"
     assert text_of("memory", 4 * 2**30 - 1, up=True) == "4Gi"
     assert text_of("example.com/gpu", 2) == "2"
+
+
+@pytest.mark.parametrize(
+    ("resource", "amounts", "texts"),
+    [
+        ("cpu", (1000, 1500), ["1", "1.5"]),
+        ("cpu", (250, 500), ["250m", "500m"]),
+        ("cpu", (250, 10_000), ["0.25", "10"]),
+        ("cpu", (2000, 1875, 125), ["2000m", "1875m", "125m"]),
+        ("cpu", (0, 1500), ["0", "1500m"]),
+        ("cpu", (0, 0), ["0", "0"]),
+        ("memory", (2**29, 2**31), ["0.5Gi", "2Gi"]),
+        ("memory", (100 * 2**20, 2**31), ["100Mi", "2048Mi"]),
+        ("example.com/gpu", (1, 0, 2), ["1", "0", "2"]),
+    ],
+)
+def test_the_amounts_of_a_sentence_have_one_unit(
+    resource: str, amounts: tuple[int, ...], texts: list[str]
+) -> None:
+    assert in_one_unit(resource, *amounts) == texts

@@ -79,12 +79,12 @@ class Asks:
     def __init__(self, handle: fw.Handle, devices: Devices, classes: ResourceClasses) -> None:
         self._handle = handle
         self._devices = devices
-        self._classes = classes
+        self.classes: ResourceClasses = classes
 
     def claims(self, pod: fw.Pod) -> PodDeviceClaims:
         """The claims of a pod. Raises Unusable."""
         found = PodDeviceClaims(claims_of(pod, self._devices.ledger))
-        if self._classes.served(pod):
+        if self.classes.served(pod):
             found.special = existing_claim(pod, self._handle.objects) or new_claim(pod)
         return found
 
@@ -117,7 +117,7 @@ class Asks:
         containers: Hashable = None
         if claims.special is not None:
             extended = ExtendedAsk(
-                self._classes.served(pod),
+                self.classes.served(pod),
                 bool(claims.special.spec.devices.requests),
                 claims.special.allocation is not None,
             )
@@ -147,7 +147,7 @@ class Asks:
     def _check_class(self, name: str, request: str) -> None:
         if not name:
             raise RefusedAsk(fw.Status.error(f"request {request}: unsupported request type"))
-        if not self._classes.exists(name):
+        if not self.classes.exists(name):
             text = f"request {request}: device class {name} does not exist"
             raise RefusedAsk(fw.Status.unresolvable(text))
 
@@ -156,7 +156,7 @@ class Asks:
         assert ask.extended is not None
         found: list[str] = []
         for name, _ in ask.extended.scalars:
-            if self._classes.class_of(name) is not None and not node.allocatable(name):
+            if self.classes.class_of(name) is not None and not node.allocatable(name):
                 found.append(name)
             elif name not in node.api.status.allocatable:
                 return None
@@ -166,7 +166,7 @@ class Asks:
         """The specs of all claims that need devices, if these resources are served by devices."""
         specs = list(ask.specs)
         if ask.extended is not None and not ask.extended.is_allocated:
-            specs.append(requests_for(pod, served, self._classes).spec)
+            specs.append(requests_for(pod, served, self.classes).spec)
         return specs
 
 

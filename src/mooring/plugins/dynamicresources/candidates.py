@@ -41,6 +41,9 @@ class CandidateDevices:
             [place for place, one in enumerate(problem.devices) if one.matches[number] is not False]
             for number in range(len(problem.requests))
         ]
+        if problem.demand.is_best_fit:
+            for found in self._found:
+                found.sort(key=self._size)
         self.is_hopeless: bool = False
         self.alike: list[int] | None = None  # equal numbers: equal devices; None: do not compare
         if not prune:
@@ -54,6 +57,14 @@ class CandidateDevices:
         self._narrow(slots)
         if without_effect is None:
             self._found = every  # a device that is tried and refused makes a difference as well
+
+    def _size(self, place: int) -> tuple[float, tuple[int, ...]]:
+        """What a device takes from others, then what is left of it: the least fits best."""
+        features = self._problem.devices[place]
+        declared = self._problem.counters
+        taken = sum(amount / max(declared[counter], 1) for counter, amount in features.taken)
+        used = self._consumed.get(place) or (0,) * len(features.limits)
+        return taken, tuple(a - b for a, b in zip(features.limits, used, strict=True))
 
     @property
     def remembers(self) -> bool:
@@ -87,7 +98,7 @@ class CandidateDevices:
                 continue
             values = [one.values[number] for one in self._problem.devices]
             known = [value for value in values if value is not None]
-            if len(set(known)) == len(known) and UNKNOWN not in known:
+            if _are_distinct(known):
                 found.add(number)
             elif any(
                 needs > 1 and number in covering
@@ -183,6 +194,8 @@ class CandidateDevices:
     ) -> None:
         """Leave out devices with a value of which some request has too few."""
         devices = self._problem.devices
+        if any(isinstance(one.values[constraint], frozenset) for one in devices):
+            return  # devices with several values match in several ways
         allowed: set[Any] | None = None
         covered = [n for slot in slots for n in slot if constraint in self._covering[n]]
         for slot in slots:
@@ -204,3 +217,10 @@ class CandidateDevices:
                 for place in self._found[number]
                 if devices[place].values[constraint] in allowed
             ]
+
+
+def _are_distinct(values: list[Any]) -> bool:
+    """Whether no two devices have a value in common."""
+    if any(isinstance(value, frozenset) for value in values):
+        return len(frozenset().union(*values)) == sum(map(len, values))
+    return len(set(values)) == len(values) and UNKNOWN not in values

@@ -12,7 +12,7 @@ def may_help(pod: fw.Pod, old: object | None, new: object | None, ledger: Ledger
     """Claims and the pod's own status are looked at; nodes, classes and slices always may help."""
     if isinstance(new, ResourceClaim):
         before = old if isinstance(old, ResourceClaim) else None
-        return _has_usable_claims(pod, ledger) and _claim_helps(pod, before, new)
+        return _claim_helps(pod, before, new) and _has_usable_claims(pod, ledger)
     if isinstance(old, ResourceClaim):
         return old.allocation is not None  # it is gone, and its devices are free
     if isinstance(new, fw.Pod):
@@ -31,6 +31,9 @@ def _has_usable_claims(pod: fw.Pod, ledger: Ledger) -> bool:
 def _claim_helps(pod: fw.Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
     if old is not None and old.allocation is not None and new.allocation is None:
         return True  # devices have become free
-    if new.namespace != pod.namespace or new.name not in [name for name, _ in claim_names(pod)]:
+    if new.namespace != pod.namespace or (old is not None and old.status == new.status):
         return False
-    return old is None or old.status != new.status
+    try:
+        return any(name == new.name for name, _ in claim_names(pod))
+    except UnusableClaim:
+        return False

@@ -6,15 +6,22 @@ slices that apply to them. Nodes without devices of their own share the content 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from mooring.api.placement import NodeSelector
-from mooring.api.resource import Device, ResourceSlice, ResourceSliceSpec
+from mooring.api.resource import (
+    Device,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from mooring.api.selectors import NodeMatcher, compile_node_selector
 from mooring.cache.objects import Objects
+from mooring.framework._internal import DEVICE_TAINT_RULES, LIST_ATTRIBUTES
 from mooring.plugins.dynamicresources.pools import DevicePool, PoolDevice, PoolId, gather
 from mooring.plugins.dynamicresources.problem import Content
 
@@ -32,9 +39,13 @@ class NodeIdentity(msgspec.Struct, frozen=True):
 class Inventory:
     """Follows the slices."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, feature_gates: frozenset[str] = frozenset()) -> None:
         self._objects = objects
         self._unread = objects.unread(ResourceSlice)
+        self._has_lists = LIST_ATTRIBUTES in feature_gates
+        has_rules = DEVICE_TAINT_RULES in feature_gates
+        self._changed_rules = objects.unread(DeviceTaintRule) if has_rules else set()
+        self._rules: dict[str, DeviceTaintRule] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._devices: dict[str, tuple[PoolDevice, ...]] = {}  # by slice
         self._pools: dict[PoolId, dict[str, ResourceSlice]] = {}
@@ -55,10 +66,14 @@ class Inventory:
     def follow(self) -> set[str]:
         """Learn what has changed: the nodes whose own pools did."""
         changed: set[PoolId] = set()
+        if self._changed_rules:
+            self._follow_rules()
         while self._unread:
             _, name = self._unread.pop()
             old = self._slices.pop(name, None)
             new = self._objects.get(ResourceSlice, name)
+            if new is not None and self._rules:
+                new = tainted(new, self._rules.values())
             if old is not None:
                 pool_id = _pool_of(old.spec)
                 changed.add(pool_id)
@@ -69,13 +84,29 @@ class Inventory:
                 changed.add(pool_id)
                 self._slices[name] = new
                 self._pools.setdefault(pool_id, {})[name] = new
-                self._devices[name] = tuple(PoolDevice(new, one) for one in new.spec.devices)
+                self._devices[name] = tuple(
+                    PoolDevice(new, one, has_lists=self._has_lists) for one in new.spec.devices
+                )
         nodes: set[str] = set()
         for pool_id in changed:
             self._place(pool_id, nodes)
         for name in nodes:
             self._contents.pop(name, None)
         return nodes
+
+    def _follow_rules(self) -> None:
+        """Read all slices again that a rule is, or was, about."""
+        rules: list[DeviceTaintRule] = []
+        while self._changed_rules:
+            _, name = self._changed_rules.pop()
+            old = self._rules.pop(name, None)
+            new = self._objects.get(DeviceTaintRule, name)
+            rules += [one for one in (old, new) if one is not None]
+            if new is not None:
+                self._rules[name] = new
+        for slice_ in self._objects.list(ResourceSlice):
+            if any(is_about(rule, slice_) for rule in rules):
+                self._unread.add(("", slice_.name))
 
     def _place(self, pool_id: PoolId, nodes: set[str]) -> None:
         """Find out whose pool it is now."""
@@ -167,6 +198,17 @@ class Inventory:
         self._contents[node.name] = (group, content)
         return content
 
+    def every_device(self, node: NodeIdentity) -> Iterator[PoolDevice]:
+        """All devices of slices that are for a node, whatever the state of their pools."""
+        for pool_id in (*self._local.get(node.name, ()), *self._known_shared):
+            for name, slice_ in self._pools[pool_id].items():
+                spec = slice_.spec
+                devices = self._devices[name]
+                if spec.per_device_node_selection:
+                    yield from (one for one in devices if self._selects(one.device, node))
+                elif self._selects(spec, node) or not (spec.node_name or spec.node_selector):
+                    yield from devices
+
     def _group_of(self, node: NodeIdentity) -> Group:
         if not self._matchers and not self._names:
             return _NO_GROUP
@@ -219,6 +261,30 @@ class Inventory:
         if selection.node_selector is None:
             return False
         return self._matchers[selection.node_selector].matches(node.labels, node.name)
+
+
+def is_about(rule: DeviceTaintRule, slice_: ResourceSlice) -> bool:
+    """Whether a rule may taint devices of a slice."""
+    selector = rule.spec.device_selector or DeviceTaintSelector()
+    return selector.driver in (None, slice_.spec.driver) and selector.pool in (
+        None,
+        slice_.spec.pool.name,
+    )
+
+
+def tainted(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+    """A slice with the taints of rules on its devices; without a selector, on all of them."""
+    devices = list(slice_.spec.devices)
+    for rule in rules:
+        if not is_about(rule, slice_):
+            continue
+        selector = rule.spec.device_selector
+        for place, device in enumerate(devices):
+            if selector is None or selector.device in (None, device.name):
+                taints = (*device.taints, rule.spec.taint)
+                devices[place] = msgspec.structs.replace(device, taints=taints)
+    spec = msgspec.structs.replace(slice_.spec, devices=tuple(devices))
+    return msgspec.structs.replace(slice_, spec=spec)
 
 
 def _pool_of(spec: ResourceSliceSpec) -> PoolId:

@@ -11,11 +11,13 @@ One ledger serves all profiles of a scheduler.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from mooring.api.resource import AllocationResult, ResourceClaim
 from mooring.cache.objects import Objects
 from mooring.plugins.dynamicresources.pools import PoolId
 
-_Key = tuple[str, str]  # namespace and name of a claim
+ClaimKey = tuple[str, str]  # namespace and name
 
 
 class DeviceUse:
@@ -33,16 +35,21 @@ class DeviceUse:
         return not (self.holders or self.sharers)
 
 
+UsedDevices = dict[PoolId, dict[str, DeviceUse]]
+"""By pool and name of the device."""
+
+
 class Ledger:
     """The allocations of all claims."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._unread = objects.unread(ResourceClaim)
-        self._assumed: dict[_Key, ResourceClaim] = {}
+        self._assumed: dict[ClaimKey, ResourceClaim] = {}
         self._in_flight: dict[str, ResourceClaim] = {}  # by uid
-        self._counted: dict[_Key, AllocationResult] = {}
-        self.used: dict[PoolId, dict[str, DeviceUse]] = {}
+        self._counted: dict[ClaimKey, AllocationResult] = {}
+        self._by_pool: dict[PoolId, set[ClaimKey]] = {}  # of those counted
+        self.used: UsedDevices = {}
         self.changed_pools: set[PoolId] = set()  # the reader takes them out
 
     # --- claims ----------------------------------------------------------------------------------
@@ -109,30 +116,62 @@ class Ledger:
             if old is not None:
                 self._count(old, -1)
                 del self._counted[key]
+                for pool_id in _pools(old):
+                    self._by_pool[pool_id].discard(key)
             if new is not None:
                 self._count(new, 1)
                 self._counted[key] = new
+                for pool_id in _pools(new):
+                    self._by_pool.setdefault(pool_id, set()).add(key)
 
     def _count(self, allocation: AllocationResult, sign: int) -> None:
-        for result in allocation.devices.results:
-            if result.admin_access:
-                continue  # it takes nothing from others
-            pool_id = (result.driver, result.pool)
-            self.changed_pools.add(pool_id)
-            pool = self.used.setdefault(pool_id, {})
-            use = pool.get(result.device)
-            if use is None:
-                use = pool[result.device] = DeviceUse()
-            if result.share_id is None:
-                use.holders += sign
-            else:
-                use.sharers += sign
-                for name, amount in result.consumed_capacity.items():
-                    use.consumed[name] = use.consumed.get(name, 0) + sign * amount.nanos
-            if use.is_over:
-                del pool[result.device]
-                if not pool:
-                    del self.used[pool_id]
+        self.changed_pools.update(count(self.used, allocation, sign))
+
+    def held(self) -> dict[ClaimKey, AllocationResult]:
+        """What every claim has, or is about to get."""
+        pending = {
+            (one.namespace, one.name): one.allocation
+            for one in self._in_flight.values()
+            if one.allocation is not None
+        }
+        return {**self._counted, **pending}
+
+    def held_in(self, pools: Iterable[PoolId]) -> dict[ClaimKey, AllocationResult]:
+        """What claims with devices of these pools have, or are about to get."""
+        some = set(pools)
+        keys = sorted({key for pool_id in some for key in self._by_pool.get(pool_id, ())})
+        found = {key: self._counted[key] for key in keys}
+        for one in self._in_flight.values():
+            if one.allocation is not None and not some.isdisjoint(_pools(one.allocation)):
+                found[one.namespace, one.name] = one.allocation
+        return found
+
+
+def _pools(allocation: AllocationResult) -> Iterator[PoolId]:
+    return ((one.driver, one.pool) for one in allocation.devices.results)
+
+
+def count(used: UsedDevices, allocation: AllocationResult, sign: int) -> Iterator[PoolId]:
+    """Add the devices of an allocation to those in use, or take them away: the pools touched."""
+    for result in allocation.devices.results:
+        if result.admin_access:
+            continue  # it takes nothing from others
+        pool_id = (result.driver, result.pool)
+        yield pool_id
+        pool = used.setdefault(pool_id, {})
+        use = pool.get(result.device)
+        if use is None:
+            use = pool[result.device] = DeviceUse()
+        if result.share_id is None:
+            use.holders += sign
+        else:
+            use.sharers += sign
+            for name, amount in result.consumed_capacity.items():
+                use.consumed[name] = use.consumed.get(name, 0) + sign * amount.nanos
+        if use.is_over:
+            del pool[result.device]
+            if not pool:
+                del used[pool_id]
 
 
 def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:

@@ -4,23 +4,27 @@ Filter says only whether a node's devices suffice. Reserve finds the devices aga
 node alone: within one attempt they are the same.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, Literal
 
+import msgspec
 import numpy as np
 
 import mooring.framework as fw
+from mooring.api.frozen import FrozenDict
 from mooring.api.resource import (
     MOST_SUBREQUESTS,
     AllocationResult,
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
 from mooring.api.selectors import compile_node_selector
 from mooring.config.duration import Duration
 from mooring.framework._internal import (
+    DEVICE_TAINT_RULES,
     AllocatesClaims,
     InternalPlugin,
     Permissions,
@@ -32,6 +36,7 @@ from mooring.plugins.dynamicresources.ask import Ask, Asks, PodDeviceClaims, Ref
 from mooring.plugins.dynamicresources.binding import ClaimBinder, ClaimReservation
 from mooring.plugins.dynamicresources.claims import UnusableClaim, claims_of, is_unavailable
 from mooring.plugins.dynamicresources.devices import Devices, devices_of
+from mooring.plugins.dynamicresources.explaining import DeviceFacts
 from mooring.plugins.dynamicresources.extended import (
     IN_MEMORY,
     Requests,
@@ -39,6 +44,7 @@ from mooring.plugins.dynamicresources.extended import (
 )
 from mooring.plugins.dynamicresources.hints import may_help
 from mooring.plugins.dynamicresources.problem import Content
+from mooring.plugins.dynamicresources.remedies import DeviceRemedies, before_nodes, released
 from mooring.plugins.dynamicresources.requests import CLAIM, DEVICE, DeviceDemand
 from mooring.plugins.dynamicresources.search import OutOfTime, SearchError, Solution
 
@@ -46,15 +52,23 @@ _ONE_SECOND: Final = Duration.of(1)
 _ADDED_OR_CHANGED: Final = fw.Action.ADD | fw.Action.UPDATE
 
 HAS_RUN: fw.StateKey[bool] = fw.StateKey("DynamicResources/has run")
+GONE: fw.StateKey["GonePods"] = fw.StateKey("DynamicResources/gone pods")
 ASK: fw.StateKey[Ask] = fw.StateKey("DynamicResources/ask")
 RESERVATION: fw.StateKey[ClaimReservation] = fw.StateKey("DynamicResources/reservation")
 
 
 class DynamicResourcesArgs(fw.Args, frozen=True):
-    """How long Filter may take for a node (0: no limit), and how long a binding may take."""
+    """How long Filter may take for a node (0: no limit), and how long a binding may take.
+
+    The others are not kube-scheduler's: which of several devices is taken, whether nodes whose
+    devices are in use already are preferred, and whether pods may be evicted for their devices.
+    """
 
     filter_timeout: Duration = Duration.of(10)
     binding_timeout: Duration = Duration.of(600)
+    device_choice: Literal["FirstFit", "BestFit"] = "FirstFit"
+    pack_nodes: bool = False
+    preempt_device_holders: bool = False
 
     def __post_init__(self) -> None:
         if self.filter_timeout < Duration():
@@ -66,6 +80,15 @@ class DynamicResourcesArgs(fw.Args, frozen=True):
                 f'bindingTimeout: Invalid value: "{self.binding_timeout}":'
                 " must be at least 1 second"
             )
+
+
+class GonePods(msgspec.Struct):
+    """Pods that are taken away in a dry run of preemption."""
+
+    uids: set[str] = set()
+
+    def clone(self) -> "GonePods":
+        return GonePods(set(self.uids))
 
 
 class DynamicResources(
@@ -90,6 +113,7 @@ class DynamicResources(
     evicts = False
     parallel = True
     reads = (ResourceClaim, ResourceSlice, DeviceClass)
+    gated_reads = FrozenDict({DEVICE_TAINT_RULES: (DeviceTaintRule,)})
     permissions = (
         Permissions(ResourceClaim, ("get", "patch", "create", "delete")),
         Permissions(ResourceClaim, ("patch",), "status"),
@@ -114,6 +138,7 @@ class DynamicResources(
     NO_ALLOCATION = fw.Status.error("claim allocation not found for node")
     UNAVAILABLE = fw.Status.unresolvable("resourceclaim not available on the node")
     NOT_ALLOCATABLE = fw.Status.unresolvable("cannot allocate all claims")
+    NOT_FREE = fw.Status.unschedulable("cannot allocate all claims")  # evictions may help
     INVALID_POOLS = fw.Status.unresolvable("invalid resource pools were encountered")
     CLAIM_IN_THE_WAY = fw.Status.unresolvable("cannot schedule extended resource claim")
     NO_RESOURCE = fw.Status.unresolvable("cannot fit resource")
@@ -127,7 +152,7 @@ class DynamicResources(
 
     @cached_property
     def _devices(self) -> Devices:
-        return devices_of(self.handle.objects)
+        return devices_of(self.handle.objects, self.feature_gates)
 
     @cached_property
     def _asks(self) -> Asks:
@@ -192,6 +217,20 @@ class DynamicResources(
         if not isinstance(ask, Ask):
             return ask
         state[ASK] = ask
+        if self.args.preempt_device_holders:
+            state[GONE] = GonePods()
+        return fw.OK
+
+    def add_pod(self, state: fw.CycleState, pod: fw.Pod, added: fw.Pod, node: fw.Node) -> fw.Status:
+        if GONE in state:
+            state[GONE].uids.discard(added.api.metadata.uid)
+        return fw.OK
+
+    def remove_pod(
+        self, state: fw.CycleState, pod: fw.Pod, removed: fw.Pod, node: fw.Node
+    ) -> fw.Status:
+        if GONE in state:
+            state[GONE].uids.add(removed.api.metadata.uid)
         return fw.OK
 
     def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
@@ -209,7 +248,7 @@ class DynamicResources(
                 return fw.OK
             served = found
         if ask.allocates:
-            status = self._allocatable(ask, pod, node, served)
+            status = self._allocatable(state, ask, pod, node, served)
             if not status.ok:
                 return status
         if ask.is_unavailable or not all(
@@ -239,11 +278,13 @@ class DynamicResources(
         return fw.Verdicts.of(statuses)
 
     def _allocatable(
-        self, ask: Ask, pod: fw.Pod, node: fw.Node, served: tuple[str, ...]
+        self, state: fw.CycleState, ask: Ask, pod: fw.Pod, node: fw.Node, served: tuple[str, ...]
     ) -> fw.Status:
         demand = self._demand(ask, pod, served)
+        gone = state.get(GONE)
+        used = self._devices.used_without(node, gone.uids) if gone and gone.uids else None
         try:
-            _, outcome = self._devices.solve(demand, node, self._filter_timeout)
+            _, outcome = self._devices.solve(demand, node, self._filter_timeout, used)
         except OutOfTime:
             return fw.Status.error(f"node {node.name}: timed out trying to allocate devices")
         if isinstance(outcome, Solution):
@@ -251,11 +292,13 @@ class DynamicResources(
         if isinstance(outcome, SearchError):
             return fw.Status.error(self._text(outcome, pod, node))
         content = self._devices.content(node)
-        is_invalid = any(pool.is_invalid for pool in content.pools)
-        return self.INVALID_POOLS if is_invalid else self.NOT_ALLOCATABLE
+        if any(pool.is_invalid for pool in content.pools):
+            return self.INVALID_POOLS
+        return self.NOT_ALLOCATABLE if gone is None else self.NOT_FREE
 
     def _demand(self, ask: Ask, pod: fw.Pod, served: tuple[str, ...]) -> DeviceDemand:
-        return self._devices.demand(self._asks.specs_on(ask, pod, served))
+        specs = self._asks.specs_on(ask, pod, served)
+        return self._devices.demand(specs, is_best_fit=self.args.device_choice == "BestFit")
 
     def _text(self, error: SearchError, pod: fw.Pod, node: fw.Node) -> str:
         """An error with the names of the claim and of a device in it."""
@@ -332,12 +375,16 @@ class DynamicResources(
         if solution is None:
             return 0
         demand, _, found = solution
-        return ask.score + sum(
+        preference = ask.score + sum(
             MOST_SUBREQUESTS - place
             for claim, chosen in zip(demand.claims, found.alternatives, strict=True)
             for slot, place in zip(claim.slots, chosen, strict=True)
             if slot[place].is_alternative
         )
+        if not self.args.pack_nodes:
+            return preference
+        # What was preferred comes first, then nodes whose devices are in use already.
+        return preference * (fw.MAX_SCORE + 1) + self._devices.share_in_use(demand, node)
 
     def score_all(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.IntArray:
         ask = state.get(ASK)
@@ -418,6 +465,38 @@ class DynamicResources(
         if reservation is None:
             return fw.OK
         return await self._binder.bind(reservation, pod, node_name)
+
+    # --- why, and what would help ----------------------------------------------------------------
+
+    def facts(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, status: fw.Status
+    ) -> Iterable[fw.Fact]:
+        found = DeviceFacts(self._devices, self._asks, pod, self._binding_timeout)
+        ask = state.get(ASK)
+        reasons = status.reasons
+        if ask is None:
+            return found.before_nodes()
+        if reasons == self.UNAVAILABLE.reasons:
+            return found.unavailable(self.handle.clock.now())
+        if reasons == self.NO_RESOURCE.reasons:
+            return found.unserved(ask, nodes)
+        if reasons == self.CLAIM_IN_THE_WAY.reasons:
+            text = "a claim of an earlier attempt is deleted first"
+            return [fw.Fact(text=text, waits_for="others")]
+        return found.of_nodes(ask, nodes)
+
+    def remedies(
+        self, state: fw.CycleState, pod: fw.Pod, node: fw.Node | None, status: fw.Status
+    ) -> Iterable[fw.Edit]:
+        ask = state.get(ASK)
+        if ask is None:
+            return before_nodes(self._asks, pod)
+        if status.reasons == self.UNAVAILABLE.reasons:
+            claims = self._asks.claims(pod).named
+            return [released([one]) for one in claims if one.allocation is not None]
+        if node is None or not ask.allocates:
+            return ()
+        return DeviceRemedies(self._devices, self._asks, pod, ask, node).edits()
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -7,19 +7,14 @@ pool that is being republished, or contradicts itself, is never allocated from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from mooring.api.resource import Device, ResourceSlice
-from mooring.plugins.dynamicresources.cel import (
-    CelError,
-    CelSelector,
-    CompileError,
-    attribute_problem,
-    compile_selector,
-    device_value,
-)
+from mooring.api.resource import Device, DeviceAttribute, ResourceSlice
+
+if TYPE_CHECKING:
+    from mooring.plugins.dynamicresources.cel import CelError, CelSelector
 
 PoolId = tuple[str, str]  # driver and pool name
 DeviceId = tuple[str, str, str]  # driver, pool and device name
@@ -31,9 +26,10 @@ _MOST_ANSWERS: Final = 100_000  # of an expression
 class PoolDevice:
     """A device of a slice revision, and what selectors say of it: each is evaluated once."""
 
-    __slots__ = ("_answers", "_problem", "_value", "device", "id", "slice")
+    __slots__ = ("_answers", "_has_lists", "_problem", "_value", "device", "id", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device) -> None:
+    def __init__(self, slice_: ResourceSlice, device: Device, *, has_lists: bool = False) -> None:
+        self._has_lists = has_lists  # attributes may have several values
         self.slice: ResourceSlice = slice_
         self.device: Device = device
         self.id: DeviceId = (slice_.spec.driver, slice_.spec.pool.name, device.name)
@@ -49,11 +45,18 @@ class PoolDevice:
         return found
 
     def _evaluate(self, expression: str) -> bool | str:
-        selector = compile_selector(expression)
+        # A tenth of a scheduler's start, and most clusters have no devices.
+        from mooring.plugins.dynamicresources.cel import (
+            CompileError,
+            attribute_problem,
+            compile_selector,
+        )
+
+        selector = compile_selector(expression, has_lists=self._has_lists)
         if isinstance(selector, CompileError):
             return f"CEL compile error: {selector.text}"
         if self._problem is None:
-            self._problem = attribute_problem(self.device) or ""
+            self._problem = attribute_problem(self.device, has_lists=self._has_lists) or ""
         if self._problem:
             return f"CEL runtime error: {self._problem}"
         if selector.reads is None:
@@ -67,8 +70,10 @@ class PoolDevice:
         return found
 
     def _run(self, selector: CelSelector) -> bool | str:
+        from mooring.plugins.dynamicresources.cel import CelError, device_value
+
         if self._value is None:
-            self._value = device_value(self.id[0], self.device)
+            self._value = device_value(self.id[0], self.device, has_lists=self._has_lists)
         try:
             return selector.matches(self._value)
         except CelError as error:
@@ -93,6 +98,8 @@ class PoolDevice:
                 found = attributes.get(id_)
         if found is None:
             return None
+        if self._has_lists:
+            return _values(found)
         if found.string_value is not None:
             return ("string", found.string_value)
         if found.int_value is not None:
@@ -108,6 +115,19 @@ UNKNOWN = ("unknown",)
 """The value of an attribute of a type that is not known: equal to none, distinct from none."""
 
 
+def _values(attribute: DeviceAttribute) -> frozenset[tuple[str, Any]] | None:
+    """All values of an attribute, with their type; None: it has none."""
+    for kind, several, one in (
+        ("int", attribute.int_values, attribute.int_value),
+        ("bool", attribute.bool_values, attribute.bool_value),
+        ("string", attribute.string_values, attribute.string_value),
+        ("version", attribute.version_values, attribute.version_value),
+    ):
+        if several or one is not None:
+            return frozenset((kind, value) for value in several or (one,))
+    return None
+
+
 class DevicePool(msgspec.Struct, frozen=True, eq=False):
     """The devices that a node can have of a pool."""
 
@@ -115,6 +135,7 @@ class DevicePool(msgspec.Struct, frozen=True, eq=False):
     devices: tuple[PoolDevice, ...] = ()
     is_incomplete: bool = False
     is_invalid: bool = False
+    problem: str = ""  # why it is one of these
     elsewhere: frozenset[str] = frozenset()  # devices that are for other nodes
     counters: Mapping[tuple[str, str], int] = {}  # nanos, by counter set and counter
     consumption: Mapping[str, Mapping[tuple[str, str], int]] = {}  # by device, anywhere in the pool
@@ -150,18 +171,20 @@ def gather(
             return None  # it is being replaced by slices of which none is for this node
         same = [one for one in everywhere if one.spec.pool.generation == generation]
         if len(same) != count:
-            return DevicePool(pool_id, is_incomplete=True)
+            problem = f"{len(same)} of {count} slices of generation {generation} are there"
+            return DevicePool(pool_id, is_incomplete=True, problem=problem)
         names = {one.name for one in kept}
         others = [one for one in same if one.name not in names]
     with_devices = [one for one in kept if not one.spec.shared_counters]
     devices = tuple(device for one in with_devices for device in devices_of(one))
     if len({device.id for device in devices}) != len(devices):
-        return DevicePool(pool_id, is_invalid=True)
+        return DevicePool(pool_id, is_invalid=True, problem="two devices have one name")
     sets: dict[str, Mapping[str, int]] = {}
     for one in kept:
         for counter_set in one.spec.shared_counters:
             if counter_set.name in sets:
-                return DevicePool(pool_id, is_invalid=True)
+                problem = f"there are two counter sets {counter_set.name}"
+                return DevicePool(pool_id, is_invalid=True, problem=problem)
             sets[counter_set.name] = {
                 name: counter.value.nanos for name, counter in counter_set.counters.items()
             }
@@ -174,7 +197,8 @@ def gather(
                 if any(part.counter_set not in sets for part in device.consumes_counters) or any(
                     counter not in counters for counter in taken
                 ):
-                    return DevicePool(pool_id, is_invalid=True)
+                    problem = f"device {device.name} takes from a counter that is not there"
+                    return DevicePool(pool_id, is_invalid=True, problem=problem)
                 consumption[device.name] = taken
     return DevicePool(pool_id, devices, counters=counters, consumption=consumption)
 

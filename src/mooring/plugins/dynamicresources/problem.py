@@ -50,6 +50,7 @@ class AllocationProblem:
 
     def __init__(self, demand: DeviceDemand, key: tuple[Any, ...]) -> None:
         self.demand: DeviceDemand = demand
+        self.key: tuple[Any, ...] = key
         features, trouble, is_troubled, counters, pool_counters = key
         self.devices: tuple[AllocatorFeatures, ...] = features
         self.trouble: tuple[int, str] | None = trouble  # of the first pool that is not usable

@@ -52,8 +52,8 @@ class WantedDevices(msgspec.Struct, frozen=True):
     def tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
         """Whether no taint keeps the request away from a device."""
         return all(
-            taint.effect not in _PREVENTING
-            or any(_tolerates(toleration, taint) for toleration in self.tolerations)
+            not is_preventing(taint)
+            or any(tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in taints
         )
 
@@ -83,6 +83,7 @@ class DeviceDemand(msgspec.Struct, frozen=True, eq=False):
     """What all unallocated claims of a pod ask for, in order. One object for equal demands."""
 
     claims: tuple[ClaimRequests, ...]
+    is_best_fit: bool = False  # devices that are just large enough are tried first
 
     @property
     def requests(self) -> list[WantedDevices]:
@@ -90,9 +91,13 @@ class DeviceDemand(msgspec.Struct, frozen=True, eq=False):
 
 
 def demand_of(
-    specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass]
+    specs: Sequence[ResourceClaimSpec],
+    classes: Mapping[str, DeviceClass],
+    *,
+    is_best_fit: bool = False,
 ) -> DeviceDemand:
-    return DeviceDemand(tuple(_claim(place, spec, classes) for place, spec in enumerate(specs)))
+    claims = tuple(_claim(place, spec, classes) for place, spec in enumerate(specs))
+    return DeviceDemand(claims, is_best_fit)
 
 
 def _claim(
@@ -163,7 +168,12 @@ def _request(
     )
 
 
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+def is_preventing(taint: DeviceTaint) -> bool:
+    """Whether a taint keeps claims away; others only inform."""
+    return taint.effect in _PREVENTING
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -171,3 +181,9 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
     return toleration.operator == "Exists"
+
+
+def taint_text(taint: DeviceTaint) -> str:
+    """As `kubectl taint` writes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

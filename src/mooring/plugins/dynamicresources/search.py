@@ -71,9 +71,10 @@ _Result = bool | str
 class _State:
     """Values of the devices picked so far, for one constraint."""
 
-    __slots__ = ("count", "values")
+    __slots__ = ("before", "count", "values")
 
     def __init__(self) -> None:
+        self.before: list[Any] = []  # values in common, before each device that has several
         self.values: dict[str, Any] = {}  # by request; for equal values, under ""
         self.count = 0
 
@@ -368,6 +369,8 @@ class _Search:
             # As in 1.36, whichever device of the request it was: one value is kept per request.
             if self._problem.constraints[constraint][1].is_distinct:
                 state.values.pop(slot, None)
+            elif state.before:
+                state.values[""] = state.before.pop()
             state.count -= 1
             if not state.count:
                 state.values.clear()
@@ -397,6 +400,12 @@ class _Search:
             state.values[slot] = value
         elif not state.count:
             state.values[""] = value
+        elif isinstance(value, frozenset):
+            common = value & state.values[""]
+            if not common:
+                return False
+            state.before.append(state.values[""])
+            state.values[""] = common
         elif value != state.values[""] or value == UNKNOWN:
             return False
         state.count += 1
@@ -406,6 +415,8 @@ class _Search:
     def _is_distinct(value: Any, state: _State) -> bool:
         if value == UNKNOWN:
             return not state.values
+        if isinstance(value, frozenset):
+            return all(value.isdisjoint(known) for known in state.values.values())
         return value not in state.values.values()
 
     def _has_room(self, number: int, device: int, shares: dict[int, list[int]]) -> bool:

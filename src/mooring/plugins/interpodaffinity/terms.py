@@ -90,13 +90,25 @@ class AffinityTerms(msgspec.Struct, frozen=True):
 
 
 NO_TERMS: Final = AffinityTerms()
+MOST_KNOWN: Final = 4_096  # affinities whose terms are kept
+
+
+# By the id of an affinity that is kept here, and so has that id: to hash it would take longer.
+_known: Final[dict[int, tuple[core.Affinity, str, AffinityTerms]]] = {}
 
 
 def terms_of(pod: fw.Pod) -> AffinityTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    return _parse(pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
+    known = _known.get(id(affinity))
+    if known is not None and known[1] == pod.namespace:
+        return known[2]
+    terms = _parse(pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()
+    _known[id(affinity)] = (affinity, pod.namespace, terms)
+    return terms
 
 
 def rules_of(pod: fw.Pod) -> tuple[Rule, ...]:
@@ -147,8 +159,8 @@ def included_in_all(peers: tuple[Peers, ...]) -> Callable[[fw.Pod], bool]:
     return lambda pod: all(each.include(pod) for each in peers)
 
 
-# Pods of one controller have the same terms, and are parsed at every attempt and event.
-@functools.lru_cache(maxsize=4_096)
+# Pods of one controller have the same terms.
+@functools.lru_cache(maxsize=MOST_KNOWN)
 def _parse(
     namespace: str, affinity: core.PodAffinity | None, anti_affinity: core.PodAntiAffinity | None
 ) -> AffinityTerms:

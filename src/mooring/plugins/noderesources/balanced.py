@@ -6,15 +6,18 @@ the pod, so that pods with different requests complement each other.
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 import mooring.framework as fw
 from mooring.api.requests import PODS, is_scalar
+from mooring.api.resource import DeviceClass
 from mooring.cache.arrays import FloatArray
 from mooring.cache.internals import float_requested_of
 from mooring.framework._internal import InternalPlugin
+from mooring.plugins._served_devices import ServedDevices
 from mooring.plugins.noderesources.args import NodeResourcesBalancedAllocationArgs
 from mooring.plugins.noderesources.strategies import (
     Capacity,
@@ -39,8 +42,19 @@ class NodeResourcesBalancedAllocation(
     key_from_spec = True
     depends_on = fw.NODE_AND_PODS
 
+    reads = (DeviceClass,)
+
+    @cached_property
+    def _served(self) -> ServedDevices:
+        scored = (spec.name for spec in self.args.resources)
+        return ServedDevices(scored, self.handle, self.feature_gates)
+
+    def has_own_key(self, pod: fw.Pod) -> bool:
+        return self._served.may_count(pod)
+
     def cache_key(self, pod: fw.Pod) -> Hashable:
-        return requests_of(pod) or pod.spec
+        key = requests_of(pod) or pod.spec
+        return (key, self._served.key(pod)) if self._served.may_count(pod) else key
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         requests = self._scored_requests(pod)
@@ -57,8 +71,10 @@ class NodeResourcesBalancedAllocation(
         after: list[float] = []
         for request in requests:
             capacity = node.allocatable(request.resource)
+            used = node.requested(request.resource)
+            if capacity <= 0 and request.devices is not None:
+                capacity, used = request.devices(node)
             if capacity > 0:
-                used = node.requested(request.resource)
                 before.append(min(used / capacity, 1.0))
                 after.append(min((used + request.amount) / capacity, 1.0))
         return _HALF + (_HALF + balance(after) - balance(before)) // 2
@@ -67,7 +83,7 @@ class NodeResourcesBalancedAllocation(
         requests = state.get(SCORED_REQUESTS) or self._scored_requests(pod)
         if not requests.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        capacity = Capacity.of(nodes, requests.resources)
+        capacity = None if requests.counts_devices else Capacity.of(nodes, requests.resources)
         if capacity is None:
             return np.array([self.score(state, pod, node) for node in nodes], dtype=np.int64)
         used = float_requested_of(nodes, requests.resources)
@@ -90,7 +106,9 @@ class NodeResourcesBalancedAllocation(
     def _scored_requests(self, pod: fw.Pod) -> ScoredRequests:
         """Empty if the pod changes no balance."""
         requests = tuple(
-            ScoredRequest(spec.name, pod.requests(spec.name))
+            ScoredRequest(
+                spec.name, pod.requests(spec.name), devices=self._served.of(pod, spec.name)
+            )
             for spec in self.args.resources
             if spec.name != PODS and (pod.requests(spec.name) or not is_scalar(spec.name))
         )

@@ -1,6 +1,7 @@
 """NodeResourcesFit: free resources for the pod's requests, and a score by utilisation."""
 
 from collections.abc import Hashable, Iterable
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -23,6 +24,7 @@ from mooring.api.resource import IMPLICIT_RESOURCE_PREFIX, DeviceClass
 from mooring.cache.internals import allocatable_of, spare_of
 from mooring.framework._internal import InternalPlugin, is_assigned_or_nominated
 from mooring.plugins._device_classes import ResourceClasses, is_servable
+from mooring.plugins._served_devices import ServedDevices
 from mooring.plugins.noderesources.args import NodeResourcesFitArgs
 from mooring.plugins.noderesources.shortages import edits_for, facts_of
 from mooring.plugins.noderesources.strategies import (
@@ -91,13 +93,24 @@ class NodeResourcesFit(
         self._classes = ResourceClasses(lambda: handle.objects)
         self._scorer = scorer_of(args.scoring_strategy)
 
+    @cached_property
+    def _served(self) -> ServedDevices:
+        scored = (spec.name for spec in self.args.scoring_strategy.resources)
+        return ServedDevices(scored, self.handle, self.feature_gates)
+
     def key_version(self) -> Hashable:
         return self.handle.objects.version(DeviceClass)
 
     def cache_key(self, pod: fw.Pod) -> Hashable:
         key = requests_of(pod) or pod.spec
         served = self._classes.served(pod)
-        return (key, served, self.key_version()) if served else key
+        if not served:
+            return key
+        devices = self._served.key(pod) if self._served.may_count(pod) else None
+        return (key, served, self.key_version(), devices)
+
+    def has_own_key(self, pod: fw.Pod) -> bool:
+        return self._served.may_count(pod)
 
     # --- filter ----------------------------------------------------------------------------------
 
@@ -216,7 +229,12 @@ class NodeResourcesFit(
             amounts[CPU], amounts[MEMORY] = pod_nonzero_requests(pod.api, pod_level=False)
         return ScoredRequests.of(
             tuple(
-                ScoredRequest(spec.name, amounts.get(spec.name, 0), spec.weight)
+                ScoredRequest(
+                    spec.name,
+                    amounts.get(spec.name, 0),
+                    spec.weight,
+                    self._served.of(pod, spec.name),
+                )
                 for spec in self.args.scoring_strategy.resources
                 if spec.name != PODS and (amounts.get(spec.name, 0) or not is_scalar(spec.name))
             )

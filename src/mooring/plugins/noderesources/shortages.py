@@ -1,5 +1,6 @@
 """What NodeResourcesFit says of its refusals: what is short where, and what would make room."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from mooring.api.requests import PODS, amount, is_extended, pod_requests, quanti
 from mooring.framework.explaining import LAST_RESORT, Span, listed
 
 _MEBI: Final = 2**20
+_QUANTITY: Final = re.compile(r"(\d+)(\D*)")
 
 Needs = Mapping[str, int]
 """What is missing on a node, by resource."""
@@ -22,6 +24,27 @@ Needs = Mapping[str, int]
 def text_of(resource: str, units: int, *, up: bool = False) -> str:
     """An amount as a person would write it: large numbers of bytes in whole Mi."""
     return str(quantity_of(resource, rounded(resource, units, up=up)))
+
+
+def in_one_unit(resource: str, *amounts: int) -> list[str]:
+    """Several amounts of a sentence in one unit: 1 and 1.5, not 1 and 1500m.
+
+    The unit is the largest of theirs in which none has more than two decimals.
+    """
+    scales = {
+        match[2]: units // int(match[1])
+        for units in amounts
+        if units and (match := _QUANTITY.fullmatch(str(quantity_of(resource, units))))
+    }
+    for suffix, scale in sorted(scales.items(), key=lambda item: -item[1]):
+        if all(units * 100 % scale == 0 for units in amounts):
+            return [f"{_decimal(units, scale)}{suffix}" if units else "0" for units in amounts]
+    return [str(units) for units in amounts]  # none of anything
+
+
+def _decimal(units: int, scale: int) -> str:
+    whole, rest = divmod(units * 100 // scale, 100)
+    return f"{whole}.{rest:02}".rstrip("0").rstrip(".")
 
 
 def rounded(resource: str, units: int, *, up: bool = False) -> int:
@@ -41,35 +64,49 @@ def facts_of(requests: Needs, nodes: fw.Nodes, everywhere: fw.Nodes) -> Iterator
     for resource, units in wanted.items():
         distance += np.maximum(missing[resource], 0) / units
     nearest = nodes[int(distance.argmin())].name
-    for resource, units in wanted.items():
+    for resource, asked in wanted.items():
         short = missing[resource] > 0
         count = int(np.count_nonzero(short))
         if not count:
             continue
         most_left = int(spare[resource][short].max())
         least, most = (int(f(missing[resource][short])) for f in (np.min, np.max))
-        asks = text_of(resource, units, up=True)
-        offers = text_of(resource, max(most_left, 0))
-        span = Span(text_of(resource, least, up=True), text_of(resource, most, up=True))
+        amounts = (
+            rounded(resource, asked, up=True),
+            rounded(resource, max(most_left, 0)),
+            rounded(resource, least, up=True),
+            rounded(resource, most, up=True),
+        )
+        asks, offers, *span = (str(quantity_of(resource, units)) for units in amounts)
         if resource == PODS:
             text = "as many pods as they may have"
         elif not everywhere.allocatable(resource).any():
             text = f"no node offers {resource}"
         else:
-            text = f"asks {asks} {resource}, none of these offers more than {offers}"
-            if count == 1:
-                text = f"asks {asks} {resource}, offers {offers}: short by {span.least}"
-            elif span.least != span.most:
-                text += f"; short by {span.least} to {span.most}"
+            text = _shortage(resource, *amounts, is_one=count == 1)
         yield fw.Fact(
             text=text,
             nodes=count,
             node=nearest,
             resource=resource,
             asks=asks,
-            missing=span,
+            missing=Span(*span),
             offers=offers,
         )
+
+
+def _shortage(
+    resource: str, wanted: int, offered: int, least: int, most: int, *, is_one: bool
+) -> str:
+    if is_one:
+        asks, offers, short = in_one_unit(resource, wanted, offered, least)
+        return f"asks {asks} {resource}, offers {offers}: short by {short}"
+    if least == most:
+        asks, offers = in_one_unit(resource, wanted, offered)
+        return f"asks {asks} {resource}, none of these offers more than {offers}"
+    asks, offers, short, longest = in_one_unit(resource, wanted, offered, least, most)
+    text = f"asks {asks} {resource}, none of these offers more than {offers}"
+    return f"{text}; short by {short} to {longest}"
 
 
 def edits_for(pod: fw.Pod, requests: Needs, node: fw.Node) -> Iterator[fw.Edit]:

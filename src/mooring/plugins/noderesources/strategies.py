@@ -19,6 +19,7 @@ from mooring.cache.internals import (
     float_nonzero_requested_of,
 )
 from mooring.framework.scores import broken_linear
+from mooring.plugins._served_devices import CountDevices
 from mooring.plugins.noderesources.args import RequestedToCapacityRatioParam, ScoringStrategy
 
 _SHAPE_SCALE: Final = 10  # shapes score up to 10, nodes up to 100
@@ -31,6 +32,7 @@ class ScoredRequest(msgspec.Struct, frozen=True):
     resource: str
     amount: int  # milli-CPU, or whole units
     weight: int = 1
+    devices: CountDevices | None = None  # that serve it, on nodes that do not offer it
 
 
 def requests_of(pod: fw.Pod) -> Hashable | None:
@@ -48,6 +50,7 @@ class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
     amounts: FloatArray  # (n, 1)
     total_weight: int
     are_weighted: bool  # not all by 1
+    counts_devices: bool  # for at least one
 
     @classmethod
     def of(cls, each: tuple[ScoredRequest, ...]) -> "ScoredRequests":
@@ -58,6 +61,7 @@ class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
             _column([request.amount for request in each]),
             sum(weights),
             weights != [1] * len(weights),
+            any(request.devices is not None for request in each),
         )
 
     @property
@@ -108,9 +112,13 @@ class ResourceAllocationScorer(abc.ABC):
         total = weights = 0
         for request in requests.each:
             capacity = node.allocatable(request.resource)
-            if capacity <= 0:
-                continue
-            left = max(capacity - node.nonzero_requested(request.resource) - request.amount, 0)
+            if capacity > 0:
+                left = max(capacity - node.nonzero_requested(request.resource) - request.amount, 0)
+            else:
+                capacity, used = request.devices(node) if request.devices is not None else (0, 0)
+                if capacity <= 0:
+                    continue
+                left = max(capacity - used - request.amount, 0)
             points = self.points(left, capacity)
             total += points * request.weight
             weights += self.effective_weight(request.weight, points)
@@ -119,7 +127,7 @@ class ResourceAllocationScorer(abc.ABC):
     def score_all(self, requests: ScoredRequests, nodes: fw.Nodes) -> fw.IntArray:
         if not requests.each:
             return np.zeros(len(nodes), dtype=np.int64)
-        known = Capacity.of(nodes, requests.resources)
+        known = None if requests.counts_devices else Capacity.of(nodes, requests.resources)
         if known is None:
             return np.array([self.score(requests, node) for node in nodes], dtype=np.int64)
         capacity, offered = known.amounts, known.offered

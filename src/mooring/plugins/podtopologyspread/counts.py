@@ -13,9 +13,9 @@ import mooring.framework as fw
 from mooring.api.wellknown import HOSTNAME
 from mooring.cache.arrays import FloatArray
 from mooring.cache.hypothetical import HypotheticalNodes
-from mooring.cache.internals import label_tally, mark_of
+from mooring.cache.internals import label_tally, mark_of, on_rows_of, rows_labelled, rows_of
 from mooring.cache.snapshot import Mark
-from mooring.framework._internal import ScoresByLabel
+from mooring.framework._internal import ScoresByCode, ScoresByLabel
 from mooring.plugins.podtopologyspread.constraints import (
     Constraint,
     Constraints,
@@ -27,6 +27,7 @@ from mooring.plugins.podtopologyspread.constraints import (
 )
 
 _NO_MINIMUM: Final = 2**31 - 1  # of no domains at all, as in kube-scheduler
+_MANY_CODES: Final = 1_000  # it takes longer to score so many than some nodes
 
 
 class ConstraintScope(msgspec.Struct, frozen=True, eq=False):
@@ -196,19 +197,23 @@ class TopologyScore(msgspec.Struct, frozen=True, eq=False):
         """As `at`; 0 for nodes that are in none of the domains."""
         codes = nodes.label_codes(self.constraint.topology_key)
         if self.counts is None:
-            here = (
-                np.zeros(len(nodes)) if self.pods.matches_nothing else self._on(nodes) * self.weight
-            )
-            found: FloatArray = np.where(codes != 0, here + self._skew, 0.0)
+            found: FloatArray = np.where(codes != 0, self.of_counts(self.on(nodes)), 0.0)
             return found
         return self.by_domain(self.counts)[codes]
 
-    def by_domain(self, counts: fw.IntArray) -> FloatArray:
+    def of_counts(self, counts: fw.IntArray) -> FloatArray:
         found: FloatArray = counts * np.float64(self.weight) + self._skew
+        return found
+
+    def by_domain(self, counts: fw.IntArray) -> FloatArray:
+        found = self.of_counts(counts)
         found[0] = 0.0
         return found
 
-    def _on(self, nodes: fw.Nodes) -> fw.IntArray:
+    def on(self, nodes: fw.Nodes) -> fw.IntArray:
+        """The pods on each of these nodes that count."""
+        if self.pods.matches_nothing:
+            return np.zeros(len(nodes), dtype=np.int64)
         return nodes.count_pods(self.pods, self.pods, self.pods.selector)
 
 
@@ -222,6 +227,8 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
     constraint_pods: ConstraintPods
     topology_scores: tuple[TopologyScore, ...]
     needs_all_keys: bool
+    as_of: Mark
+    feasible_rows: fw.IntArray | None  # None: all
 
     @classmethod
     def of(
@@ -256,7 +263,28 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
                     counts, merged_domains = merge_unlabelled_domain(feasible, key, counts, seen)
                     size -= merged_domains
             topology_scores.append(TopologyScore(constraint, pods, math.log(size + 2), counts))
-        return cls(constraint_pods, tuple(topology_scores), needs_all_keys)
+        return cls(
+            constraint_pods,
+            tuple(topology_scores),
+            needs_all_keys,
+            mark_of(everywhere),
+            rows_of(feasible),
+        )
+
+    def is_current(self, feasible: fw.Nodes, everywhere: fw.Nodes) -> bool:
+        """Whether another pod of the class has the same: not if nodes changed, or others fit.
+
+        The counts of a table are kept current, unless it was made of some of the nodes.
+        """
+        if mark_of(everywhere).nodes != self.as_of.nodes:
+            return False
+        if rows_of(feasible) is not self.feasible_rows:
+            return False
+        return all(
+            one.counts is None
+            or one.counts is count_by_domain(everywhere, one.constraint.topology_key, one.pods)
+            for one in self.topology_scores
+        )
 
     @property
     def constraints(self) -> Constraints:
@@ -281,11 +309,17 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         scored = self.scored(nodes)
         return rounded(total) if scored is None else np.where(scored, rounded(total), 0)
 
-    def final(self, nodes: fw.Nodes) -> ScoresByLabel | None:
-        """The normalized scores of these nodes, if they depend on one domain only."""
+    def final(self, nodes: fw.Nodes, everywhere: fw.Nodes) -> ScoresByLabel | ScoresByCode | None:
+        """The normalized scores of these nodes, if they depend on one domain and the host only."""
         by_domain = self._by_domain()
         if by_domain is None:
-            return None
+            by_code = self._by_host_and_domain(everywhere)
+            if by_code is None:
+                return None
+            codes, scores = by_code
+            is_there = np.zeros(len(scores), dtype=np.bool_)
+            is_there[on_rows_of(nodes, codes)] = True
+            return ScoresByCode(codes, normalized(scores, is_there))
         key, scores = by_domain
         counting = label_tally(nodes, key) > 0
         if self.needs_all_keys:
@@ -298,6 +332,30 @@ class SoftSpread(msgspec.Struct, frozen=True, eq=False):
         if len(self.topology_scores) > 1 or only.counts is None:
             return None
         return only.constraint.topology_key, rounded(only.by_domain(only.counts))
+
+    def _by_host_and_domain(self, everywhere: fw.Nodes) -> tuple[fw.IntArray, fw.IntArray] | None:
+        """A code of each node for its domain and the pods on it, and the score per code.
+
+        None if scores depend on more than that, nodes are ignored, or there would be many codes.
+        """
+        hosts = [one for one in self.topology_scores if one.counts is None]
+        domains = [one for one in self.topology_scores if one.counts is not None]
+        if len(hosts) != 1 or len(domains) > 1 or self.scored(everywhere) is not None:
+            return None
+        if len(rows_labelled(everywhere, HOSTNAME, 0)):
+            return None
+        codes = hosts[0].on(everywhere)
+        size = int(np.maximum.reduce(codes)) + 1
+        total = np.zeros((1, size))
+        for one in self.topology_scores:
+            if one.counts is None:
+                total = total + one.of_counts(np.arange(size))
+            elif len(one.counts) * size > max(len(everywhere), _MANY_CODES):
+                return None
+            else:
+                total = total + one.by_domain(one.counts)[:, np.newaxis]
+                codes = everywhere.label_codes(one.constraint.topology_key) * size + codes
+        return codes, rounded(total.ravel())
 
 
 def normalized(scores: fw.IntArray, counting: fw.BoolArray | None) -> fw.IntArray:
@@ -325,7 +383,7 @@ def rounded(total: FloatArray) -> fw.IntArray:
 
 
 def count_by_domain(
-    nodes: fw.Nodes, key: str, pods: PodMatcher, counted: fw.BoolArray | None
+    nodes: fw.Nodes, key: str, pods: PodMatcher, counted: fw.BoolArray | None = None
 ) -> fw.IntArray:
     """Pods per label code, of those on the nodes that count; None: all nodes do."""
     if pods.matches_nothing:

@@ -1,7 +1,7 @@
 """What PodTopologySpread says of its refusals: pods per domain, and what would even them out."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -12,11 +12,17 @@ from mooring.api.wellknown import HOSTNAME
 from mooring.cache.internals import rows_labelled
 from mooring.framework.explaining import MOST_ENDING, listed
 from mooring.plugins._node_requirement_edits import label_node
-from mooring.plugins.podtopologyspread.args import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
+from mooring.plugins.podtopologyspread.args import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    PodTopologySpreadArgs,
+)
 from mooring.plugins.podtopologyspread.counts import ConstraintDomains, HardSpread
 
 _MOST_DOMAINS: Final = 8  # whose counts are told
 _MOST_PODS: Final = 200  # among which those that would have to end are looked for
+
+C = TypeVar("C", bound=core.TopologySpreadConstraint)
 
 
 def facts_of(hard: HardSpread, nodes: fw.Nodes) -> Iterator[fw.Fact]:
@@ -56,58 +62,100 @@ def _spread_text(domains: ConstraintDomains, counts: dict[str, int]) -> str:
 
 
 def edits_for(
-    pod: fw.Pod, hard: HardSpread, node: fw.Node, everywhere: fw.Nodes
+    pod: fw.Pod,
+    hard: HardSpread,
+    node: fw.Node,
+    everywhere: fw.Nodes,
+    args: PodTopologySpreadArgs,
 ) -> Iterator[fw.Edit]:
-    """For the first constraint that refuses the node."""
+    """For the first constraint that refuses the node: one of the pod, or of the configuration."""
     for place, domains in enumerate(hard.domains):
         key = domains.constraint.topology_key
         code = node.label_code(key)
         if code == 0:
-            yield from _relaxed(pod, place, domains)
+            yield from _relaxed(pod, place, domains, args)
             yield label_node(node.name, {key: _a_domain(node, domains, everywhere)})
             return
         beyond = int(domains.counts[code]) - domains.room
         if beyond > 0:
-            yield from _evened(pod, place, domains, int(domains.counts[code]))
-            yield from _relaxed(pod, place, domains)
+            yield from _evened(pod, place, domains, int(domains.counts[code]), args)
+            yield from _relaxed(pod, place, domains, args)
             yield from _ended(domains, code, beyond, everywhere)
             return
 
 
-def _evened(pod: fw.Pod, place: int, domains: ConstraintDomains, count: int) -> Iterator[fw.Edit]:
+def _evened(
+    pod: fw.Pod,
+    place: int,
+    domains: ConstraintDomains,
+    count: int,
+    args: PodTopologySpreadArgs,
+) -> Iterator[fw.Edit]:
     constraint, known = domains.constraint, len(domains.scope.domain_codes)
-    if not pod.spec.topology_spread_constraints:
-        return  # those of the configuration
-    family = f"spread {place}"
     if known < constraint.min_domains:
         text = f"lower minDomains of {constraint.topology_key} to {max(known, 1)}"
-        to = _with_constraint(place, min_domains=max(known, 1))
-        yield fw.Edit.of_pod(text, to, family=family)
+        yield from _changed(pod, place, args, text, {"min_domains": max(known, 1)})
     skew = count + domains.scope.self_match - domains.minimum
     text = f"raise maxSkew of {constraint.topology_key} to {skew}"
-    to = _with_constraint(place, max_skew=skew)
-    yield fw.Edit.of_pod(text, to, family=family, amount=float(skew))
+    yield from _changed(pod, place, args, text, {"max_skew": skew}, amount=float(skew))
 
 
-def _relaxed(pod: fw.Pod, place: int, domains: ConstraintDomains) -> Iterator[fw.Edit]:
-    if pod.spec.topology_spread_constraints:
-        text = f"prefer the spread by {domains.constraint.topology_key}, not require it"
-        to = _with_constraint(place, when_unsatisfiable=SCHEDULE_ANYWAY, min_domains=None)
-        yield fw.Edit.of_pod(text, to, family=f"spread {place}", cost=2)
+def _relaxed(
+    pod: fw.Pod, place: int, domains: ConstraintDomains, args: PodTopologySpreadArgs
+) -> Iterator[fw.Edit]:
+    text = f"prefer the spread by {domains.constraint.topology_key}, not require it"
+    fields = {"when_unsatisfiable": SCHEDULE_ANYWAY, "min_domains": None}
+    yield from _changed(pod, place, args, text, fields, cost=2)
+
+
+def _changed(
+    pod: fw.Pod,
+    place: int,
+    args: PodTopologySpreadArgs,
+    text: str,
+    fields: dict[str, Any],
+    *,
+    amount: float = 0.0,
+    cost: int = 0,
+) -> Iterator[fw.Edit]:
+    """Other fields in a hard constraint of the pod, or in a default one of the configuration."""
+    family = f"spread {place}"
+    own = pod.spec.topology_spread_constraints
+    if own:
+        to = _with_constraint(place, **fields)
+        yield fw.Edit.of_pod(text, to, family=family, amount=amount, cost=cost)
+        return
+    changed = _with_fields(args.default_constraints, place, fields)
+    pairs = {(one.topology_key, one.when_unsatisfiable) for one in changed}
+    if len(pairs) == len(changed):  # a key may be preferred once
+        others = structs.replace(args, default_constraints=changed)
+        yield fw.Edit.of_args(
+            f"{text}, in defaultConstraints",
+            "PodTopologySpread",
+            others,
+            family=family,
+            amount=amount,
+            cost=cost,
+        )
 
 
 def _with_constraint(place: int, **fields: Any) -> Callable[[core.Pod], core.Pod]:
     """The pod with other fields in one of its hard constraints."""
 
     def to(pod: core.Pod) -> core.Pod:
-        every = list(pod.spec.topology_spread_constraints)
-        hard = [i for i, raw in enumerate(every) if raw.when_unsatisfiable == DO_NOT_SCHEDULE]
-        if place < len(hard):
-            every[hard[place]] = structs.replace(every[hard[place]], **fields)
-        spec = structs.replace(pod.spec, topology_spread_constraints=tuple(every))
+        every = _with_fields(pod.spec.topology_spread_constraints, place, fields)
+        spec = structs.replace(pod.spec, topology_spread_constraints=every)
         return structs.replace(pod, spec=spec)
 
     return to
+
+
+def _with_fields(constraints: Sequence[C], place: int, fields: dict[str, Any]) -> tuple[C, ...]:
+    every = list(constraints)
+    hard = [i for i, raw in enumerate(every) if raw.when_unsatisfiable == DO_NOT_SCHEDULE]
+    if place < len(hard):
+        every[hard[place]] = structs.replace(every[hard[place]], **fields)
+    return tuple(every)
 
 
 def _ended(

@@ -14,6 +14,7 @@ from mooring.framework._internal import (
     COMPARES_TAINTS,
     DomainFilter,
     ScoreByLabel,
+    ScoresByCode,
     ScoresByLabel,
     WhatIfBasis,
     earlier_value,
@@ -193,9 +194,12 @@ class PodTopologySpread(
 
     def pre_score(self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes) -> fw.Status:
         is_own = bool(pod.spec.topology_spread_constraints)
-        before = earlier_value(state, SOFT) if is_own else None
+        before = earlier_value(state, SOFT)  # of a pod with an equal `cache_key`
         if before is not None:
-            constraint_pods = before.constraint_pods  # as in `pre_filter`, own ones stay the same
+            if before.is_current(nodes, self.handle.nodes):
+                state[SOFT] = before
+                return fw.OK
+            constraint_pods = before.constraint_pods
         else:
             try:
                 constraints = self._constraints(pod, SCHEDULE_ANYWAY)
@@ -238,8 +242,8 @@ class PodTopologySpread(
 
     def normalized_by_label(
         self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes
-    ) -> ScoresByLabel | None:
-        return state[SOFT].final(nodes)
+    ) -> ScoresByLabel | ScoresByCode | None:
+        return state[SOFT].final(nodes, self.handle.nodes)
 
     # --- why, and what would help ----------------------------------------------------------------
 
@@ -255,7 +259,7 @@ class PodTopologySpread(
         hard = state.get(HARD)
         if node is None or hard is None:
             return ()
-        return edits_for(pod, hard, node, self.handle.nodes)
+        return edits_for(pod, hard, node, self.handle.nodes, self.args)
 
     # --- events ----------------------------------------------------------------------------------
 

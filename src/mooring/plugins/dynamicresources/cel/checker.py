@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mooring.plugins.dynamicresources.cel.library import FUNCTIONS
+from mooring.plugins.dynamicresources.cel.library import FUNCTIONS, INCLUDES
 from mooring.plugins.dynamicresources.cel.syntax import (
     BindMacro,
     Call,
@@ -53,18 +53,26 @@ class TypeProblem(Exception):
     """The types of an expression do not fit together."""
 
 
-def check(node: Node) -> Type:
-    """The type of the result. Raises TypeProblem."""
-    checker = _Checker()
+def check(node: Node, *, has_lists: bool = False) -> Type:
+    """The type of the result; attributes may have several values. Raises TypeProblem."""
+    checker = _Checker(has_lists)
     return checker.bindings.resolved(checker.type_of(node, {"device": DEVICE}), to_dyn=True)
+
+
+def check_dynamic(node: Node, names: Iterable[str]) -> Type:
+    """The same for variables of any type."""
+    checker = _Checker(has_lists=False)
+    scope = dict.fromkeys(names, DYN)
+    return checker.bindings.resolved(checker.type_of(node, scope), to_dyn=True)
 
 
 Scope = Mapping[str, Type]
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, has_lists: bool) -> None:
         self.bindings = Bindings()
+        self._has_lists = has_lists
 
     def type_of(self, node: Node, scope: Scope) -> Type:
         if isinstance(node, Literal):
@@ -109,6 +117,8 @@ class _Checker:
             if node.field not in _FIELDS:
                 raise TypeProblem(f"undefined field '{node.field}'")
             found = _FIELDS[node.field]
+            if self._has_lists and node.field == "attributes":
+                found = map_of(STRING, map_of(STRING, DYN))
         elif is_dynamic(target) or target[0] == "param":
             self.bindings.assign(DYN, target)
             found = DYN
@@ -132,7 +142,7 @@ class _Checker:
         if target is not None:
             args = (self.type_of(target, scope), *args)
         overloads = FUNCTIONS.get(name)
-        if overloads is None:
+        if overloads is None or (name == INCLUDES and not self._has_lists):
             raise TypeProblem(f"undeclared reference to '{name}' (in container '')")
         result: Type | None = None
         for overload in overloads:

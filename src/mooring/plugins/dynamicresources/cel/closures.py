@@ -5,7 +5,7 @@ A closure takes a frame: the device, then the variables of the macros around it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from mooring.plugins.dynamicresources.cel import regex
@@ -63,6 +63,13 @@ def compiled(node: Node) -> Callable[[Any], Any]:
     """A function of the device. It raises CelError."""
     closure = _closure(node, {"device": 0})
     return lambda device: closure([device, Budget()])
+
+
+def compiled_for(node: Node, names: Sequence[str]) -> Callable[..., Any]:
+    """A function of variables with these names. It raises CelError."""
+    scope = {name: place and place + 1 for place, name in enumerate(names)}
+    closure = _closure(node, scope)
+    return lambda first, *others: closure([first, Budget(), *others])
 
 
 def _closure(node: Node, scope: Scope) -> Closure:

@@ -13,10 +13,11 @@ from mooring.plugins.dynamicresources.cel.checker import TypeProblem, check
 from mooring.plugins.dynamicresources.cel.closures import compiled
 from mooring.plugins.dynamicresources.cel.reads import Path, paths_of
 from mooring.plugins.dynamicresources.cel.syntax import SyntaxProblem, parse
-from mooring.plugins.dynamicresources.cel.types import ANY, BOOL, text_of
+from mooring.plugins.dynamicresources.cel.types import ANY, BOOL, DYN, text_of
 from mooring.plugins.dynamicresources.cel.values import (
     CelError,
     Domains,
+    Semver,
     kind_of,
     parse_semver,
 )
@@ -60,37 +61,41 @@ class CelSelector:
 DeviceValue = dict[str, Any]
 
 
+def compile_selector(expression: str, *, has_lists: bool = False) -> CelSelector | CompileError:
+    """The selector, or why there is none; `has_lists`: attributes may have several values."""
+    return _compile(expression, has_lists)
+
+
 @lru_cache(maxsize=_MOST_SELECTORS)
-def compile_selector(expression: str) -> CelSelector | CompileError:
-    """The selector, or why there is none."""
+def _compile(expression: str, has_lists: bool) -> CelSelector | CompileError:
     try:
         tree = parse(expression)
-        type_ = check(tree)
-        if type_ not in (BOOL, ANY):
+        type_ = check(tree, has_lists=has_lists)
+        if type_ not in (BOOL, ANY) and not (has_lists and type_ == DYN):
             raise TypeProblem(f"must evaluate to bool or the unknown type, not {text_of(type_)}")
         return CelSelector(expression, compiled(tree), paths_of(tree))
     except (SyntaxProblem, TypeProblem, CelError) as problem:
         return CompileError(str(problem))
 
 
-def attribute_problem(device: Device) -> CelError | None:
+def attribute_problem(device: Device, *, has_lists: bool = False) -> CelError | None:
     """Why no selector can handle a device, if so."""
     for name, attribute in device.attributes.items():
         if attribute.string_value is None and attribute.int_value is None:
             try:
-                _value(name, attribute)
+                _value(name, attribute, has_lists)
             except CelError as error:
                 return error
     return None
 
 
-def device_value(driver: str, device: Device) -> DeviceValue | CelError:
+def device_value(driver: str, device: Device, *, has_lists: bool = False) -> DeviceValue | CelError:
     """The variable `device`; an error if it has an attribute that no selector can handle."""
     attributes, capacity = Domains(), Domains()
     try:
         for name, attribute in device.attributes.items():
             domain, id_ = _split(name, driver)
-            attributes.setdefault(domain, {})[id_] = _value(name, attribute)
+            attributes.setdefault(domain, {})[id_] = _value(name, attribute, has_lists)
     except CelError as error:
         return error
     for name, one in device.capacity.items():
@@ -109,7 +114,13 @@ def _split(name: str, driver: str) -> tuple[str, str]:
     return (domain, id_) if slash else (driver, name)
 
 
-def _value(name: str, attribute: DeviceAttribute) -> Any:
+def _value(name: str, attribute: DeviceAttribute, has_lists: bool) -> Any:
+    if has_lists:
+        several = attribute.int_values or attribute.bool_values or attribute.string_values
+        if several:
+            return several
+        if attribute.version_values:
+            return tuple(_version(name, one) for one in attribute.version_values)
     if attribute.int_value is not None:
         return attribute.int_value
     if attribute.bool_value is not None:
@@ -118,7 +129,11 @@ def _value(name: str, attribute: DeviceAttribute) -> Any:
         return attribute.string_value
     if attribute.version_value is None:
         raise CelError(f"attribute {name}: unsupported attribute value")
+    return _version(name, attribute.version_value)
+
+
+def _version(name: str, text: str) -> Semver:
     try:
-        return parse_semver(attribute.version_value)
+        return parse_semver(text)
     except ValueError as error:
         raise CelError(f"attribute {name}: parse semantic version: {error}") from None

@@ -132,12 +132,12 @@ def parse(text: str) -> Node:
     if len(text.encode()) > LONGEST:
         raise SyntaxProblem(f"expression code point size exceeds limit: limit {LONGEST}")
     try:
-        return _Parser(_tokens(text)).whole()
+        return _Parser(tokens(text)).whole()
     except RecursionError:
         raise SyntaxProblem("expression recursion limit exceeded") from None
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
+def tokens(text: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
@@ -304,7 +304,7 @@ class _Parser:
             return self._number(negative=False)
         if kind == "string":
             self._at += 1
-            return Literal(_string(text))
+            return Literal(string_of(text))
         if self._accept("("):
             node = self._expression()
             self._expect(")")
@@ -380,7 +380,7 @@ def _variable(node: Node) -> str:
     return node.name
 
 
-def _string(token: str) -> str | bytes:
+def string_of(token: str) -> str | bytes:
     """The value of a string or bytes literal."""
     quote_at = min(place for place in (token.find('"'), token.find("'")) if place >= 0)
     prefix, quoted = token[:quote_at].lower(), token[quote_at:]

@@ -27,6 +27,7 @@ _OPAQUE: Final = {
     "URL": "kubernetes.URL",
     "IP": "net.IP",
     "CIDR": "net.CIDR",
+    "Format": "kubernetes.NamedFormat",
 }
 
 

@@ -64,6 +64,12 @@ class Domains(dict[str, dict[str, Any]]):
         return {}
 
 
+class NamedFormat(msgspec.Struct, frozen=True):
+    """A format that texts can be checked by."""
+
+    name: str
+
+
 class Url(msgspec.Struct, frozen=True):
     """A parsed URL."""
 
@@ -148,6 +154,7 @@ _KINDS: Final[dict[type[Any], str]] = {
     Quantity: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
     Url: "kubernetes.URL",
+    NamedFormat: "kubernetes.NamedFormat",
     ipaddress.IPv4Address: "net.IP",
     ipaddress.IPv6Address: "net.IP",
     ipaddress.IPv4Interface: "net.CIDR",

@@ -5,9 +5,16 @@ Text after `CEL runtime error:` is ours, but for keys that are missing. Importin
 `FUNCTIONS`.
 """
 
-from mooring.plugins.dynamicresources.cel.library import kubernetes, lists, operators, texts
+from mooring.plugins.dynamicresources.cel.library import (
+    formats,
+    kubernetes,
+    lists,
+    operators,
+    texts,
+)
+from mooring.plugins.dynamicresources.cel.library.lists import INCLUDES as INCLUDES
 from mooring.plugins.dynamicresources.cel.library.lists import sorted_by as sorted_by
 from mooring.plugins.dynamicresources.cel.library.overloads import FUNCTIONS as FUNCTIONS
 from mooring.plugins.dynamicresources.cel.library.overloads import runner as runner
 
-MODULES = (kubernetes, lists, operators, texts)
+MODULES = (formats, kubernetes, lists, operators, texts)

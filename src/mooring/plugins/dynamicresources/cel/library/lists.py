@@ -24,6 +24,8 @@ from mooring.plugins.dynamicresources.cel.values import (
     kind_of,
 )
 
+INCLUDES: Final = "includes"  # known only with the feature gate of list attributes
+_MOST_VALUES: Final = 48  # of all attributes of a device
 _MOST_ITEMS: Final = 1_000_000  # of a list that an expression makes
 
 # --- lists and sets -------------------------------------------------------------------------------
@@ -106,6 +108,21 @@ def _holds(a: list[Any], b: list[Any]) -> bool:
     return all(contains(one, a) for one in b)
 
 
+def _includes(values: Any, wanted: Any) -> bool:
+    """Whether an attribute has a value: one of several, or its only one."""
+    if not isinstance(values, list | tuple):
+        return equal(values, wanted)
+    for place, one in enumerate(values):
+        if place >= _MOST_VALUES:
+            text = (
+                f"'includes' function cannot be applied to lists longer than {_MOST_VALUES} values"
+            )
+            raise CelError(text)
+        if equal(one, wanted):
+            return True
+    return False
+
+
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "string", "bytes")
 add("slice", _slice, "list(A).(int, int) -> list(A)")
 add("flatten", _flatten, "list(A).() -> list(dyn)", "list(dyn).(int) -> list(dyn)")
@@ -125,6 +142,7 @@ add("max", _best(1), *(f"list({one}).() -> {one}" for one in _COMPARABLE))
 add("min", _best(-1), *(f"list({one}).() -> {one}" for one in _COMPARABLE))
 add("indexOf", _position(1), "list(A).(A) -> int")
 add("lastIndexOf", _position(-1), "list(A).(A) -> int")
+add(INCLUDES, _includes, "dyn.(dyn) -> bool")
 add("sets.contains", _holds, "(list(A), list(A)) -> bool")
 add("sets.equivalent", lambda a, b: _holds(a, b) and _holds(b, a), "(list(A), list(A)) -> bool")
 add("sets.intersects", lambda a, b: any(contains(x, b) for x in a), "(list(A), list(A)) -> bool")

@@ -145,7 +145,7 @@ def _to_string(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float_text(value)
+        return text_of_double(value)
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -154,7 +154,7 @@ def _to_string(value: Any) -> str:
     return str(value)
 
 
-def _float_text(value: float) -> str:
+def text_of_double(value: float) -> str:
     if value != value:
         return "NaN"
     if math.isinf(value):
